@@ -1,0 +1,5 @@
+"""stripe-opt: tensor programs as nested polyhedral blocks, rewritten for one machine by a configured list of passes."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Exact counts, the analytical cost model, the event simulator and energy."""

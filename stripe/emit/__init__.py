@@ -1,0 +1,1 @@
+"""Code generation: C and what follows it."""

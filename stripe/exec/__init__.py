@@ -1,0 +1,1 @@
+"""Running programs: the interpreter, compiled C, and the comparison of results."""

@@ -1,0 +1,44 @@
+"""Finds the data files that ship with the package: grammars, hardware models and pass lists.
+
+An installed wheel carries them in ``stripe/data/KIND/``; in a checkout (an editable install) they lie in ``KIND/`` at
+the root of the repository. This module stands in the lowest layer because every layer above reads such files.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+DATA_KINDS: tuple[str, ...] = ("grammar", "hwmodels", "optconfigs")
+
+
+def data_dir(kind: str) -> Path:
+    """Return the folder that holds the data files of `kind`, one of `DATA_KINDS`.
+
+    Raises FileNotFoundError when the installation carries none, which means that it is broken.
+    """
+    if kind not in DATA_KINDS:
+        raise ValueError(f"unknown kind of data {kind!r}; known are {', '.join(DATA_KINDS)}")
+    package = Path(str(resources.files("stripe")))
+    for folder in (package / "data" / kind, package.parent / kind):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(f"the installation of stripe-opt lacks its folder {kind!r}")
+
+
+def data_path(kind: str, name: str) -> Path:
+    """Return the path of the data file `name` of `kind`, for example ``data_path("grammar", "stripe.lark")``.
+
+    `name` is one file name, never a path, so that it cannot lead out of the folder.
+    Raises FileNotFoundError, naming what there is, when no such file ships.
+    """
+    folder = data_dir(kind)
+    path = folder / name
+    if path.name != name or not path.is_file():
+        raise FileNotFoundError(f"no {name!r} among the {kind} ({', '.join(list_data(kind)) or 'none'})")
+    return path
+
+
+def list_data(kind: str) -> tuple[str, ...]:
+    """Return the names of the data files of `kind`, sorted."""
+    return tuple(sorted(path.name for path in data_dir(kind).iterdir() if path.is_file()))

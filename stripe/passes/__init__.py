@@ -1,0 +1,1 @@
+"""The passes, one module each, and the registry that finds them by name."""

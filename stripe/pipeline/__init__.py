@@ -1,0 +1,1 @@
+"""Pass lists, the pass manager and its instrumentation."""

@@ -1,0 +1,1 @@
+"""The bridge to isl: domains, access relations, footprints, counts, dependences. Nothing else imports islpy."""

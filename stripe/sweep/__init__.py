@@ -1,0 +1,1 @@
+"""Co-design sweeps: the search, the result store and the reports."""
