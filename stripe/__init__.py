@@ -1,4 +1,4 @@
-"""stripe-opt: tensor programs as nested polyhedral blocks, rewritten for one machine by a configured list of passes."""
+"""stripe-opt: tensor programs as nested polyhedral blocks, rewritten for one machine by a list of passes."""
 
 from __future__ import annotations
 
