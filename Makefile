@@ -1,0 +1,54 @@
+# Everything runs from a virtual environment in .venv, which the first target that needs it creates.
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+# Tests that run at the same time.
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format bench fuzz wheel clean
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
+		printf '  %-10s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMP) ## Create .venv with everything in it (the other targets do so by themselves)
+
+$(STAMP): pyproject.toml
+	@sh tools/make-venv.sh $(VENV)
+	@echo "installing into $(VENV) ..."
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## Compile a convolution for a DSP machine, run it three ways and compare
+	@$(PY) examples/demo.py
+
+test: $(STAMP) ## Run the tests, but for the slow ones
+	$(PY) -m pytest -m "not slow" -n $(JOBS)
+
+test-all: $(STAMP) ## Run all tests
+	$(PY) -m pytest -n $(JOBS)
+
+lint: $(STAMP) ## Check style, format, types and layers
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/basedpyright
+	$(VENV)/bin/lint-imports
+
+format: $(STAMP) ## Format the code and repair what ruff can
+	$(VENV)/bin/ruff check --fix
+	$(VENV)/bin/ruff format
+
+bench: $(STAMP) ## Write the benchmark tables
+	$(PY) benchmarks/run.py
+
+fuzz: $(STAMP) ## Run the property tests with many more random examples
+	$(PY) -m pytest -m property --hypothesis-profile=fuzz -n $(JOBS)
+
+wheel: $(STAMP) ## Build the wheel into dist/
+	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+clean: ## Remove what was built, the environment included
+	rm -rf $(VENV) build dist out .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
