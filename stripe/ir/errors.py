@@ -1,0 +1,85 @@
+"""Errors that a user can cause: each has a place, a reason and a suggestion."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class StripeError(Exception):
+    """An error in what the user gave. `str()` is the whole message:
+
+        file:3:7: error: reason
+          source line
+              ^
+          hint: what would be right
+
+    `path` is a file; `where` a place that is no line, such as a JSON path or a block's path. `line` and `col` count from 1.
+    """
+
+    exit_status = 1
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        col: int | None = None,
+        where: str | None = None,
+        hint: str | None = None,
+        source: str | None = None,
+        length: int = 1,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.line = line
+        self.col = col
+        self.where = where
+        self.hint = hint
+        self.source = source
+        self.length = length
+
+    @property
+    def place(self) -> str:
+        """`file:line:col`, or as much of it as is known."""
+        parts = [self.path or ""] + [str(n) for n in (self.line, self.col) if n is not None]
+        place = ":".join(part for part in parts if part)
+        return f"{place}: {self.where}" if place and self.where else place or self.where or ""
+
+    def __str__(self) -> str:
+        place = self.place
+        lines = [f"{place}: error: {self.reason}" if place else f"error: {self.reason}"]
+        if self.source is not None and self.col is not None:
+            lines += _caret(self.source, self.col, self.length)
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class ConfigError(StripeError):
+    """An error in a pass list, a hardware model or a command line."""
+
+    exit_status = 2
+
+
+_WIDTH = 160  # a longer source line is cut around the caret
+
+
+def _caret(source: str, col: int, length: int) -> list[str]:
+    start = max(0, col - 1 - _WIDTH // 2)
+    shown = source[start : start + _WIDTH].replace("\t", " ")
+    column = col - 1 - start
+    marks = max(1, min(length, len(shown) - column))
+    return [f"  {shown}", f"  {' ' * column}{'^' * marks}"]
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, or None when none is alike."""
+    names = list(known)
+    folded = {other.lower(): other for other in names}
+    if name.lower() in folded:
+        return folded[name.lower()]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return near[0] if near else None
