@@ -1,0 +1,29 @@
+"""Set-up that all tests share."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["support.golden", "pytester"]
+
+# Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, `make fuzz` explores.
+settings.register_profile("everyday", deadline=None, derandomize=True)
+settings.register_profile(
+    "fuzz", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("everyday")
+
+
+def pytest_configure() -> None:
+    """Keep the threads of libraries from fighting with pytest's own processes over the cores."""
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the Hypothesis tests, for `make fuzz`."""
+    for item in items:
+        if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.property)
