@@ -1,0 +1,268 @@
+"""Quasi-affine expressions: integer combinations of indices, of floor(affine / n) and of affine mod n."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, TypeAlias, TypeVar
+
+Value = TypeVar("Value")  # an int, or a numpy array of them
+Interval: TypeAlias = tuple[int, int]
+"""Inclusive lower and upper bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDiv:
+    """floor(arg / divisor), divisor >= 2."""
+
+    arg: Affine
+    divisor: int
+
+    def __str__(self) -> str:
+        return f"floor({_grouped(self.arg)}/{self.divisor})"
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """The remainder of arg by modulus >= 2, always in [0, modulus)."""
+
+    arg: Affine
+    modulus: int
+
+    def __str__(self) -> str:
+        return f"{_grouped(self.arg)} mod {self.modulus}"
+
+
+Atom: TypeAlias = str | FloorDiv | Mod
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`offset` plus the sum of coefficient times atom over `terms`.
+
+    Terms are sorted and have no zero coefficient, so that equal expressions of plain indices are equal objects.
+    Build with `constant`, `var`, `linear`, the operators, `floordiv` and `mod`; these simplify.
+    """
+
+    offset: int = 0
+    terms: tuple[tuple[Atom, int], ...] = ()
+
+    @staticmethod
+    def constant(value: int) -> Affine:
+        return Affine(value)
+
+    @staticmethod
+    def var(name: str) -> Affine:
+        return Affine(0, ((name, 1),))
+
+    @staticmethod
+    def linear(coefficients: Mapping[str, int], offset: int = 0) -> Affine:
+        """offset + sum of coefficient * index."""
+        return _build(offset, coefficients.items())
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether no floor and no mod occurs."""
+        return all(isinstance(atom, str) for atom, _ in self.terms)
+
+    @property
+    def single_name(self) -> str | None:
+        """The index when the expression is exactly that one index, else None."""
+        if self.offset == 0 and len(self.terms) == 1 and self.terms[0][1] == 1:
+            atom = self.terms[0][0]
+            return atom if isinstance(atom, str) else None
+        return None
+
+    def coeff(self, name: str) -> int:
+        """The coefficient of an index outside any floor and mod; 0 when it does not occur there."""
+        return next((coefficient for atom, coefficient in self.terms if atom == name), 0)
+
+    def names(self) -> frozenset[str]:
+        """All indices that occur, also those inside floor and mod."""
+        found: set[str] = set()
+        for atom, _ in self.terms:
+            if isinstance(atom, str):
+                found.add(atom)
+            else:
+                found |= atom.arg.names()
+        return frozenset(found)
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.offset + other, self.terms) if other else self
+        return _build(self.offset + other.offset, self.terms + other.terms)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Affine:
+        return Affine(-self.offset, tuple((atom, -coefficient) for atom, coefficient in self.terms))
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + (-other)
+
+    def __rsub__(self, other: int) -> Affine:
+        return -self + other
+
+    def __mul__(self, factor: int) -> Affine:
+        if factor == 0:
+            return Affine()
+        return Affine(self.offset * factor, tuple((atom, c * factor) for atom, c in self.terms))
+
+    __rmul__ = __mul__
+
+    def floordiv(self, divisor: int) -> Affine:
+        """floor(self / divisor) for divisor >= 1, simplified."""
+        _check_positive(divisor)
+        if divisor == 1:
+            return self
+        whole, rest = self._split(divisor)
+        if rest.is_constant:
+            return whole
+        common = gcd(divisor, *(c for _, c in rest.terms))
+        if common > 1:  # floor((g*a + c)/(g*n)) = floor((a + floor(c/g))/n)
+            terms = tuple((atom, c // common) for atom, c in rest.terms)
+            return whole + Affine(rest.offset // common, terms).floordiv(divisor // common)
+        atom, coefficient = rest.terms[0]
+        if len(rest.terms) == 1 and coefficient == 1 and isinstance(atom, FloorDiv):
+            return whole + (atom.arg + atom.divisor * rest.offset).floordiv(atom.divisor * divisor)
+        return whole + Affine(0, ((FloorDiv(rest, divisor), 1),))
+
+    def mod(self, modulus: int) -> Affine:
+        """self mod modulus in [0, modulus) for modulus >= 1, simplified."""
+        _check_positive(modulus)
+        if modulus == 1:
+            return Affine()
+        _, rest = self._unwrap_mods(modulus)._split(modulus)
+        if rest.is_constant:
+            return rest
+        common = gcd(modulus, *(c for _, c in rest.terms))
+        if common > 1:  # (g*a + c) mod (g*n) = g*((a + floor(c/g)) mod n) + c mod g
+            terms = tuple((atom, c // common) for atom, c in rest.terms)
+            inner = Affine(rest.offset // common, terms).mod(modulus // common)
+            return inner * common + rest.offset % common
+        return Affine(0, ((Mod(rest, modulus), 1),))
+
+    def _split(self, divisor: int) -> tuple[Affine, Affine]:
+        """(q, r) with self = divisor*q + r, coefficients of r in (-divisor, divisor), its offset in [0, divisor)."""
+        quotient: list[tuple[Atom, int]] = []
+        rest: list[tuple[Atom, int]] = []
+        for atom, coefficient in self.terms:
+            whole = abs(coefficient) // divisor * (1 if coefficient > 0 else -1)
+            if whole:
+                quotient.append((atom, whole))
+            if coefficient - whole * divisor:
+                rest.append((atom, coefficient - whole * divisor))
+        return Affine(self.offset // divisor, tuple(quotient)), Affine(self.offset % divisor, tuple(rest))
+
+    def _unwrap_mods(self, modulus: int) -> Affine:
+        """(a mod m) may be written a under `mod modulus` when modulus divides m."""
+        total = Affine(self.offset)
+        for atom, coefficient in self.terms:
+            if isinstance(atom, Mod) and atom.modulus % modulus == 0:
+                total = total + atom.arg * coefficient
+            else:
+                total = total + Affine(0, ((atom, coefficient),))
+        return total
+
+    def subs(self, mapping: Mapping[str, Affine]) -> Affine:
+        """Replaces indices by expressions; names that are not in `mapping` stay."""
+        if not any(not isinstance(atom, str) or atom in mapping for atom, _ in self.terms):
+            return self
+        offset = self.offset
+        terms: list[tuple[Atom, int]] = []
+        for atom, coefficient in self.terms:
+            replaced = _substitute_atom(atom, mapping)
+            offset += replaced.offset * coefficient
+            terms.extend((inner, c * coefficient) for inner, c in replaced.terms)
+        return _build(offset, terms)
+
+    def evaluate(self, env: Mapping[str, Value]) -> Value | int:
+        """The value under `env`, whose values are ints or integer arrays (then numpy broadcasting applies)."""
+        total: Any = self.offset
+        for atom, coefficient in self.terms:
+            value: Any
+            if isinstance(atom, str):
+                value = env[atom]
+            elif isinstance(atom, FloorDiv):
+                value = atom.arg.evaluate(env) // atom.divisor  # type: ignore[operator]
+            else:
+                value = atom.arg.evaluate(env) % atom.modulus  # type: ignore[operator]
+            total = total + value * coefficient
+        return total
+
+    def bounds(self, ranges: Mapping[str, Interval]) -> Interval:
+        """An interval that contains the value when each index lies in its inclusive interval.
+
+        Exact when every index occurs once and no mod wraps; never too small.
+        """
+        low = high = self.offset
+        for atom, coefficient in self.terms:
+            first, last = ranges[atom] if isinstance(atom, str) else _atom_bounds(atom, ranges)
+            low += coefficient * (first if coefficient > 0 else last)
+            high += coefficient * (last if coefficient > 0 else first)
+        return low, high
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return str(self.offset)
+        lone = self.offset == 0 and len(self.terms) == 1
+        parts: list[str] = [str(self.offset)] if self.offset else []
+        for atom, coefficient in self.terms:
+            text = _factor_text(atom, abs(coefficient), lone)
+            if not parts:
+                parts.append(f"-{text}" if coefficient < 0 else text)
+            else:
+                parts.append(f"{'-' if coefficient < 0 else '+'} {text}")
+        return " ".join(parts)
+
+
+def _check_positive(number: int) -> None:
+    if number < 1:
+        raise ValueError(f"a divisor or modulus must be positive, not {number}")
+
+
+def _sort_key(item: tuple[Atom, int]) -> tuple[int, str]:
+    atom = item[0]
+    return (0, atom) if isinstance(atom, str) else (1, str(atom))
+
+
+def _build(offset: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
+    totals: dict[Atom, int] = {}
+    for atom, coefficient in terms:
+        totals[atom] = totals.get(atom, 0) + coefficient
+    kept = [(atom, coefficient) for atom, coefficient in totals.items() if coefficient]
+    kept.sort(key=_sort_key)
+    return Affine(offset, tuple(kept))
+
+
+def _substitute_atom(atom: Atom, mapping: Mapping[str, Affine]) -> Affine:
+    if isinstance(atom, str):
+        return mapping[atom] if atom in mapping else Affine.var(atom)
+    arg = atom.arg.subs(mapping)
+    return arg.floordiv(atom.divisor) if isinstance(atom, FloorDiv) else arg.mod(atom.modulus)
+
+
+def _atom_bounds(atom: FloorDiv | Mod, ranges: Mapping[str, Interval]) -> Interval:
+    low, high = atom.arg.bounds(ranges)
+    if isinstance(atom, FloorDiv):
+        return low // atom.divisor, high // atom.divisor
+    if low // atom.modulus == high // atom.modulus:
+        return low % atom.modulus, high % atom.modulus
+    return 0, atom.modulus - 1
+
+
+def _grouped(arg: Affine) -> str:
+    """The text of `arg`, in parentheses unless it is one plain index or a constant."""
+    return str(arg) if arg.single_name is not None else f"({arg})"
+
+
+def _factor_text(atom: Atom, coefficient: int, lone: bool) -> str:
+    text = str(atom)
+    if isinstance(atom, Mod) and not (lone and coefficient == 1):
+        text = f"({text})"
+    return text if coefficient == 1 else f"{coefficient}*{text}"

@@ -1,0 +1,186 @@
+"""Blocks: sets of index points with refinements and the statements that run at each point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from stripe.ir.affine import Affine, Interval
+from stripe.ir.dtypes import DType
+from stripe.ir.location import Location
+from stripe.ir.refinement import Direction, Refinement
+from stripe.ir.tags import Tags
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that runs over [0, range); or, with `affine`, one value passed in from the indices outside."""
+
+    name: str
+    range: int = 1
+    affine: Affine | None = None
+    tags: Tags = Tags()
+
+    @property
+    def is_passed(self) -> bool:
+        return self.affine is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """The block runs only where `affine >= 0`."""
+
+    affine: Affine
+
+    def __str__(self) -> str:
+        return f"{self.affine} >= 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`$into = load(ref)`: the element at the origin of the view."""
+
+    into: str
+    ref: str
+    deps: tuple[int, ...] = ()
+    tags: Tags = Tags()
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`ref = store($value)`: merges the value into the element at the origin of the view by its aggregation."""
+
+    ref: str
+    value: str
+    deps: tuple[int, ...] = ()
+    tags: Tags = Tags()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadIndex:
+    """`$into = load_index(affine)`: the value of an affine over the block's indices, as i32."""
+
+    into: str
+    affine: Affine
+    deps: tuple[int, ...] = ()
+    tags: Tags = Tags()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`$into = (dtype)value`."""
+
+    into: str
+    value: bool | int | float
+    dtype: DType
+    deps: tuple[int, ...] = ()
+    tags: Tags = Tags()
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """`$into = op($a, $b)`: a scalar operation of `stripe.ir.intrinsics`; `dtype` is given for `cast` alone."""
+
+    into: str
+    op: str
+    inputs: tuple[str, ...]
+    dtype: DType | None = None
+    deps: tuple[int, ...] = ()
+    tags: Tags = Tags()
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """`(o1, o2) = op(i1, i2)`: an opaque operation on whole refinements; its parameters are tags with values."""
+
+    op: str
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
+    deps: tuple[int, ...] = ()
+    tags: Tags = Tags()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the statements.
+
+    Only the block's own indices and refinements are visible inside it.
+    """
+
+    name: str
+    indices: tuple[Index, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    refinements: tuple[Refinement, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    location: Location = Location()
+    comments: tuple[str, ...] = ()
+    deps: tuple[int, ...] = ()
+    tags: Tags = Tags()
+
+    def find_index(self, name: str) -> Index | None:
+        return next((index for index in self.indices if index.name == name), None)
+
+    def find_ref(self, name: str) -> Refinement | None:
+        return next((ref for ref in self.refinements if ref.name == name), None)
+
+    def index(self, name: str) -> Index:
+        """The index called `name`; KeyError when there is none."""
+        found = self.find_index(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def ref(self, name: str) -> Refinement:
+        """The refinement called `name`; KeyError when there is none."""
+        found = self.find_ref(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    @property
+    def iterated(self) -> tuple[Index, ...]:
+        """The indices that run, without those passed in."""
+        return tuple(index for index in self.indices if index.affine is None)
+
+    @property
+    def passed(self) -> tuple[Index, ...]:
+        return tuple(index for index in self.indices if index.affine is not None)
+
+    @property
+    def points(self) -> int:
+        """Product of the index ranges (constraints not counted)."""
+        count = 1
+        for index in self.indices:
+            count *= index.range
+        return count
+
+    def intervals(self, outer: dict[str, Interval] | None = None) -> dict[str, Interval]:
+        """The inclusive interval of each index; those passed in get theirs from the intervals of the block outside."""
+        return {
+            index.name: (0, index.range - 1) if index.affine is None else index.affine.bounds(outer or {})
+            for index in self.indices
+        }
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """The blocks among the statements."""
+        return (statement for statement in self.statements if isinstance(statement, Block))
+
+    @property
+    def inputs(self) -> tuple[Refinement, ...]:
+        return tuple(ref for ref in self.refinements if ref.dir is Direction.IN)
+
+    @property
+    def outputs(self) -> tuple[Refinement, ...]:
+        """What the block writes: out and inout."""
+        return tuple(ref for ref in self.refinements if ref.dir.writes)
+
+    @property
+    def allocs(self) -> tuple[Refinement, ...]:
+        return tuple(ref for ref in self.refinements if ref.is_alloc)
+
+
+Statement: TypeAlias = Load | Store | LoadIndex | Constant | Intrinsic | Special | Block
+ScalarStatement: TypeAlias = Load | LoadIndex | Constant | Intrinsic
+"""The statements that define a scalar, in their field `into`."""

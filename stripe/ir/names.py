@@ -1,0 +1,35 @@
+"""Which words may name an index, a refinement or a scalar, and how a fresh one is made from its context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_.'^]*"
+TAG_PATTERN = r"[A-Za-z_][A-Za-z0-9_.\-]*"
+
+RESERVED = frozenset({"block", "cast", "const", "floor", "in", "inout", "load", "load_index", "mod", "new", "none", "out", "store", "true", "false", "inf", "nan"})  # fmt: skip  # noqa: E501
+"""Words of the textual form, which nothing else may be called."""
+
+_NAME = re.compile(NAME_PATTERN)
+_TAG = re.compile(TAG_PATTERN)
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` can name an index, a refinement or a scalar in the textual form."""
+    return _NAME.fullmatch(text) is not None and text not in RESERVED
+
+
+def is_tag(text: str) -> bool:
+    """Whether `text` can be a tag."""
+    return _TAG.fullmatch(text) is not None
+
+
+def fresh(name: str, taken: Container[str]) -> str:
+    """`name` when it is free and allowed, else the first free one of `name_0`, `name_1`, …"""
+    if name not in taken and name not in RESERVED:
+        return name
+    number = 0
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"

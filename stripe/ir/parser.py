@@ -1,0 +1,149 @@
+"""Reads the textual form of Stripe (`grammar/stripe.lark`), the exact inverse of `stripe.ir.printer`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from stripe.ir.affine import Affine
+from stripe.ir.block import Block, Statement
+from stripe.ir.data import data_path
+from stripe.ir.errors import StripeError
+from stripe.ir.location import Location
+from stripe.ir.program import ConstantBuffer, Program
+from stripe.ir.span import Span
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+MAX_NESTING = 200
+"""Deepest nesting of brackets that the parser takes: far beyond any program, and safe for recursive passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedProgram:
+    """A program and where its statements stand in the text, by their path of statement numbers from the entry."""
+
+    program: Program
+    spans: Mapping[tuple[int, ...], Span] = field(default_factory=dict[tuple[int, ...], Span])
+
+
+def parse_program(text: str, filename: str = "<string>") -> Program:
+    """The program that `text` denotes; raises StripeError with line and column."""
+    return parse_with_spans(text, filename).program
+
+
+def parse_with_spans(text: str, filename: str = "<string>") -> ParsedProgram:
+    """As `parse_program`, with the place of each statement."""
+    from stripe.ir.tree import Builder
+
+    _check_nesting(text, filename)
+    builder = Builder(lambda reason, token, hint: _fail(text, filename, reason, token, hint))
+    entry, constants = builder.program(_tree(text, filename, "start"))
+    program = Program(entry, constants)
+    return ParsedProgram(program, _paths(entry, builder.spans, filename))
+
+
+def parse_affine(text: str) -> Affine:
+    """The affine expression that `text` denotes; raises StripeError."""
+    return _fragment(text, "affine_only", lambda builder, tree: builder.affine(tree.children[0]))
+
+
+def parse_location(text: str) -> Location:
+    """The location that `text` denotes, such as `DRAM[0]`; raises StripeError."""
+    if not text:
+        return Location()
+    return _fragment(text, "location_only", lambda builder, tree: builder.location(tree.children[0]))
+
+
+def _fragment(text: str, rule: str, build: Callable[[Any, Any], Any]) -> Any:
+    from stripe.ir.tree import Builder
+
+    name = "<string>"
+    _check_nesting(text, name)
+    builder = Builder(lambda reason, token, hint: _fail(text, name, reason, token, hint))
+    return build(builder, _tree(text, name, rule))
+
+
+@cache
+def _lark(rule: str) -> Lark:
+    from lark import Lark
+
+    grammar = data_path("grammar", "stripe.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", start=rule, maybe_placeholders=False, propagate_positions=False)
+
+
+def _tree(text: str, filename: str, rule: str) -> Any:
+    from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+    try:
+        return _lark(rule).parse(text)
+    except UnexpectedToken as error:
+        found = "the end of the file" if error.token.type == "$END" else f"'{error.token}'"
+        _fail(text, filename, f"unexpected {found}", error.token, _expected_text(error.accepts or error.expected))
+    except UnexpectedCharacters as error:
+        place = Span(filename, error.line, error.column)
+        raise _error(text, place, f"unexpected character {error.char!r}", _expected_text(error.allowed or set())) from None
+    except UnexpectedEOF as error:
+        raise _error(text, Span(filename, 1, 1), "the text ends too early", _expected_text(set(error.expected))) from None
+
+
+_TERMINAL_WORDS = {
+    "INT": "a number", "SIGNED_INT": "a number", "NAME": "a name", "SCALAR": "a scalar such as $x", "TAG": "a word",
+    "OPEN": "'('", "DIR": "'in', 'out', 'inout' or 'none'", "HEX": "an address such as 0x00000000", "COLON": "':'",
+    "HASH": "a tag such as #kernel", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'",
+    "RBRACE": "'}'", "COMMA": "','", "EQUAL": "'='", "PLUS": "'+'", "MINUS": "'-'", "STAR": "'*'", "LESSTHAN": "'<'",
+    "MORETHAN": "'>'", "__ANON_0": "'>='", "STRING": "a text in double quotes", "SLASH": "'/'", "COMMENT": "a comment",
+    "FLOAT": "a number", "$END": "the end of the file", "AT": "'@'", "SIGN": "'-'",
+}  # fmt: skip
+
+
+def _expected_text(terminals: set[str]) -> str:
+    words = sorted({_TERMINAL_WORDS.get(terminal, f"'{terminal.lower()}'") for terminal in terminals})
+    return f"expected {' or '.join(words)}" if words else ""
+
+
+def _error(text: str, span: Span, reason: str, hint: str) -> StripeError:
+    lines = text.splitlines()
+    source = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
+    return StripeError(
+        reason, path=span.filename, line=span.line, col=span.column, hint=hint or None, source=source or None
+    )
+
+
+def _fail(text: str, filename: str, reason: str, token: Token | None, hint: str) -> NoReturn:
+    line, column = (token.line or 1, token.column or 1) if token is not None else (1, 1)
+    raise _error(text, Span(filename, line, column), reason, hint)
+
+
+_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[()\[\]{}]')
+
+
+def _check_nesting(text: str, filename: str) -> None:
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        if match[0] in ("(", "[", "{"):
+            depth += 1
+            if depth > MAX_NESTING:
+                line = text.count("\n", 0, match.start()) + 1
+                column = match.start() - text.rfind("\n", 0, match.start())
+                hint = f"brackets may nest {MAX_NESTING} deep; flatten the program"
+                raise _error(text, Span(filename, line, column), "nested too deeply", hint)
+        elif match[0] in (")", "]", "}"):
+            depth -= 1
+
+
+def _paths(entry: Block, places: Mapping[int, tuple[int, int]], filename: str) -> dict[tuple[int, ...], Span]:
+    found: dict[tuple[int, ...], Span] = {}
+
+    def visit(statement: Statement, path: tuple[int, ...]) -> None:
+        found[path] = Span(filename, *places[id(statement)])
+        if isinstance(statement, Block):
+            for number, inner in enumerate(statement.statements):
+                visit(inner, (*path, number))
+
+    visit(entry, (0,))
+    return found

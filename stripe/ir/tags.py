@@ -1,0 +1,60 @@
+"""Tags: sets of words, some with a value, on anything. They steer passes and never change meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+TagValue = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """An immutable set of words, each with a value or None, sorted by word."""
+
+    entries: tuple[tuple[str, TagValue | None], ...] = ()
+
+    @staticmethod
+    def of(*words: str, **values: TagValue) -> Tags:
+        """`Tags.of("conv", pid="k1")`: plain words, and words with a value."""
+        return Tags.from_pairs([*((word, None) for word in words), *values.items()])
+
+    @staticmethod
+    def from_pairs(pairs: Iterable[tuple[str, TagValue | None]]) -> Tags:
+        """Tags from (word, value or None); a later pair replaces an earlier one with the same word."""
+        return Tags(tuple(sorted(dict(pairs).items(), key=lambda entry: entry[0])))
+
+    def __contains__(self, word: object) -> bool:
+        return any(entry[0] == word for entry in self.entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return (word for word, _ in self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __or__(self, other: Tags) -> Tags:
+        return Tags.from_pairs(self.entries + other.entries) if other.entries else self
+
+    def get(self, word: str) -> TagValue | None:
+        """The value of `word`; None when it is absent or has no value."""
+        return next((value for key, value in self.entries if key == word), None)
+
+    def has_all(self, reqs: Iterable[str]) -> bool:
+        """Whether every word of `reqs` is here; the word `all` stands for anything."""
+        return all(word == "all" or word in self for word in reqs)
+
+    def has_any(self, words: Iterable[str]) -> bool:
+        return any(word in self for word in words)
+
+    def add(self, *words: str) -> Tags:
+        """These tags with `words` added; words that are here keep their value."""
+        missing = [(word, None) for word in words if word not in self]
+        return Tags.from_pairs([*self.entries, *missing]) if missing else self
+
+    def set(self, word: str, value: TagValue) -> Tags:
+        return Tags.from_pairs([*self.entries, (word, value)])
+
+    def remove(self, *words: str) -> Tags:
+        kept = tuple(entry for entry in self.entries if entry[0] not in words)
+        return self if len(kept) == len(self.entries) else Tags(kept)

@@ -1,0 +1,388 @@
+"""The structural verifier: a list of small checks, one property each; all errors are collected.
+
+What needs integer sets (accesses in bounds, injectivity, races) is proved by `stripe.verify`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from stripe.ir.block import Block, Constant, Intrinsic, Load, LoadIndex, Special, Statement, Store
+from stripe.ir.dtypes import DTYPES, DType
+from stripe.ir.errors import closest
+from stripe.ir.intrinsics import SPECIALS, result_dtype
+from stripe.ir.names import is_name, is_tag
+from stripe.ir.printer import print_refinement, print_statement
+from stripe.ir.program import Program
+from stripe.ir.refinement import Agg, Direction, Refinement
+from stripe.ir.tags import Tags
+from stripe.ir.traverse import Path, reads_of, scalar_defined, scalars_used, walk, writes_of
+
+
+class Stage(IntEnum):
+    """How far a program has come; each stage includes the demands of those before it."""
+
+    TILED = 0
+    LOCATED = 1
+    SCHEDULED = 2
+    PLACED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One violated property: what is wrong, in which statement (its path of numbers), and what would be right."""
+
+    message: str
+    path: Path
+    name: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = f"{':'.join(map(str, self.path))} ({self.name})" if self.name else ":".join(map(str, self.path))
+        return f"block {place}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A block where it stands: its path and the block outside (None for the entry)."""
+
+    block: Block
+    path: Path
+    parent: Block | None
+
+    def say(self, message: str, hint: str = "", number: int | None = None) -> Diagnostic:
+        path = self.path if number is None else (*self.path, number)
+        return Diagnostic(message, path, self.block.name, hint)
+
+
+Check: TypeAlias = Callable[[Scope], Iterator[Diagnostic]]
+
+
+def verify_structural(program: Program, stage: Stage = Stage.TILED) -> list[Diagnostic]:
+    """All violations of the structure that `stage` demands, in program order; empty for a valid program."""
+    found = list(check_program(program))
+    checks: list[Check] = [*CHECKS, *(check for level, check in STAGE_CHECKS if level <= stage)]
+    for scope in _scopes(program.entry, (0,), None):
+        for check in checks:
+            found.extend(check(scope))
+    return found
+
+
+def _scopes(block: Block, path: Path, parent: Block | None) -> Iterator[Scope]:
+    yield Scope(block, path, parent)
+    for number, statement in enumerate(block.statements):
+        if isinstance(statement, Block):
+            yield from _scopes(statement, (*path, number), block)
+
+
+def check_program(program: Program) -> Iterator[Diagnostic]:
+    """The entry holds allocations and one block tagged `main`; constants belong to allocations tagged `const`."""
+    entry = program.entry
+    mains = [block for block in entry.blocks if "main" in block.tags]
+    if len(mains) != 1:
+        yield Diagnostic(f"the entry has {len(mains)} blocks tagged main", (0,), entry.name, "it needs exactly one")
+    for ref in entry.refinements:
+        if not ref.is_alloc:
+            yield Diagnostic(f"'{ref.name}' of the entry is no allocation", (0,), entry.name, "use 'none new'")
+    buffers = {buffer.name: buffer for buffer in program.constants}
+    if len(buffers) != len(program.constants):
+        yield Diagnostic("two constants have one name", (0,), entry.name)
+    for buffer in program.constants:
+        ref = entry.find_ref(buffer.name)
+        if ref is None or "const" not in ref.tags:
+            hint = "allocate it in the entry, tagged #const"
+            yield Diagnostic(f"constant '{buffer.name}' has no allocation", (0,), entry.name, hint)
+        elif (ref.dtype, ref.sizes) != (buffer.dtype, buffer.sizes) or len(buffer.data) != ref.elements * ref.dtype.bytes:
+            yield Diagnostic(f"constant '{buffer.name}' differs from its allocation in shape", (0,), entry.name)
+    for ref in entry.refinements:
+        if "const" in ref.tags and ref.name not in buffers:
+            yield Diagnostic(f"'{ref.name}' is tagged #const and has no data", (0,), entry.name)
+
+
+def check_names(scope: Scope) -> Iterator[Diagnostic]:
+    """Names are words that the text can hold; one name, one thing."""
+    block = scope.block
+    scalars = [name for statement in block.statements if (name := scalar_defined(statement)) is not None]
+    for what, names in (
+        ("index", [index.name for index in block.indices]),
+        ("refinement", [ref.name for ref in block.refinements]),
+        ("scalar", scalars),
+    ):
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield scope.say(f"{what} '{name}' is defined {count} times")
+            if not is_name(name) and not (what == "scalar" and name):
+                yield scope.say(f"'{name}' cannot name an {what}" if what == "index" else f"'{name}' cannot name a {what}")
+    if "\n" in block.name or any("\n" in comment for comment in block.comments):
+        yield scope.say("the name or a comment spans lines")
+
+
+def check_tags(scope: Scope) -> Iterator[Diagnostic]:
+    """Tags are words."""
+    block = scope.block
+    holders: list[Tags] = [block.tags, *(i.tags for i in block.indices), *(r.tags for r in block.refinements)]
+    holders += [statement.tags for statement in block.statements if not isinstance(statement, Block)]
+    for word in sorted({word for tags in holders for word in tags}):
+        if not is_tag(word):
+            yield scope.say(f"'{word}' cannot be a tag")
+
+
+def check_indices(scope: Scope) -> Iterator[Diagnostic]:
+    """Ranges are positive; what is passed in is an affine over the indices outside."""
+    outside = frozenset(index.name for index in scope.parent.indices) if scope.parent else frozenset[str]()
+    for index in scope.block.indices:
+        if index.range < 1:
+            yield scope.say(f"index '{index.name}' has range {index.range}", "a range is at least 1")
+        if index.affine is None:
+            continue
+        if index.range != 1:
+            yield scope.say(f"index '{index.name}' is passed in and has range {index.range}")
+        for name in sorted(index.affine.names() - outside):
+            yield scope.say(
+                f"index '{index.name}' is passed '{name}', which the block outside does not have", _near(name, outside)
+            )
+
+
+def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
+    """Constraints, accesses, locations and load_index use the block's own indices."""
+    block = scope.block
+    known = frozenset(index.name for index in block.indices)
+    uses: list[tuple[str, frozenset[str]]] = [(f"constraint '{c}'", c.affine.names()) for c in block.constraints]
+    uses += [
+        (f"the access of '{ref.name}'", frozenset().union(*(a.names() for a in ref.access))) for ref in block.refinements
+    ]
+    uses += [(f"the location of '{ref.name}'", ref.location.names()) for ref in block.refinements]
+    uses += [("the location of the block", block.location.names())]
+    uses += [("load_index", s.affine.names()) for s in block.statements if isinstance(s, LoadIndex)]
+    for what, names in uses:
+        for name in sorted(names - known):
+            yield scope.say(f"{what} uses the unknown index '{name}'", _near(name, known))
+
+
+def check_refinements(scope: Scope) -> Iterator[Diagnostic]:
+    """Ranks, sizes, strides, dtypes and directions agree with the source outside."""
+    for ref in scope.block.refinements:
+        if len(ref.access) != ref.rank:
+            yield scope.say(f"'{ref.name}' has {len(ref.access)} accesses for {ref.rank} dimensions")
+        if any(dim.size < 1 for dim in ref.dims):
+            yield scope.say(f"'{ref.name}' has a size below 1: {print_refinement(ref)}")
+        if ref.bank_dim is not None and not 0 <= ref.bank_dim < ref.rank:
+            yield scope.say(f"'{ref.name}' has no dimension {ref.bank_dim} to run over banks")
+        yield from _check_alloc(scope, ref) if ref.is_alloc else _check_view(scope, ref)
+
+
+def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+    if ref.source:
+        yield scope.say(f"'{ref.name}' is an allocation and has the source '{ref.source}'")
+    if any(affine.terms or affine.offset for affine in ref.access):
+        yield scope.say(f"the allocation '{ref.name}' has an access other than 0")
+    if ref.offset < 0 or ref.offset % ref.dtype.bytes:
+        yield scope.say(f"'{ref.name}' lies at byte {ref.offset}", f"align it to {ref.dtype.bytes}")
+    extent = 1
+    for dim in sorted((d for d in ref.dims if d.size > 1), key=lambda d: d.stride):
+        if dim.stride < extent:
+            yield scope.say(f"elements of '{ref.name}' share memory: {print_refinement(ref)}", "widen the strides")
+            return
+        extent = dim.stride * dim.size
+
+
+def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+    source = scope.parent.find_ref(ref.source) if scope.parent else None
+    if source is None:
+        known = [other.name for other in scope.parent.refinements] if scope.parent else []
+        yield scope.say(f"'{ref.name}' views '{ref.source}', which the block outside does not have", _near(ref.source, known))
+        return
+    if source.rank != ref.rank:
+        yield scope.say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
+    elif any(d.size > 1 and d.stride != s.stride for d, s in zip(ref.dims, source.dims, strict=True)):
+        yield scope.say(f"the strides of '{ref.name}' differ from those of its source")
+    if source.dtype != ref.dtype:
+        yield scope.say(f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view")
+    if ref.dir.writes and source.dir is Direction.IN:
+        yield scope.say(f"'{ref.name}' writes '{source.name}', which the block outside only reads", "make that inout")
+    if ref.dir.reads and source.dir is Direction.OUT:
+        yield scope.say(f"'{ref.name}' reads '{source.name}', which the block outside only writes", "make that inout")
+
+
+def check_directions(scope: Scope) -> Iterator[Diagnostic]:
+    """Statements read and write refinements as their directions allow."""
+    block = scope.block
+    for number, statement in enumerate(block.statements):
+        for names, verb in ((reads_of(statement), "read"), (writes_of(statement), "written")):
+            for name in names:
+                ref = block.find_ref(name)
+                if ref is None:
+                    if not isinstance(statement, Block):
+                        known = [other.name for other in block.refinements]
+                        yield scope.say(f"unknown refinement '{name}'", _near(name, known), number)
+                elif isinstance(statement, Block):
+                    continue
+                elif (verb == "read" and ref.dir is Direction.OUT) or (verb == "written" and ref.dir is Direction.IN):
+                    yield scope.say(f"'{name}' is {verb} and its direction is {ref.dir.value}", number=number)
+
+
+def check_scalars(scope: Scope) -> Iterator[Diagnostic]:
+    """Scalars are defined once, before their use, and typed as the intrinsics demand."""
+    types: dict[str, DType] = {}
+    for number, statement in enumerate(scope.block.statements):
+        missing = [name for name in scalars_used(statement) if name not in types]
+        for name in missing:
+            yield scope.say(f"scalar '${name}' is used before its definition", _near(name, types), number)
+        defined = scalar_defined(statement)
+        if missing:
+            if defined is not None:
+                types[defined] = DTYPES["fp32"]
+            continue
+        try:
+            dtype = _statement_dtype(scope.block, statement, types)
+        except ValueError as error:
+            yield scope.say(f"{print_statement(statement)}: {error}", number=number)
+            dtype = DTYPES["fp32"]
+        if defined is not None and dtype is not None:
+            types[defined] = dtype
+
+
+def _statement_dtype(block: Block, statement: Statement, types: dict[str, DType]) -> DType | None:
+    match statement:
+        case Load(_, ref):
+            found = block.find_ref(ref)
+            return found.dtype if found else None
+        case Store(ref, value):
+            found = block.find_ref(ref)
+            if found is not None and found.dtype != types[value]:
+                raise ValueError(f"stores {types[value]} into {found.dtype}")
+            return None
+        case LoadIndex():
+            return DTYPES["i32"]
+        case Constant(_, _, dtype):
+            return dtype
+        case Intrinsic(_, op, inputs, dtype):
+            if dtype is not None and op != "cast":
+                raise ValueError("only cast names a dtype")
+            return result_dtype(op, [types[name] for name in inputs], dtype)
+        case _:
+            return None
+
+
+def check_specials(scope: Scope) -> Iterator[Diagnostic]:
+    """Specials are known and have the operands of their kind."""
+    for number, statement in enumerate(scope.block.statements):
+        if not isinstance(statement, Special):
+            continue
+        spec = SPECIALS.get(statement.op)
+        if spec is None:
+            yield scope.say(f"unknown special '{statement.op}'", _near(statement.op, SPECIALS), number)
+        elif (len(statement.outputs), len(statement.inputs)) != (len(spec.outputs), len(spec.inputs)):
+            yield scope.say(
+                f"'{spec.name}' takes ({', '.join(spec.inputs)}) and gives ({', '.join(spec.outputs)})", number=number
+            )
+
+
+def check_deps(scope: Scope) -> Iterator[Diagnostic]:
+    """Dependences name earlier statements, each once, in order."""
+    for number, statement in enumerate(scope.block.statements):
+        deps = statement.deps
+        if any(not 0 <= dep < number for dep in deps):
+            yield scope.say(f"depends on {list(deps)}", "a statement depends on earlier ones only", number)
+        elif list(deps) != sorted(set(deps)):
+            yield scope.say(f"dependences {list(deps)} are not in order", number=number)
+
+
+def check_aggregations(scope: Scope) -> Iterator[Diagnostic]:
+    """One allocation is written with at most one aggregation other than assign."""
+    for ref in scope.block.allocs:
+        aggs = sorted({agg.value for agg in writers(scope.block, ref.name) if agg is not Agg.ASSIGN})
+        if len(aggs) > 1:
+            yield scope.say(f"'{ref.name}' is written with {' and '.join(aggs)}", "use a buffer for each")
+
+
+def writers(block: Block, name: str) -> Iterator[Agg]:
+    """The aggregation of each store into the refinement `name` of `block`, through all blocks inside."""
+    for statement in block.statements:
+        if isinstance(statement, Store) and statement.ref == name:
+            found = block.find_ref(name)
+            if found is not None:
+                yield found.agg
+        elif isinstance(statement, Special) and name in statement.outputs:
+            yield Agg.ASSIGN
+        elif isinstance(statement, Block):
+            for ref in statement.refinements:
+                if ref.source == name and ref.dir.writes:
+                    yield from writers(statement, ref.name)
+
+
+def allocation_agg(block: Block, name: str) -> Agg:
+    """The aggregation whose identity the allocation `name` of `block` starts at; ASSIGN when it starts undefined."""
+    return next((agg for agg in writers(block, name) if agg is not Agg.ASSIGN), Agg.ASSIGN)
+
+
+CHECKS: tuple[Check, ...] = (
+    check_names, check_tags, check_indices, check_index_uses, check_refinements, check_directions, check_scalars,
+    check_specials, check_deps, check_aggregations,
+)  # fmt: skip
+
+
+def check_located(scope: Scope) -> Iterator[Diagnostic]:
+    """Stage `located`: each kernel has a location, and so has each buffer of the entry and of main."""
+    block = scope.block
+    if "kernel" in block.tags and not block.location:
+        yield scope.say("the kernel has no location", "run locate_block")
+    if scope.parent is None or "main" in block.tags:
+        for ref in block.allocs:
+            if not ref.location:
+                yield scope.say(f"the buffer '{ref.name}' has no location", "run locate_memory")
+
+
+def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
+    """Stage `scheduled`: statements of main that touch the same buffer, one writing it, are ordered by dependences."""
+    block = scope.block
+    if "main" not in block.tags:
+        return
+    before: list[set[int]] = []
+    for number, statement in enumerate(block.statements):
+        reach = {dep for dep in statement.deps if dep < number}
+        before.append(reach.union(*(before[dep] for dep in reach)))
+    for number, statement in enumerate(block.statements):
+        for other in range(number):
+            if other not in before[number] and _conflict(block.statements[other], statement):
+                yield scope.say(f"no dependence orders it after statement {other}", "run compute_deps", number)
+
+
+def _conflict(first: Statement, second: Statement) -> bool:
+    """Whether both use a buffer and one writes it: a test on names, the exact one on regions is in `stripe.verify`."""
+    if "disjoint" in first.tags or "disjoint" in second.tags:
+        return False
+    first_writes, second_writes = set(writes_of(first)), set(writes_of(second))
+    return bool(first_writes & (second_writes | set(reads_of(second))) or set(reads_of(first)) & second_writes)
+
+
+def check_placed(scope: Scope) -> Iterator[Diagnostic]:
+    """Stage `placed`: every buffer of the entry and of main has an address, marked by the tag `placed`."""
+    if scope.parent is None or "main" in scope.block.tags:
+        for ref in scope.block.allocs:
+            if "placed" not in ref.tags:
+                yield scope.say(f"the buffer '{ref.name}' has no address", "run memory_placement")
+
+
+STAGE_CHECKS: tuple[tuple[Stage, Check], ...] = (
+    (Stage.LOCATED, check_located),
+    (Stage.SCHEDULED, check_scheduled),
+    (Stage.PLACED, check_placed),
+)
+
+
+def _near(name: str, known: object) -> str:
+    names = sorted(str(other) for other in known) if hasattr(known, "__iter__") else []  # type: ignore[attr-defined]
+    near = closest(name, names)
+    if near:
+        return f"did you mean '{near}'?"
+    return f"known are {', '.join(names)}" if names else ""
+
+
+def depth(program: Program) -> int:
+    """The deepest nesting of blocks."""
+    return max(len(path) for path, _ in walk(program.entry))
