@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from stripe.ir.data import DATA_KINDS, data_path, list_data
 
 
