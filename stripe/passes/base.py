@@ -1,0 +1,102 @@
+"""What a pass is: a frozen pydantic model whose fields are its options, and a function from program to program.
+
+From the class follow the JSON entry, the `--passes` spelling, the help text and the JSON Schema. The docstring's first line
+is the summary; the rest shows a block before and after.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, ClassVar, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Block, ConfigError, Program, Stage
+
+
+class RemarkKind(Enum):
+    """As LLVM's optimization remarks."""
+
+    APPLIED = "applied"
+    MISSED = "missed"
+    ANALYSIS = "analysis"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a pass did to a block, or why it left the block alone, with the numbers."""
+
+    kind: RemarkKind
+    block: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}: {self.block}: {self.message}" if self.block else f"{self.kind.value}: {self.message}"
+
+
+def _drop(_remark: Remark) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassContext:
+    """What a pass may ask for besides the program: the machine, and somebody who listens to its remarks."""
+
+    hardware: HardwareModel | None = None
+    listener: Callable[[Remark], None] = _drop
+
+    def applied(self, block: Block | str, message: str) -> None:
+        self._say(RemarkKind.APPLIED, block, message)
+
+    def missed(self, block: Block | str, message: str) -> None:
+        self._say(RemarkKind.MISSED, block, message)
+
+    def analysis(self, block: Block | str, message: str) -> None:
+        self._say(RemarkKind.ANALYSIS, block, message)
+
+    def _say(self, kind: RemarkKind, block: Block | str, message: str) -> None:
+        self.listener(Remark(kind, block if isinstance(block, str) else block.name, message))
+
+    def need_hardware(self, why: str) -> HardwareModel:
+        """The hardware model; ConfigError that says `why` when none was given."""
+        if self.hardware is None:
+            raise ConfigError(f"{why} needs a hardware model", hint="give one with --hw, for example --hw dsp_conv")
+        return self.hardware
+
+
+Reqs: TypeAlias = Annotated[
+    tuple[str, ...], Field(description="tags that a block must have, all of them; 'all' fits any block")
+]
+TagSet: TypeAlias = tuple[str, ...]
+
+
+class Pass(BaseModel):
+    """A rewrite. Subclasses set `pass_name`, declare their options as fields and define `run`.
+
+    `requires` is the stage that the program must have reached, `ensures` the stage that it has afterwards (None: the same).
+    A pass that cannot keep the meaning does not apply and says why through `context.missed`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    pass_name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    requires: ClassVar[Stage] = Stage.TILED
+    ensures: ClassVar[Stage | None] = None
+
+    @abstractmethod
+    def run(self, program: Program, context: PassContext) -> Program:
+        """The rewritten program; the same object when nothing changed."""
+
+
+class LocationSpec(BaseModel):
+    """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, or an affine as text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(description="name of a memory, execution or transfer unit of the hardware model")
+    unit: int | str = Field(default=0, description="which one of them: a number, or an affine over the block's indices")

@@ -1,0 +1,51 @@
+"""The passes by name. Built-in ones stand in the table; others come through the entry-point group `stripe.passes`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from stripe.ir import ConfigError, closest
+from stripe.passes.base import Pass
+
+ENTRY_POINT_GROUP = "stripe.passes"
+
+BUILTIN: dict[str, str] = {
+}
+"""Name of the pass -> `module:Class` below `stripe.passes`; a module is imported when its pass is first asked for."""
+
+SHORT_NAMES: dict[str, str] = {
+    "fuse": "fusion",
+    "locate": "locate_block",
+    "place": "memory_placement",
+    "stencil": "tensorize",
+    "prune_idxs": "prune_indexes",
+    "prune_refs": "prune_refinements",
+    "dead_code_elimination": "dce",
+}
+
+
+@cache
+def _third_party() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def pass_names() -> tuple[str, ...]:
+    """All passes by their full names, sorted."""
+    return tuple(sorted({*BUILTIN, *_third_party()}))
+
+
+def find_pass(name: str) -> type[Pass]:
+    """The class of the pass called `name` (short names included); ConfigError that names the nearest otherwise."""
+    full = SHORT_NAMES.get(name, name)
+    known = {**_third_party(), **BUILTIN}
+    if full not in known:
+        near = closest(name, [*known, *SHORT_NAMES])
+        hint = f"did you mean '{near}'?" if near else "stripe-opt --list-passes lists them"
+        raise ConfigError(f"unknown pass '{name}'", hint=hint)
+    module, _, attribute = known[full].partition(":")
+    found = getattr(import_module(module if "." in module else f"stripe.passes.{module}"), attribute)
+    if not (isinstance(found, type) and issubclass(found, Pass)):
+        raise ConfigError(f"the entry point of pass '{full}' is no Pass", hint="it must be a subclass of stripe.passes.base.Pass")
+    return found

@@ -1,0 +1,211 @@
+"""The tiling primitive: splits a block into an outer block over tiles and an inner block within a tile.
+
+    block [x:100] ( in I[x] … )          block [x:13] ( in I[8*x] (8:1) … ) {
+      { … }                        =>      block [x:8, x.o = x] ( 99 - x - 8*x.o >= 0, in I[x] (1:1) … ) { … } }
+
+Establishes: the points of the nest are those of the block under x = tile*x_outer + x_inner (interleaved:
+x = x_outer + count*x_inner), each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from stripe.ir import (
+    Affine,
+    Atom,
+    Block,
+    Constraint,
+    Dim,
+    FloorDiv,
+    Index,
+    Interval,
+    LoadIndex,
+    Location,
+    Mod,
+    Refinement,
+    Tags,
+    fresh,
+    substitute,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How one index is split: x = step_outer * outer + step_inner * inner."""
+
+    index: Index
+    tile: int
+    count: int
+    interleave: bool
+
+    @property
+    def uneven(self) -> bool:
+        return self.tile * self.count != self.index.range
+
+    def combined(self, outer: Affine) -> Affine:
+        """The index by its two halves; a half of range 1 is 0 and does not occur."""
+        step_outer, step_inner = (1, self.count) if self.interleave else (self.tile, 1)
+        value = Affine()
+        if self.count > 1:
+            value = value + step_outer * outer
+        if self.tile > 1:
+            value = value + step_inner * Affine.var(self.index.name)
+        return value
+
+
+def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = False) -> Block:
+    """`block` tiled by `sizes` (elements per tile; an index that is not named gets its whole range inside).
+
+    The outer block keeps name, tags, comments and location; it holds one inner block with no tags. Index names stay on
+    both sides; an outer index that the inner block needs is passed in as `NAME.o`. Allocations move inside. A tile of
+    the whole range leaves an outer range of 1, a tile of 1 an inner range of 1.
+
+    Raises:
+        KeyError: a name in `sizes` is no iterated index.
+        ValueError: a size below 1 or over the range.
+    """
+    splits = _splits(block, sizes, interleave)
+    taken = {index.name for index in block.indices}
+    passed_names: dict[str, str] = {}
+    for name in [*splits, *(index.name for index in block.passed)]:
+        passed_names[name] = fresh(f"{name}.o", taken)
+        taken.add(passed_names[name])
+    outer_in_inner = {name: Affine.var(passed_names[name]) for name in passed_names}
+    combined = {name: split.combined(outer_in_inner[name]) for name, split in splits.items()}
+    mapping = {**combined, **{index.name: outer_in_inner[index.name] for index in block.passed}}
+    inner = substitute(block, mapping)
+    located_inside = any(splits[name].tile > 1 for name in block.location.names() & splits.keys())
+    bounds = tuple(
+        Constraint(split.index.range - 1 - combined[name]) for name, split in splits.items() if split.uneven
+    )
+    inner = replace(
+        inner,
+        indices=tuple(replace(split.index, range=split.tile) for split in splits.values()),
+        constraints=(*inner.constraints, *bounds),
+        location=inner.location if located_inside else Location(),
+        comments=(),
+        deps=(),
+        tags=Tags(),
+    )
+    back = {passed: name for name, passed in passed_names.items()}
+    outer_refs, inner_refs = _split_refinements(inner, back)
+    inner = _pass_in(replace(inner, refinements=inner_refs), back)
+    outer_indices = tuple(
+        index if index.is_passed else replace(index, range=splits[index.name].count) for index in block.indices
+    )
+    return replace(
+        block,
+        indices=outer_indices,
+        constraints=(),
+        refinements=outer_refs,
+        statements=(inner,),
+        location=Location() if located_inside else block.location,
+    )
+
+
+def _splits(block: Block, sizes: Mapping[str, int], interleave: bool) -> dict[str, _Split]:
+    ranges = {index.name: index.range for index in block.iterated}
+    for name, size in sizes.items():
+        if not 1 <= size <= ranges[name]:
+            raise ValueError(f"tile {size} of index {name}, which has range {ranges[name]}")
+    splits: dict[str, _Split] = {}
+    for index in block.iterated:
+        tile = sizes.get(index.name, index.range)
+        splits[index.name] = _Split(index, tile, -(-index.range // tile), interleave)
+    return splits
+
+
+def _split_refinements(inner: Block, back: Mapping[str, str]) -> tuple[tuple[Refinement, ...], tuple[Refinement, ...]]:
+    """Splits each view into the part that the outer block moves and the part that the inner one moves."""
+    intervals: dict[str, Interval] = {index.name: (0, index.range - 1) for index in inner.indices}
+    outer_refs: list[Refinement] = []
+    inner_refs: list[Refinement] = []
+    for ref in inner.refinements:
+        if ref.is_alloc:
+            inner_refs.append(ref)
+            continue
+        parts = [_split_affine(access, intervals, back) for access in ref.access]
+        outer_refs.append(
+            replace(
+                ref,
+                access=tuple(part.outer + part.low for part in parts),
+                dims=tuple(
+                    Dim(part.high - part.low + dim.size, dim.stride)
+                    for part, dim in zip(parts, ref.dims, strict=True)
+                ),
+                location=Location() if ref.location.names() & intervals.keys() else _renamed(ref.location, back),
+            )
+        )
+        inner_refs.append(replace(ref, source=ref.name, access=tuple(part.rest - part.low for part in parts)))
+    return tuple(outer_refs), tuple(inner_refs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """An affine as `outer`, over the outer block's indices, plus `rest`, which lies in [low, high]."""
+
+    outer: Affine
+    rest: Affine
+    low: int
+    high: int
+
+
+def _split_affine(affine: Affine, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _Part:
+    """Splits exactly; where a floor mixes both sides its outer part is the floor at the lowest inner value."""
+    outer, rest, low, high = Affine(affine.offset), Affine(), 0, 0
+    for atom, coefficient in affine.terms:
+        part = _split_atom(atom, intervals, back)
+        outer = outer + part.outer * coefficient
+        rest = rest + part.rest * coefficient
+        ends = sorted((part.low * coefficient, part.high * coefficient))
+        low, high = low + ends[0], high + ends[1]
+    return _Part(outer, rest, low, high)
+
+
+def _split_atom(atom: Atom, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _Part:
+    term = Affine(0, ((atom, 1),))
+    names = term.names()
+    to_outer = {passed: Affine.var(name) for passed, name in back.items()}
+    if names <= back.keys():
+        return _Part(term.subs(to_outer), Affine(), 0, 0)
+    if names <= intervals.keys():
+        return _Part(Affine(), term, *term.bounds(intervals))
+    if isinstance(atom, FloorDiv):  # floor((o + r)/n) - floor((o + low)/n) lies in [0, ceil((high - low)/n)]
+        arg = _split_affine(atom.arg, intervals, back)
+        outer = (arg.outer + arg.low).floordiv(atom.divisor)
+        inward = {name: Affine.var(passed) for passed, name in back.items()}
+        return _Part(outer, term - outer.subs(inward), 0, -(-(arg.high - arg.low) // atom.divisor))
+    assert isinstance(atom, Mod)
+    return _Part(Affine(), term, 0, atom.modulus - 1)
+
+
+def _renamed(location: Location, back: Mapping[str, str]) -> Location:
+    return location.subs({passed: Affine.var(name) for passed, name in back.items()})
+
+
+def _pass_in(inner: Block, back: Mapping[str, str]) -> Block:
+    """Adds the outer indices that the inner block uses to its index list."""
+    used = used_indices(inner)
+    passed = tuple(Index(name, 1, Affine.var(outer)) for name, outer in back.items() if name in used)
+    return replace(inner, indices=(*inner.indices, *passed))
+
+
+def used_indices(block: Block) -> frozenset[str]:
+    """The indices of `block` that its constraints, accesses, locations, load_index or the blocks inside use."""
+    names: set[str] = set(block.location.names())
+    for constraint in block.constraints:
+        names |= constraint.affine.names()
+    for ref in block.refinements:
+        names |= ref.location.names()
+        for affine in ref.access:
+            names |= affine.names()
+    for statement in block.statements:
+        if isinstance(statement, LoadIndex):
+            names |= statement.affine.names()
+        elif isinstance(statement, Block):
+            for index in statement.indices:
+                if index.affine is not None:
+                    names |= index.affine.names()
+    return frozenset(names)
