@@ -3,7 +3,24 @@
 Every input of an arithmetic intrinsic has the same dtype; lowering inserts `cast`. Integers wrap; `div` and `mod` truncate
 towards zero and give 0 for a zero divisor; shifts by a negative amount or by the width and more give 0 (or the sign);
 `round` is half away from zero; `min` and `max` give NaN when an operand is NaN; a cast from float to integer truncates,
-saturates and turns NaN into 0; `relu` and `zelu` are `x < 0 ? 0 : x`; fp16 and bf16 compute in fp32 and round.
+saturates and turns NaN into 0; `relu` and `zelu` are `x < 0 ? 0 : x`; fp16 and bf16 compute in fp32 and round (so do casts
+to them from anything: first to fp32, then to the type); float `mod` is C's `fmod`; a shift of a bool is that of 0 or 1.
+
+Specials (they replace what their outputs hold; every operand is a whole view, elements in row-major order of its sizes):
+
+- `O = gather(D, I)`: O[i..., j...] = D[clamp(I[i...], 0, d0 - 1), j...], d0 the leading size of D.
+- `O = scatter(E, I, V)`: O starts at zero, then O[I[i...], j...] += E[i..., j...] for each i, j; indices outside
+  [0, o0) are dropped; V gives the leading size o0 at lowering and its elements are not read. Sums are in the dtype of O.
+- `(T, U) = prng_step(S)`: S and T are u32[3, W] (W = 2048 from Tile), U is fp32 of any shape with n elements. Three
+  combined Tausworthe generators (L'Ecuyer 1996, "taus88") run in each column. For j = 0 .. W-1, with s1, s2, s3 = S[:, j],
+  and for k = j, j + W, j + 2W, ... below n, in turn: first the step, all in u32 with C's precedence made explicit,
+
+      s1 = ((s1 & 4294967294) << 12) ^ (((s1 << 13) ^ s1) >> 19)
+      s2 = ((s2 & 4294967288) <<  4) ^ (((s2 <<  2) ^ s2) >> 25)
+      s3 = ((s3 & 4294967280) << 17) ^ (((s3 <<  3) ^ s3) >> 11)
+
+  then U[k] = (fp32)(s1 ^ s2 ^ s3) * 2^-32 (the u32 rounds to the nearest fp32). T[:, j] is the state after the column's
+  last step: a column that makes no element keeps its state. A valid state has s1 >= 2, s2 >= 8, s3 >= 16.
 """
 
 from __future__ import annotations
@@ -68,8 +85,7 @@ SPECIALS: dict[str, SpecialSpec] = {
     "scatter": SpecialSpec("scatter", ("out",), ("updates", "index", "shape")),
     "prng_step": SpecialSpec("prng_step", ("state", "value"), ("state",)),
 }
-"""gather: out[i…, j…] = data[clamp(index[i…]), j…]. scatter: out[index[i…], j…] += updates[i…, j…] from zero, indices
-outside are dropped, `shape` gives the leading size alone. prng_step: the next state and uniform values in [0, 1)."""
+"""Their meaning stands at the top of this module."""
 
 
 def result_dtype(op: str, inputs: Sequence[DType], target: DType | None = None) -> DType:

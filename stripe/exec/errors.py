@@ -1,0 +1,12 @@
+"""The error of a program that does what its meaning forbids, or of data that do not fit it."""
+
+from __future__ import annotations
+
+from stripe.ir import StripeError
+
+
+class ExecutionError(StripeError):
+    """Raised while a program runs: an access out of bounds, an undefined element, two writers of one, unfit inputs.
+
+    `where` is the path of the block and its name, as in diagnostics of the verifier.
+    """
