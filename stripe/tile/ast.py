@@ -1,0 +1,230 @@
+"""The syntax tree of Tile. Every node carries the span of its text, which equality ignores.
+
+Runs of binary operators of one precedence are one `Chain`, not a spine of pairs, so that a tree is as deep as its
+brackets are and a sum of ten thousand terms is no deeper than a sum of two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from stripe.ir.span import Span
+
+NOWHERE = Span("<built-in>", 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class IntLit:
+    """An integer. The parser folds a minus sign before a literal into it."""
+
+    value: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatLit:
+    """A float as it was written, a minus sign before it included, so that printing loses nothing."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def value(self) -> float:
+        return float(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A tensor, a dimension, or a constant."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexName:
+    """An index of a contraction; occurs in polynomials only."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`-x` or `~x`."""
+
+    op: str
+    operand: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """`first op operand op operand …`, associated to the left; the operators have one precedence."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cond:
+    """`condition ? then : other`."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(arguments)`."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Expr: TypeAlias = IntLit | FloatLit | Name | IndexName | Unary | Chain | Cond | Call
+"""An element-wise expression, or (without floats, calls and conditions) an index polynomial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`[[name(parameters)]]` before a statement."""
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A tensor at index polynomials: `A[i + 1, 2*k]`."""
+
+    tensor: str
+    indices: tuple[Expr, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The constraint `polynomial < limit`, which means 0 <= polynomial < limit and polynomial an integer."""
+
+    polynomial: Expr
+    limit: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+AggOp = Literal["+", "*", ">", "<", "="]
+CombOp = Literal["", "+", "*", "==", "?"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """`output = agg(input comb input), bounds no_defract default name`.
+
+    `comb` is empty for one input and `?` for the ternary `A == B ? C`. `sizes` is None where no sizes were written.
+    """
+
+    output: Access
+    sizes: tuple[Expr, ...] | None
+    agg: AggOp
+    comb: CombOp
+    inputs: tuple[Access, ...]
+    bounds: tuple[Bound, ...] = ()
+    no_defract: bool = False
+    default: Name | None = None
+    attributes: tuple[Attribute, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def target(self) -> str:
+        return self.output.tensor
+
+    @property
+    def target_span(self) -> Span:
+        return self.output.span
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`target = value`, element by element."""
+
+    target: str
+    value: Expr
+    attributes: tuple[Attribute, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+    target_span: Span = field(default=NOWHERE, compare=False)
+
+
+Stmt: TypeAlias = Contraction | Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class InputDim:
+    """A dimension of an input: its name, and its size where the file gives it."""
+
+    name: str
+    size: int | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input of a function. `dims` None means any rank, or a constant."""
+
+    name: str
+    dims: tuple[InputDim, ...] | None = None
+    dtype: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+    dtype_span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The name of a result of a function."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A whole Tile function. `source` is the text that it was read from, for error messages."""
+
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    statements: tuple[Stmt, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+    source: str = field(default="", compare=False, repr=False)
+
+
+LEVELS: dict[str, int] = {
+    "?": 0, "^": 1, "|": 2, "&": 3, "==": 4, "!=": 4, "<": 5, ">": 5, "<=": 5, ">=": 5, "<<": 6, ">>": 6,
+    "+": 7, "-": 7, "*": 8, "/": 8,
+}  # fmt: skip
+"""Precedence of the operators, loosest first."""
+
+UNARY_LEVEL = 9
+ATOM_LEVEL = 10
+NON_ASSOCIATIVE = frozenset({"==", "!=", "<", ">", "<=", ">="})
+
+
+def level(expr: Expr) -> int:
+    """How tightly the outermost operator of `expr` binds."""
+    match expr:
+        case Chain(_, rest):
+            return LEVELS[rest[0][0]]
+        case Cond():
+            return LEVELS["?"]
+        case Unary():
+            return UNARY_LEVEL
+        case IntLit(value):
+            return ATOM_LEVEL if value >= 0 else UNARY_LEVEL
+        case FloatLit(text):
+            return UNARY_LEVEL if text.startswith("-") else ATOM_LEVEL
+        case _:
+            return ATOM_LEVEL

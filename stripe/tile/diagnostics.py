@@ -1,0 +1,57 @@
+"""Errors in Tile: where, why, and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stripe.ir.errors import StripeError, closest
+from stripe.ir.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text of a Tile file, to show lines of it."""
+
+    text: str
+
+    def error(self, reason: str, span: Span, hint: str | None = None) -> StripeError:
+        """An error at `span`, with the source line."""
+        return StripeError(
+            reason, path=span.filename, line=span.line, col=span.column, hint=hint,
+            source=self._line(span.line), length=span.length,
+        )  # fmt: skip
+
+    def _line(self, number: int) -> str | None:
+        lines = self.text.split("\n", number)
+        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else None
+
+
+class TileErrors(StripeError):
+    """Several errors of one file. The first gives the place; `str()` shows all, in the order of the file."""
+
+    def __init__(self, errors: tuple[StripeError, ...]) -> None:
+        first = errors[0]
+        super().__init__(
+            first.reason, path=first.path, line=first.line, col=first.col, where=first.where, hint=first.hint,
+            source=first.source, length=first.length,
+        )  # fmt: skip
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
+
+
+def raise_collected(errors: Iterable[StripeError]) -> None:
+    """Raises what was collected: nothing, the one error, or all of them together."""
+    found = tuple(sorted(errors, key=lambda error: (error.line or 0, error.col or 0)))
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise TileErrors(found)
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A hint that names the nearest known name, or `otherwise` when none is alike."""
+    near = closest(name, known)
+    return f"did you mean '{near}'?" if near else otherwise

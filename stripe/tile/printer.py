@@ -1,0 +1,112 @@
+"""Prints the syntax tree of Tile; `stripe.tile.parser` reads it back to an equal tree."""
+
+from __future__ import annotations
+
+import re
+
+from stripe.tile import ast
+
+_ID = re.compile(r"_*[A-Z][A-Za-z0-9_]*'?|_+(?![A-Za-z_])[A-Za-z0-9_]*'?")
+_IDXID = re.compile(r"_*[a-z][A-Za-z0-9_]*'?")
+_KEYWORDS = frozenset({"function", "polynomial", "expression", "contraction", "default", "no_defract"})
+
+
+def print_tile(function: ast.Function) -> str:
+    """The whole function as text, ending with a newline."""
+    inputs = ", ".join(map(_input, function.inputs))
+    outputs = ", ".join(_id(output.name) for output in function.outputs)
+    body = "".join(f"  {print_statement(statement)};\n" for statement in function.statements)
+    return f"function ({inputs}) -> ({outputs}) {{\n{body}}}\n"
+
+
+def print_statement(statement: ast.Stmt, *, attributes: bool = True) -> str:
+    """One statement without its semicolon."""
+    prefix = "".join(f"{_attribute(attribute)} " for attribute in statement.attributes) if attributes else ""
+    if isinstance(statement, ast.Assignment):
+        return f"{prefix}{_id(statement.target)} = {print_expr(statement.value)}"
+    return prefix + _contraction(statement)
+
+
+def print_expr(expr: ast.Expr, *, tight: bool = False) -> str:
+    """An expression or a polynomial; `tight` prints products without blanks, as `2*i`."""
+    match expr:
+        case ast.IntLit(value):
+            return str(value)
+        case ast.FloatLit(text):
+            return text
+        case ast.Name(name):
+            return _id(name)
+        case ast.IndexName(name):
+            return _idxid(name)
+        case ast.Unary(op, operand):
+            literal = isinstance(operand, (ast.IntLit, ast.FloatLit))
+            return op + _operand(operand, ast.UNARY_LEVEL + literal, tight)
+        case ast.Chain(first, rest):
+            return _chain(first, rest, tight)
+        case ast.Cond(condition, then, other):
+            return f"{_operand(condition, 1, tight)} ? {print_expr(then)} : {print_expr(other)}"
+        case ast.Call(function, arguments):
+            return f"{_function_name(function)}({', '.join(map(print_expr, arguments))})"
+
+
+def print_polynomial(expr: ast.Expr) -> str:
+    """An index polynomial."""
+    return print_expr(expr, tight=True)
+
+
+def print_access(access: ast.Access) -> str:
+    """A tensor with its index polynomials."""
+    return f"{_id(access.tensor)}[{', '.join(map(print_polynomial, access.indices))}]"
+
+
+def _operand(expr: ast.Expr, least: int, tight: bool) -> str:
+    text = print_expr(expr, tight=tight)
+    return text if ast.level(expr) >= least else f"({text})"
+
+
+def _chain(first: ast.Expr, rest: tuple[tuple[str, ast.Expr], ...], tight: bool) -> str:
+    here = ast.LEVELS[rest[0][0]]
+    text = _operand(first, here + 1, tight)
+    for op, operand in rest:
+        text += f"{op if tight and here == ast.LEVELS['*'] else f' {op} '}{_operand(operand, here + 1, tight)}"
+    return text
+
+
+def _contraction(node: ast.Contraction) -> str:
+    sizes = "" if node.sizes is None else f" : {', '.join(map(print_expr, node.sizes))}"
+    output = print_access(node.output)[:-1] + sizes + "]"
+    inputs = list(map(print_access, node.inputs))
+    if node.comb == "?":
+        inside = f"{inputs[0]} == {inputs[1]} ? {inputs[2]}"
+    else:
+        inside = f" {node.comb} ".join(inputs)
+    bounds = "".join(f", {print_polynomial(bound.polynomial)} < {print_expr(bound.limit)}" for bound in node.bounds)
+    agg = f"{output} = {node.agg}({inside}){bounds}"
+    agg += " no_defract" if node.no_defract else ""
+    return agg + (f" default {_id(node.default.name)}" if node.default is not None else "")
+
+
+def _input(node: ast.Input) -> str:
+    dims = "" if node.dims is None else f"[{', '.join(map(_dim, node.dims))}]"
+    return f"{_id(node.name)}{dims}" + (f": {node.dtype}" if node.dtype is not None else "")
+
+
+def _dim(node: ast.InputDim) -> str:
+    return _id(node.name) + (f"={node.size}" if node.size is not None else "")
+
+
+def _attribute(node: ast.Attribute) -> str:
+    parameters = f"({', '.join(node.parameters)})" if node.parameters else ""
+    return f"[[{_idxid(node.name)}{parameters}]]"
+
+
+def _id(name: str) -> str:
+    return name if _ID.fullmatch(name) else f"#{name}"
+
+
+def _idxid(name: str) -> str:
+    return name if _IDXID.fullmatch(name) and name not in _KEYWORDS else f"${name}"
+
+
+def _function_name(name: str) -> str:
+    return name if _ID.fullmatch(name) else _idxid(name)

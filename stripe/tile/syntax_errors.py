@@ -1,0 +1,89 @@
+"""Says in words what is wrong with a Tile text that does not parse, and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from stripe.ir.errors import StripeError
+from stripe.ir.span import Span
+from stripe.tile.diagnostics import SourceText
+
+if TYPE_CHECKING:
+    from lark.exceptions import UnexpectedInput
+
+_WORDS = {
+    "ID": "a name that begins with an upper-case letter", "IDXID": "a lower-case name", "INT": "an integer",
+    "FLOAT": "a number", "LSQB": "'['", "RSQB": "']'", "LPAR": "'('", "RPAR": "')'", "LBRACE": "'{'", "RBRACE": "'}'",
+    "COMMA": "','", "SEMICOLON": "';'", "COLON": "':'", "QMARK": "'?'", "EQUAL": "'='", "PLUS": "'+'", "MINUS": "'-'",
+    "STAR": "'*'", "SLASH": "'/'", "LESSTHAN": "'<'", "MORETHAN": "'>'", "CIRCUMFLEX": "'^'", "VBAR": "'|'",
+    "AMPERSAND": "'&'", "TILDE": "'~'", "FUNCTION": "'function'", "DEFAULT": "'default'",
+    "NO_DEFRACT": "'no_defract'", "POLYNOMIAL": "'polynomial'", "EXPRESSION": "'expression'",
+    "CONTRACTION": "'contraction'", "ARROW": "'->'", "OPEN_ATTRIBUTE": "'[['", "CLOSE_ATTRIBUTE": "']]'",
+    "EQ": "'=='", "$END": "the end of the file",
+}  # fmt: skip
+
+_OPERATORS = frozenset(
+    "PLUS MINUS STAR SLASH LESSTHAN MORETHAN CIRCUMFLEX VBAR AMPERSAND TILDE QMARK EQ NE LE GE SHL SHR".split()
+)
+
+_CHARACTER_HINTS = {
+    ".": "a float has digits on both sides of the point: 1.0, 0.5",
+    "%": "for the remainder write mod(a, b)",
+    "!": "for 'not' write ~x or compare with '=='; 'unequal' is '!='",
+    '"': "Tile has no strings",
+    "'": "a name may end with one apostrophe; nothing else uses it",
+}
+
+
+def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: str) -> StripeError:
+    """The StripeError for an error of the parser."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+    if isinstance(error, UnexpectedToken):
+        expected = set(error.accepts or error.expected)
+        if error.token.type == "$END":
+            return source.error(_end_reason(source), _end_span(source, filename), _expected(expected))
+        span = Span(filename, error.token.line or 1, error.token.column or 1, max(1, len(error.token)))
+        return source.error(f"unexpected '{error.token}'", span, _hint(error.token.type, str(error.token), expected))
+    if isinstance(error, UnexpectedCharacters):
+        span = Span(filename, error.line, error.column)
+        hint = _CHARACTER_HINTS.get(error.char) or _expected(_names(error.allowed))
+        return source.error(f"unexpected character {error.char!r}", span, hint)
+    return source.error("the text cannot be parsed", Span(filename, 1, 1), "see the language reference")
+
+
+def _names(allowed: object) -> set[str]:
+    return {str(name) for name in allowed} if isinstance(allowed, (set, frozenset, list, tuple)) else set()
+
+
+def _end_reason(source: SourceText) -> str:
+    return "the file ends too early" if source.text.strip() else "the file is empty"
+
+
+def _end_span(source: SourceText, filename: str) -> Span:
+    lines = source.text.rstrip().split("\n")
+    return Span(filename, len(lines), len(lines[-1]) + 1)
+
+
+def _hint(terminal: str, text: str, expected: set[str]) -> str:
+    if terminal == "IDXID" and "ID" in expected and "IDXID" not in expected:
+        return (
+            f"names of tensors and dimensions begin with an upper-case letter; '#{text.lstrip('$')}' makes any word one"
+        )
+    if terminal == "ID" and "IDXID" in expected and "ID" not in expected:
+        return f"expected a lower-case name here; '${text.lstrip('#')}' makes any word one"
+    if text in ("&", "|") and "ID" in expected and "AMPERSAND" not in expected:
+        return f"there is no '{text * 2}'; '{text}' works on bools too"
+    if "SEMICOLON" in expected and terminal in ("ID", "IDXID", "RBRACE", "OPEN_ATTRIBUTE"):
+        return "a statement ends with ';', the last one too"
+    return _expected(expected)
+
+
+def _expected(terminals: Iterable[str]) -> str:
+    names = set(terminals)
+    shown = names if len(names & _OPERATORS) <= 2 else names - _OPERATORS
+    words = sorted(_WORDS.get(name, f"'{name.lower()}'") for name in shown)
+    if shown != names:
+        words.append("an operator")
+    return f"expected {' or '.join(words)}" if words else "see the language reference"

@@ -1,0 +1,265 @@
+"""Turns the parse tree of Tile into the syntax tree, bottom up and without recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from stripe.ir.dtypes import DTYPES
+from stripe.ir.span import Span
+from stripe.tile import ast
+from stripe.tile.diagnostics import SourceText, did_you_mean
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+MAX_INTEGER = 2**63 - 1
+
+Item: TypeAlias = object
+"""A finished part: a node of the syntax tree, a tuple of them, a token, or None for what was left out."""
+
+_Rule: TypeAlias = Callable[["Builder", list[Item], Span], Item]
+
+
+class Builder:
+    """Builds one syntax tree; `build` may be called once per parse tree."""
+
+    def __init__(self, source: SourceText, filename: str) -> None:
+        self.source = source
+        self._filename = filename
+
+    def build(self, root: Tree[Item]) -> Item:
+        """The node for a whole parse tree; raises StripeError for what only looks right (an unknown dtype, …)."""
+        done: dict[int, Item] = {}
+        stack: list[tuple[Tree[Item], bool]] = [(root, False)]
+        while stack:
+            tree, ready = stack.pop()
+            if not ready:
+                stack.append((tree, True))
+                stack.extend((child, False) for child in reversed(_branches(tree)))
+                continue
+            parts = [done.pop(id(child)) if _is_tree(child) else child for child in tree.children]
+            done[id(tree)] = _RULES[str(tree.data)](self, parts, self._span(tree))
+        return done[id(root)]
+
+    def _span(self, tree: Tree[Item]) -> Span:
+        meta = tree.meta
+        if meta.empty:
+            return Span(self._filename, 1, 1)
+        if meta.line == meta.end_line:
+            return Span(self._filename, meta.line, meta.column, max(1, meta.end_column - meta.column))
+        line = self.source.text.split("\n", meta.line)[meta.line - 1]
+        return Span(self._filename, meta.line, meta.column, max(1, len(line.rstrip()) - meta.column + 1))
+
+    def place(self, token: Token) -> Span:
+        """The span of a token."""
+        return Span(self._filename, token.line or 1, token.column or 1, len(token))
+
+    def integer(self, token: Token) -> int:
+        """The value of an INT token, at most 2^63 - 1."""
+        if len(token) > 30 or int(token) > MAX_INTEGER:
+            raise self.source.error("the integer is too large", self.place(token), f"the largest is {MAX_INTEGER}")
+        return int(token)
+
+    def dtype(self, token: Token) -> str:
+        """The name of a dtype; raises StripeError for an unknown one."""
+        if token not in DTYPES:
+            hint = did_you_mean(str(token), DTYPES, f"the dtypes are {' '.join(DTYPES)}")
+            raise self.source.error(f"unknown dtype '{token}'", self.place(token), hint)
+        return str(token)
+
+    def float(self, token: Token) -> str:
+        """The text of a FLOAT token that an fp64 can hold."""
+        if float(token) == float("inf"):
+            raise self.source.error("the number is too large", self.place(token), "the largest is about 1.79e308")
+        return str(token)
+
+
+def _is_tree(item: Item) -> bool:
+    return hasattr(item, "children")
+
+
+def _branches(tree: Tree[Item]) -> list[Tree[Item]]:
+    return [cast("Tree[Item]", child) for child in tree.children if _is_tree(child)]
+
+
+def _word(token: Item) -> str:
+    """The name without its escape."""
+    return str(token).lstrip("#$")
+
+
+def _items(parts: Sequence[Item]) -> tuple[Item, ...]:
+    return tuple(part for part in parts if part is not None)
+
+
+def _exprs(item: Item) -> tuple[ast.Expr, ...]:
+    return cast("tuple[ast.Expr, ...]", item or ())
+
+
+def _as_tuple(_: Builder, parts: list[Item], __: Span) -> Item:
+    return _items(parts)
+
+
+def _only(_: Builder, parts: list[Item], __: Span) -> Item:
+    return parts[0]
+
+
+def _text(_: Builder, parts: list[Item], __: Span) -> Item:
+    return str(parts[0])
+
+
+def _function(builder: Builder, parts: list[Item], span: Span) -> Item:
+    inputs, outputs, *statements = parts
+    return ast.Function(
+        cast("tuple[ast.Input, ...]", inputs or ()), cast("tuple[ast.Output, ...]", outputs),
+        cast("tuple[ast.Stmt, ...]", tuple(statements)), span, builder.source.text,
+    )  # fmt: skip
+
+
+def _input(fixed: bool, typed: bool) -> _Rule:
+    def rule(builder: Builder, parts: list[Item], span: Span) -> Item:
+        dims = cast("tuple[ast.InputDim, ...]", parts[1] or ()) if fixed else None
+        token = cast("Token", parts[-1])
+        dtype, dtype_span = (builder.dtype(token), builder.place(token)) if typed else (None, span)
+        return ast.Input(_word(parts[0]), dims, dtype, span, dtype_span)
+
+    return rule
+
+
+def _input_dim(builder: Builder, parts: list[Item], span: Span) -> Item:
+    size = builder.integer(cast("Token", parts[1])) if parts[1] is not None else None
+    return ast.InputDim(_word(parts[0]), size, span)
+
+
+def _output(_: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.Output(_word(parts[0]), span)
+
+
+def _attribute(_: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.Attribute(_word(parts[0]), cast("tuple[str, ...]", parts[1] or ()), span)
+
+
+def _words(_: Builder, parts: list[Item], __: Span) -> Item:
+    return tuple(map(_word, parts))
+
+
+def _statement_contraction(_: Builder, parts: list[Item], span: Span) -> Item:
+    *attributes, contraction = parts
+    base = cast(ast.Contraction, contraction)
+    return ast.Contraction(
+        base.output, base.sizes, base.agg, base.comb, base.inputs, base.bounds, base.no_defract, base.default,
+        cast("tuple[ast.Attribute, ...]", tuple(attributes)), span,
+    )  # fmt: skip
+
+
+def _statement_assign(builder: Builder, parts: list[Item], span: Span) -> Item:
+    *attributes, target, value = parts
+    found = cast("tuple[ast.Attribute, ...]", tuple(attributes))
+    return ast.Assignment(_word(target), cast(ast.Expr, value), found, span, builder.place(cast("Token", target)))
+
+
+def _contraction(_: Builder, parts: list[Item], span: Span) -> Item:
+    target, agg, combination, bounds, *suffixes = parts
+    output, sizes = cast("tuple[ast.Access, tuple[ast.Expr, ...] | None]", target)
+    comb, inputs = cast("tuple[ast.CombOp, tuple[ast.Access, ...]]", combination)
+    default = next((name for name in reversed(suffixes) if isinstance(name, ast.Name)), None)
+    return ast.Contraction(
+        output, sizes, cast(ast.AggOp, agg), comb, inputs, cast("tuple[ast.Bound, ...]", bounds),
+        no_defract=None in suffixes, default=default, span=span,
+    )  # fmt: skip
+
+
+def _target_bare(builder: Builder, parts: list[Item], span: Span) -> Item:
+    token = cast("Token", parts[0])
+    return ast.Access(_word(token), _exprs(parts[1] if len(parts) > 1 else None), builder.place(token)), None
+
+
+def _target_sized(builder: Builder, parts: list[Item], span: Span) -> Item:
+    token = cast("Token", parts[0])
+    return ast.Access(_word(token), _exprs(parts[1]), builder.place(token)), _exprs(parts[2])
+
+
+def _combination(comb: ast.CombOp | None) -> _Rule:
+    def rule(_: Builder, parts: list[Item], __: Span) -> Item:
+        accesses = tuple(part for part in parts if isinstance(part, ast.Access))
+        return (parts[1] if comb is None else comb), accesses
+
+    return rule
+
+
+def _access(_: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.Access(_word(parts[0]), _exprs(parts[1]), span)
+
+
+def _bound(_: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.Bound(cast(ast.Expr, parts[0]), cast(ast.Expr, parts[1]), span)
+
+
+def _no_defract(_: Builder, __: list[Item], ___: Span) -> Item:
+    return None
+
+
+def _name(_: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.Name(_word(parts[0]), span)
+
+
+def _index(_: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.IndexName(_word(parts[0]), span)
+
+
+def _integer(builder: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.IntLit(builder.integer(cast("Token", parts[0])), span)
+
+
+def _float(builder: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.FloatLit(builder.float(cast("Token", parts[0])), span)
+
+
+def _scaled(builder: Builder, parts: list[Item], span: Span) -> Item:
+    factor, name = cast("Token", parts[0]), cast("Token", parts[1])
+    index = ast.IndexName(_word(name), builder.place(name))
+    return ast.Chain(ast.IntLit(builder.integer(factor), builder.place(factor)), (("*", index),), span)
+
+
+def _chain(_: Builder, parts: list[Item], span: Span) -> Item:
+    first, *rest = parts
+    pairs = tuple((str(op), cast(ast.Expr, operand)) for op, operand in zip(rest[::2], rest[1::2], strict=True))
+    if isinstance(first, ast.Chain) and ast.level(first) == ast.LEVELS[pairs[0][0]]:
+        if pairs[0][0] not in ast.NON_ASSOCIATIVE:  # (a + b) + c is a + b + c, and 3i/2 is 3*i/2
+            return ast.Chain(first.first, first.rest + pairs, span)
+    return ast.Chain(cast(ast.Expr, first), pairs, span)
+
+
+def _unary(_: Builder, parts: list[Item], span: Span) -> Item:
+    operator, operand = parts
+    if str(operator) == "-" and isinstance(operand, ast.IntLit):
+        return ast.IntLit(-operand.value, span)
+    if str(operator) == "-" and isinstance(operand, ast.FloatLit):
+        text = operand.text
+        return ast.FloatLit(text[1:] if text.startswith("-") else f"-{text}", span)
+    return ast.Unary(str(operator), cast(ast.Expr, operand), span)
+
+
+def _cond(_: Builder, parts: list[Item], span: Span) -> Item:
+    condition, then, other = (cast(ast.Expr, part) for part in parts)
+    return ast.Cond(condition, then, other, span)
+
+
+def _call(_: Builder, parts: list[Item], span: Span) -> Item:
+    return ast.Call(_word(parts[0]), _exprs(parts[1]), span)
+
+
+_RULES: dict[str, _Rule] = {
+    "function": _function, "only": _only, "inputs": _as_tuple, "outputs": _as_tuple, "output": _output,
+    "input_any": _input(fixed=False, typed=False), "input_any_typed": _input(fixed=False, typed=True),
+    "input_fixed": _input(fixed=True, typed=False), "input_fixed_typed": _input(fixed=True, typed=True),
+    "input_dims": _as_tuple, "input_dim": _input_dim, "attribute": _attribute, "words": _words,
+    "statement_contraction": _statement_contraction, "statement_assign": _statement_assign,
+    "contraction": _contraction, "target_bare": _target_bare, "target_sized": _target_sized, "agg": _text,
+    "comb": _text, "unary_con": _combination(""), "binary_con": _combination(None), "ternary_con": _combination("?"),
+    "access": _access, "bounds": _as_tuple, "bound": _bound, "no_defract": _no_defract, "default": _name,
+    "polys": _as_tuple, "exprs": _as_tuple, "chain": _chain, "unary": _unary, "integer": _integer, "float": _float,
+    "name": _name, "index": _index, "scaled": _scaled, "group": _only, "cond": _cond, "call": _call,
+    "xor_op": _text, "or_op": _text, "and_op": _text, "equality_op": _text, "comparison_op": _text,
+    "shift_op": _text, "sum_op": _text, "product_op": _text,
+}  # fmt: skip
