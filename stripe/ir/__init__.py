@@ -31,7 +31,9 @@ from stripe.ir.tags import Tags, TagValue
 from stripe.ir.traverse import (
     Path,
     block_at,
+    keep_statements,
     map_statements,
+    map_views,
     reads_of,
     rename_indices,
     rename_refinements,
@@ -43,20 +45,23 @@ from stripe.ir.traverse import (
     scalars_used,
     substitute,
     substitute_ref,
+    uses_of,
+    views_of,
     walk,
+    with_directions,
     with_entry,
     with_statements,
     writes_of,
 )
-from stripe.ir.verifier import Diagnostic, Stage, verify_structural
+from stripe.ir.verifier import Diagnostic, Stage, allocation_agg, verify_structural
 
 __all__ = [
     "DTYPES", "INTRINSICS", "RESERVED", "SPECIALS", "TRANSCENDENTAL", "Affine", "Agg", "Atom", "Block", "ConfigError",
     "Constant", "ConstantBuffer", "Constraint", "DType", "Device", "Diagnostic", "Dim", "Direction", "FloorDiv", "Index",
     "Interval", "Intrinsic", "IntrinsicSpec", "Load", "LoadIndex", "Location", "Mod", "ParsedProgram", "Path", "Program",
-    "Refinement", "ScalarStatement", "Span", "Special", "SpecialSpec", "Stage", "Statement", "Store", "StripeError",
+    "Refinement", "allocation_agg", "ScalarStatement", "Span", "Special", "SpecialSpec", "Stage", "Statement", "Store", "StripeError",
     "TagValue", "Tags", "block_at", "closest", "common_type", "common_type_of", "fresh", "is_name", "is_tag",
-    "map_statements", "parse_affine", "parse_location", "parse_program", "parse_with_spans", "print_block",
+    "keep_statements", "map_statements", "map_views", "uses_of", "views_of", "with_directions", "parse_affine", "parse_location", "parse_program", "parse_with_spans", "print_block",
     "print_program", "print_refinement", "print_statement", "reads_of", "rename_indices", "rename_refinements",
     "rename_scalars", "result_dtype", "retarget", "rewrite_blocks", "rewrite_matching", "row_major", "scalar_defined",
     "scalars_used", "substitute", "substitute_ref", "verify_structural", "walk", "with_entry", "with_statements",

@@ -15,6 +15,8 @@ class StripeError(Exception):
           hint: what would be right
 
     `path` is a file; `where` a place that is no line, such as a JSON path or a block's path. `line` and `col` count from 1.
+    `caret` is the column in `source` to mark when it is not `col` (a rendered line shown for a template's).
+    `others` are further errors found in the same go; they print after this one.
     """
 
     exit_status = 1
@@ -30,6 +32,8 @@ class StripeError(Exception):
         hint: str | None = None,
         source: str | None = None,
         length: int = 1,
+        caret: int | None = None,
+        others: tuple[StripeError, ...] = (),
     ) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -40,6 +44,8 @@ class StripeError(Exception):
         self.hint = hint
         self.source = source
         self.length = length
+        self.caret = col if caret is None else caret
+        self.others = others
 
     @property
     def place(self) -> str:
@@ -51,11 +57,11 @@ class StripeError(Exception):
     def __str__(self) -> str:
         place = self.place
         lines = [f"{place}: error: {self.reason}" if place else f"error: {self.reason}"]
-        if self.source is not None and self.col is not None:
-            lines += _caret(self.source, self.col, self.length)
+        if self.source is not None and self.caret is not None:
+            lines += _caret(self.source, self.caret, self.length)
         if self.hint:
             lines.append(f"  hint: {self.hint}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *map(str, self.others)])
 
 
 class ConfigError(StripeError):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from stripe.ir.block import Block, Constant, Index, Intrinsic, Load, LoadIndex, Special, Statement, Store
 from stripe.ir.location import Location
 from stripe.ir.program import ConstantBuffer, Program
-from stripe.ir.refinement import Dim, Refinement
+from stripe.ir.refinement import Agg, Dim, Refinement
 from stripe.ir.tags import Tags, TagValue
 
 
@@ -39,7 +39,7 @@ def print_refinement(ref: Refinement) -> str:
     if ref.source and ref.source != ref.name:
         words.append(f" = {ref.source}")
     words.append(f"[{', '.join(map(str, ref.access))}]")
-    if ref.dir.writes:
+    if ref.dir.writes or ref.agg is not Agg.ASSIGN:
         words.append(f":{ref.agg.value}")
     dims = (_dim_text(dim, banked=place == ref.bank_dim) for place, dim in enumerate(ref.dims))
     words.append(f" {ref.dtype}({', '.join(dims)})")
@@ -124,7 +124,3 @@ def _constant_line(buffer: ConstantBuffer) -> str:
     sizes = ", ".join(map(str, buffer.sizes))
     return f'const {buffer.name} {buffer.dtype}({sizes}) = "{buffer.data.hex()}"'
 
-
-def location_text(location: Location) -> str:
-    """A location as the heads of blocks show it, `nowhere` when empty."""
-    return str(location) if location else "nowhere"

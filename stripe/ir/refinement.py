@@ -64,7 +64,7 @@ class Refinement:
 
     `access` places the origin of the view in the coordinates of the source, one affine per dimension over the indices
     of the block that holds the refinement; `dims` is the box that contains all that is touched through the view, with
-    the strides of the allocation. `agg` says how stores through this view merge. `offset` is the byte address of an
+    the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte address of an
     allocation within its location; `bank_dim` the dimension that runs over the banks of a memory.
     """
 

@@ -20,7 +20,7 @@ from stripe.ir.block import (
     Store,
 )
 from stripe.ir.program import Program
-from stripe.ir.refinement import Refinement
+from stripe.ir.refinement import Direction, Refinement
 
 Path: TypeAlias = tuple[int, ...]
 """Statement numbers from the entry (always 0) down to a statement."""
@@ -222,3 +222,70 @@ def scalars_used(statement: Statement) -> tuple[str, ...]:
             return inputs
         case _:
             return ()
+
+
+def map_views(block: Block, name: str, function: Callable[[Refinement], Refinement]) -> Block:
+    """Applies `function` to the refinement `name` of `block` and to every view of it in the blocks inside."""
+
+    def visit(statement: Statement) -> Statement:
+        if not isinstance(statement, Block):
+            return statement
+        for ref in statement.refinements:
+            if ref.source == name:
+                statement = map_views(statement, ref.name, function)
+        return statement
+
+    refs = tuple(function(ref) if ref.name == name else ref for ref in block.refinements)
+    return map_statements(replace(block, refinements=refs), visit)
+
+
+def uses_of(block: Block, name: str) -> tuple[int, ...]:
+    """Numbers of the statements of `block` that use its refinement `name`."""
+    return tuple(
+        number
+        for number, statement in enumerate(block.statements)
+        if name in reads_of(statement) or name in writes_of(statement) or name in views_of(statement)
+    )
+
+
+def views_of(statement: Statement) -> tuple[str, ...]:
+    """Names of the refinements of the enclosing block that a block refines, whatever the direction."""
+    return tuple(r.source for r in statement.refinements if r.source) if isinstance(statement, Block) else ()
+
+
+def keep_statements(block: Block, numbers: Iterable[int]) -> Block:
+    """`block` with only the statements of these numbers, in the order given; dependences are renumbered, and those on a
+    dropped statement pass to what it depended on.
+    """
+    kept = list(numbers)
+    if kept == list(range(len(block.statements))):
+        return block
+    place = {old: new for new, old in enumerate(kept)}
+
+    def resolve(deps: Iterable[int]) -> set[int]:
+        found: set[int] = set()
+        for dep in deps:
+            found |= {place[dep]} if dep in place else resolve(block.statements[dep].deps)
+        return found
+
+    statements = [block.statements[old] for old in kept]
+    return replace(
+        block, statements=tuple(replace(s, deps=tuple(sorted(resolve(s.deps)))) if s.deps else s for s in statements)
+    )
+
+
+def with_directions(block: Block) -> Block:
+    """The nest with the direction of each view as its uses demand, inner before outer; unused views stay as they are."""
+    block = map_statements(block, lambda s: with_directions(s) if isinstance(s, Block) else s)
+    read = {name for statement in block.statements for name in reads_of(statement)}
+    written = {name for statement in block.statements for name in writes_of(statement)}
+    refs = tuple(_redirected(ref, ref.name in read, ref.name in written) for ref in block.refinements)
+    same = all(a is b for a, b in zip(refs, block.refinements, strict=True))
+    return block if same else replace(block, refinements=refs)
+
+
+def _redirected(ref: Refinement, read: bool, written: bool) -> Refinement:
+    if ref.is_alloc or not (read or written):
+        return ref
+    direction = Direction.INOUT if read and written else Direction.IN if read else Direction.OUT
+    return ref if direction is ref.dir else replace(ref, dir=direction)

@@ -202,6 +202,9 @@ def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
         yield scope.say(f"the strides of '{ref.name}' differ from those of its source")
     if source.dtype != ref.dtype:
         yield scope.say(f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view")
+    if [d.name for d in ref.location.devices] != [d.name for d in source.location.devices]:
+        hint = "a view lies where its source lies"
+        yield scope.say(f"'{ref.name}' is located in {ref.location or 'nowhere'}, its source in {source.location or 'nowhere'}", hint)
     if ref.dir.writes and source.dir is Direction.IN:
         yield scope.say(f"'{ref.name}' writes '{source.name}', which the block outside only reads", "make that inout")
     if ref.dir.reads and source.dir is Direction.OUT:

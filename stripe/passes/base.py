@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Block, ConfigError, Program, Stage
+from stripe.ir import Affine, Block, ConfigError, Location, Program, Stage, parse_affine
 
 
 class RemarkKind(Enum):
@@ -100,3 +100,8 @@ class LocationSpec(BaseModel):
 
     name: str = Field(description="name of a memory, execution or transfer unit of the hardware model")
     unit: int | str = Field(default=0, description="which one of them: a number, or an affine over the block's indices")
+
+    def location(self) -> Location:
+        """The location; StripeError when `unit` is a text that is no affine."""
+        unit = Affine(self.unit) if isinstance(self.unit, int) else parse_affine(self.unit)
+        return Location.of(self.name, unit)

@@ -12,6 +12,14 @@ from stripe.passes.base import Pass
 ENTRY_POINT_GROUP = "stripe.passes"
 
 BUILTIN: dict[str, str] = {
+    "dce": "dce:DeadCodeElimination",
+    "localize": "localize:Localize",
+    "locate_block": "locate_block:LocateBlock",
+    "locate_inner_block": "locate_inner_block:LocateInnerBlock",
+    "locate_memory": "locate_memory:LocateMemory",
+    "prune_indexes": "prune_indexes:PruneIndexes",
+    "prune_refinements": "prune_refinements:PruneRefinements",
+    "scalarize": "scalarize:Scalarize",
 }
 """Name of the pass -> `module:Class` below `stripe.passes`; a module is imported when its pass is first asked for."""
 

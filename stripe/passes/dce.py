@@ -1,0 +1,82 @@
+"""The pass `dce`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import (
+    Block,
+    Direction,
+    Program,
+    keep_statements,
+    map_statements,
+    print_statement,
+    reads_of,
+    scalar_defined,
+    scalars_used,
+    with_directions,
+    with_entry,
+    with_statements,
+    writes_of,
+)
+from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.prune_refinements import drop_constants
+from stripe.passes.prune_refinements import prune_block as prune_refs
+
+
+class DeadCodeElimination(Pass):
+    """Drops statements whose results reach no output, and views and buffers that nothing uses afterwards.
+
+        0: block [x:8] ( in I[x], out T[x]:assign ) …      (T is a temporary that nobody reads)
+        1: block [x:8] ( in I[x], out O[x]:assign ) …   =>    0: block [x:8] ( in I[x], out O[x]:assign ) …
+    """
+
+    pass_name: ClassVar[str] = "dce"
+
+    reqs: Reqs = ("program",)
+    fix_deps: bool = Field(default=True, description="kept for old pass lists; dependences are always kept right")
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def visit(block: Block) -> Block:
+            if block.tags.has_all(self.reqs):
+                live = {ref.name for ref in block.refinements if ref.dir is not Direction.NONE or "user" in ref.tags}
+                return _tidy(_eliminate(block, frozenset(live), context))
+            return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
+
+        return drop_constants(with_entry(program, visit(program.entry)))
+
+
+def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> Block:
+    """Drops what does not reach the refinements `live_out` of `block`: backwards over its statements.
+
+    Points of a block do not pass values to each other, so that one scan suffices.
+    """
+    live = set(live_out)
+    live_scalars: set[str] = set()
+    kept: list[int] = []
+    statements = list(block.statements)
+    for number in reversed(range(len(statements))):
+        statement = statements[number]
+        defined = scalar_defined(statement)
+        if not (live & set(writes_of(statement)) or (defined is not None and defined in live_scalars)):
+            context.applied(block, f"dropped {print_statement(statement)}")
+            continue
+        if isinstance(statement, Block):
+            inner_live = frozenset(r.name for r in statement.refinements if not r.is_alloc and r.source in live)
+            statement = with_directions(_eliminate(statement, inner_live, context))
+            statements[number] = statement
+        kept.append(number)
+        live |= set(reads_of(statement))
+        live_scalars |= set(scalars_used(statement))
+    return keep_statements(with_statements(block, statements), reversed(kept))
+
+
+def _tidy(block: Block) -> Block:
+    """Drops unused refinements and corrects directions, inner blocks first."""
+
+    def visit(inner: Block) -> Block:
+        return prune_refs(map_statements(inner, lambda s: visit(s) if isinstance(s, Block) else s))
+
+    return visit(with_directions(block))

@@ -1,0 +1,48 @@
+"""The pass `prune_refinements`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from stripe.ir import Block, Program, map_statements, rewrite_matching, uses_of, with_entry
+from stripe.passes.base import Pass, PassContext, Reqs
+
+
+class PruneRefinements(Pass):
+    """Drops refinements that no statement uses, in the matching blocks and inside them. User tensors stay.
+
+        block [x:8] (                              block [x:8] (
+            in<[0]> I[x] i8(1:1)             =>        in<[0]> I[x] i8(1:1)
+            in<[0]> J[x] i8(1:1)                   ) {
+        ) {                                          0: $I = load(I)
+          0: $I = load(I)
+    """
+
+    pass_name: ClassVar[str] = "prune_refinements"
+
+    reqs: Reqs = ("all",)
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def prune(block: Block) -> Block:
+            pruned = prune_block(map_statements(block, lambda s: prune(s) if isinstance(s, Block) else s))
+            if len(pruned.refinements) < len(block.refinements):
+                kept = {ref.name for ref in pruned.refinements}
+                gone = [ref.name for ref in block.refinements if ref.name not in kept]
+                context.applied(block, f"dropped {', '.join(gone)}")
+            return pruned
+
+        return drop_constants(with_entry(program, rewrite_matching(program.entry, self.reqs, prune)))
+
+
+def prune_block(block: Block) -> Block:
+    """`block` without the refinements that its statements do not use; user tensors stay."""
+    kept = tuple(ref for ref in block.refinements if "user" in ref.tags or uses_of(block, ref.name))
+    return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)
+
+
+def drop_constants(program: Program) -> Program:
+    """`program` without the data of constants that are no longer allocated."""
+    names = {ref.name for ref in program.entry.refinements}
+    kept = tuple(buffer for buffer in program.constants if buffer.name in names)
+    return program if len(kept) == len(program.constants) else replace(program, constants=kept)

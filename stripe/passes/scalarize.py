@@ -1,0 +1,111 @@
+"""The pass `scalarize`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from stripe.ir import (
+    Agg,
+    Block,
+    Constant,
+    Intrinsic,
+    Load,
+    Program,
+    Refinement,
+    Special,
+    Statement,
+    Store,
+    allocation_agg,
+    fresh,
+    map_statements,
+    rename_scalars,
+    rewrite_matching,
+    scalar_defined,
+    uses_of,
+    with_entry,
+)
+from stripe.passes.base import Pass, PassContext, Reqs
+
+
+class Scalarize(Pass):
+    """Replaces buffers of one element by scalars, in the matching blocks and all inside them.
+
+        block [x:8] (                                  block [x:8] (
+            none new@…<[0]> T[0] fp32(1:1)             ) {
+        ) {                                       =>     …
+          …                                              2: $b = exp($a)
+          2: T = store($a)
+          3: $t = load(T)
+          4: $b = exp($t)
+
+    A buffer stays when a block inside or a special uses it, or when it is read before it holds a value.
+    """
+
+    pass_name: ClassVar[str] = "scalarize"
+
+    reqs: Reqs = ("main",)
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def visit(block: Block) -> Block:
+            block = scalarize_block(block, context)
+            return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
+
+        return with_entry(program, rewrite_matching(program.entry, self.reqs, visit))
+
+
+def scalarize_block(block: Block, context: PassContext) -> Block:
+    """Replaces the one-element buffers of `block` itself."""
+    for ref in block.allocs:
+        if ref.elements != 1 or "user" in ref.tags:
+            continue
+        statements = [block.statements[number] for number in uses_of(block, ref.name)]
+        if any(isinstance(statement, Block | Special) for statement in statements):
+            context.missed(block, f"{ref.name} stays a buffer: a block inside or a special uses it")
+            continue
+        agg = allocation_agg(block, ref.name)
+        if agg is Agg.ASSIGN and statements and isinstance(statements[0], Load):
+            context.missed(block, f"{ref.name} stays a buffer: it is read before it is written")
+            continue
+        block = _forward(block, ref, agg)
+        context.applied(block, f"{ref.name} became a scalar")
+    return block
+
+
+def _forward(block: Block, ref: Refinement, agg: Agg) -> Block:
+    """Stores into `ref` define its current scalar, merged by the aggregation; loads read that."""
+    current: str | None = None
+    taken = {name for s in block.statements if (name := scalar_defined(s)) is not None}
+    renamed: dict[str, str] = {}
+    places: dict[int, int] = {}  # old number -> new one, for the dependences
+    result: list[Statement] = []
+    for number, original in enumerate(block.statements):
+        (statement,) = rename_scalars([original], renamed)
+        deps = tuple(sorted({places[dep] for dep in statement.deps if dep in places}))
+        statement = replace(statement, deps=deps) if deps != statement.deps else statement
+        if isinstance(statement, Store) and statement.ref == ref.name:
+            if current is None or ref.agg is Agg.ASSIGN:
+                current = statement.value
+            else:
+                merged = fresh(f"{ref.name}_{ref.agg.value}", taken)
+                taken.add(merged)
+                result.append(Intrinsic(merged, _merge_op(ref), (current, statement.value)))
+                current = merged
+        elif isinstance(statement, Load) and statement.ref == ref.name:
+            if current is None:
+                current = fresh(f"{ref.name}_{agg.value}", taken)
+                taken.add(current)
+                result.append(Constant(current, agg.identity(ref.dtype), ref.dtype))
+            renamed[statement.into] = current
+        else:
+            result.append(statement)
+        if result:
+            places[number] = len(result) - 1
+    kept = tuple(other for other in block.refinements if other.name != ref.name)
+    return replace(block, refinements=kept, statements=tuple(result))
+
+
+def _merge_op(ref: Refinement) -> str:
+    if ref.dtype.kind == "bool":
+        return {"add": "bit_or", "mul": "bit_and", "min": "bit_and", "max": "bit_or"}[ref.agg.value]
+    return ref.agg.value
