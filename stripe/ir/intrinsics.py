@@ -1,19 +1,20 @@
 """The scalar intrinsics and the specials: their operands and result types. Engines give them their meaning.
 
-Every input of an arithmetic intrinsic has the same dtype; lowering inserts `cast`. Integers wrap; `div` and `mod` truncate
-towards zero and give 0 for a zero divisor; shifts by a negative amount or by the width and more give 0 (or the sign);
-`round` is half away from zero; `min` and `max` give NaN when an operand is NaN; a cast from float to integer truncates,
-saturates and turns NaN into 0; `relu` and `zelu` are `x < 0 ? 0 : x`; fp16 and bf16 compute in fp32 and round (so do casts
-to them from anything: first to fp32, then to the type); float `mod` is C's `fmod`; a shift of a bool is that of 0 or 1.
+Every input of an arithmetic intrinsic has the same dtype; lowering inserts `cast`. Integers wrap; `div` and `mod`
+truncate towards zero and give 0 for a zero divisor; shifts by a negative amount or by the width and more give 0 (or
+the sign); a shift of a bool is that of 0 or 1. `round` is half away from zero; float `mod` is C's `fmod`; `min` and
+`max` are `a < b ? a : b` and `a > b ? a : b`, NaN when an operand is NaN; `relu` and `zelu` are `x < 0 ? 0 : x`. A cast
+from float to integer truncates, saturates and turns NaN into 0; from integer to integer it wraps; to bool it is
+`x != 0`. fp16 and bf16 compute in fp32 and round, casts too: from anything first to fp32, then to the type.
 
-Specials (they replace what their outputs hold; every operand is a whole view, elements in row-major order of its sizes):
+Specials replace what their outputs hold; every operand is a whole view, its elements in row-major order of its sizes:
 
 - `O = gather(D, I)`: O[i..., j...] = D[clamp(I[i...], 0, d0 - 1), j...], d0 the leading size of D.
 - `O = scatter(E, I, V)`: O starts at zero, then O[I[i...], j...] += E[i..., j...] for each i, j; indices outside
-  [0, o0) are dropped; V gives the leading size o0 at lowering and its elements are not read. Sums are in the dtype of O.
-- `(T, U) = prng_step(S)`: S and T are u32[3, W] (W = 2048 from Tile), U is fp32 of any shape with n elements. Three
-  combined Tausworthe generators (L'Ecuyer 1996, "taus88") run in each column. For j = 0 .. W-1, with s1, s2, s3 = S[:, j],
-  and for k = j, j + W, j + 2W, ... below n, in turn: first the step, all in u32 with C's precedence made explicit,
+  [0, o0) are dropped; V gives the leading size o0 at lowering and its elements are not read. Sums are in O's dtype.
+- `(T, U) = prng_step(S)`: S and T are u32[3, W] (W = 2048 from Tile), U is fp32 of any shape with n elements. Each
+  column is a combined Tausworthe generator (L'Ecuyer 1996, "taus88"). For j = 0 .. W-1, with s1, s2, s3 = S[:, j],
+  and for k = j, j + W, j + 2W, ... below n, in turn: first the step, all in u32,
 
       s1 = ((s1 & 4294967294) << 12) ^ (((s1 << 13) ^ s1) >> 19)
       s2 = ((s2 & 4294967288) <<  4) ^ (((s2 <<  2) ^ s2) >> 25)
