@@ -1,7 +1,10 @@
-"""Stripe: nested polyhedral blocks with refinements and constraints, as frozen values; their text, checks and rewriting.
+"""Stripe: nested polyhedral blocks with refinements and constraints, as frozen values; their text, checks and
+rewriting.
 
 Only numpy may be imported below this package, and only lazily, because `--help` passes by here.
 """
+
+from __future__ import annotations
 
 from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod
 from stripe.ir.block import (
@@ -19,7 +22,14 @@ from stripe.ir.block import (
 )
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
 from stripe.ir.errors import ConfigError, StripeError, closest
-from stripe.ir.intrinsics import INTRINSICS, SPECIALS, TRANSCENDENTAL, IntrinsicSpec, SpecialSpec, result_dtype
+from stripe.ir.intrinsics import (
+    INTRINSICS,
+    SPECIALS,
+    TRANSCENDENTAL,
+    IntrinsicSpec,
+    SpecialSpec,
+    result_dtype,
+)
 from stripe.ir.location import Device, Location
 from stripe.ir.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
@@ -56,14 +66,85 @@ from stripe.ir.traverse import (
 from stripe.ir.verifier import Diagnostic, Stage, allocation_agg, verify_structural
 
 __all__ = [
-    "DTYPES", "INTRINSICS", "RESERVED", "SPECIALS", "TRANSCENDENTAL", "Affine", "Agg", "Atom", "Block", "ConfigError",
-    "Constant", "ConstantBuffer", "Constraint", "DType", "Device", "Diagnostic", "Dim", "Direction", "FloorDiv", "Index",
-    "Interval", "Intrinsic", "IntrinsicSpec", "Load", "LoadIndex", "Location", "Mod", "ParsedProgram", "Path", "Program",
-    "Refinement", "allocation_agg", "ScalarStatement", "Span", "Special", "SpecialSpec", "Stage", "Statement", "Store", "StripeError",
-    "TagValue", "Tags", "block_at", "closest", "common_type", "common_type_of", "fresh", "is_name", "is_tag",
-    "keep_statements", "map_statements", "map_views", "uses_of", "views_of", "with_directions", "parse_affine", "parse_location", "parse_program", "parse_with_spans", "print_block",
-    "print_program", "print_refinement", "print_statement", "reads_of", "rename_indices", "rename_refinements",
-    "rename_scalars", "result_dtype", "retarget", "rewrite_blocks", "rewrite_matching", "row_major", "scalar_defined",
-    "scalars_used", "substitute", "substitute_ref", "verify_structural", "walk", "with_entry", "with_statements",
+    "DTYPES",
+    "INTRINSICS",
+    "RESERVED",
+    "SPECIALS",
+    "TRANSCENDENTAL",
+    "Affine",
+    "Agg",
+    "Atom",
+    "Block",
+    "ConfigError",
+    "Constant",
+    "ConstantBuffer",
+    "Constraint",
+    "DType",
+    "Device",
+    "Diagnostic",
+    "Dim",
+    "Direction",
+    "FloorDiv",
+    "Index",
+    "Interval",
+    "Intrinsic",
+    "IntrinsicSpec",
+    "Load",
+    "LoadIndex",
+    "Location",
+    "Mod",
+    "ParsedProgram",
+    "Path",
+    "Program",
+    "Refinement",
+    "ScalarStatement",
+    "Span",
+    "Special",
+    "SpecialSpec",
+    "Stage",
+    "Statement",
+    "Store",
+    "StripeError",
+    "TagValue",
+    "Tags",
+    "allocation_agg",
+    "block_at",
+    "closest",
+    "common_type",
+    "common_type_of",
+    "fresh",
+    "is_name",
+    "is_tag",
+    "keep_statements",
+    "map_statements",
+    "map_views",
+    "parse_affine",
+    "parse_location",
+    "parse_program",
+    "parse_with_spans",
+    "print_block",
+    "print_program",
+    "print_refinement",
+    "print_statement",
+    "reads_of",
+    "rename_indices",
+    "rename_refinements",
+    "rename_scalars",
+    "result_dtype",
+    "retarget",
+    "rewrite_blocks",
+    "rewrite_matching",
+    "row_major",
+    "scalar_defined",
+    "scalars_used",
+    "substitute",
+    "substitute_ref",
+    "uses_of",
+    "verify_structural",
+    "views_of",
+    "walk",
+    "with_directions",
+    "with_entry",
+    "with_statements",
     "writes_of",
 ]  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
-Value = TypeVar("Value")  # an int, or a numpy array of them
 Interval: TypeAlias = tuple[int, int]
 """Inclusive lower and upper bound."""
 
@@ -181,17 +180,16 @@ class Affine:
             terms.extend((inner, c * coefficient) for inner, c in replaced.terms)
         return _build(offset, terms)
 
-    def evaluate(self, env: Mapping[str, Value]) -> Value | int:
+    def evaluate(self, env: Mapping[str, Any]) -> Any:
         """The value under `env`, whose values are ints or integer arrays (then numpy broadcasting applies)."""
         total: Any = self.offset
         for atom, coefficient in self.terms:
-            value: Any
             if isinstance(atom, str):
                 value = env[atom]
             elif isinstance(atom, FloorDiv):
-                value = atom.arg.evaluate(env) // atom.divisor  # type: ignore[operator]
+                value = atom.arg.evaluate(env) // atom.divisor
             else:
-                value = atom.arg.evaluate(env) % atom.modulus  # type: ignore[operator]
+                value = atom.arg.evaluate(env) % atom.modulus
             total = total + value * coefficient
         return total
 

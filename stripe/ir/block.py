@@ -103,7 +103,8 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the statements.
+    """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the
+    statements.
 
     Only the block's own indices and refinements are visible inside it.
     """

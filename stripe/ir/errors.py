@@ -14,7 +14,8 @@ class StripeError(Exception):
               ^
           hint: what would be right
 
-    `path` is a file; `where` a place that is no line, such as a JSON path or a block's path. `line` and `col` count from 1.
+    `path` is a file; `where` a place that is no line, such as a JSON path or a block's path. `line` and `col`
+    count from 1.
     `caret` is the column in `source` to mark when it is not `col` (a rendered line shown for a template's).
     `others` are further errors found in the same go; they print after this one.
     """
@@ -57,7 +58,7 @@ class StripeError(Exception):
     def __str__(self) -> str:
         place = self.place
         lines = [f"{place}: error: {self.reason}" if place else f"error: {self.reason}"]
-        if self.source is not None and self.caret is not None:
+        if self.source is not None:
             lines += _caret(self.source, self.caret, self.length)
         if self.hint:
             lines.append(f"  hint: {self.hint}")
@@ -73,9 +74,11 @@ class ConfigError(StripeError):
 _WIDTH = 160  # a longer source line is cut around the caret
 
 
-def _caret(source: str, col: int, length: int) -> list[str]:
-    start = max(0, col - 1 - _WIDTH // 2)
+def _caret(source: str, col: int | None, length: int) -> list[str]:
+    start = max(0, (col or 1) - 1 - _WIDTH // 2)
     shown = source[start : start + _WIDTH].replace("\t", " ")
+    if col is None:
+        return [f"  {shown}"]
     column = col - 1 - start
     marks = max(1, min(length, len(shown) - column))
     return [f"  {shown}", f"  {' ' * column}{'^' * marks}"]

@@ -61,7 +61,11 @@ def _table() -> dict[str, IntrinsicSpec]:
         ("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh", 1, "float", "same"),
         ("pow", 2, "float", "same"),
     ]
-    return {name: IntrinsicSpec(name, *row) for names, *row in rows for name in names.split()}
+    return {
+        name: IntrinsicSpec(name, arity, operands, result)
+        for names, arity, operands, result in rows
+        for name in names.split()
+    }
 
 
 INTRINSICS: dict[str, IntrinsicSpec] = _table()

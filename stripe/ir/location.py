@@ -51,7 +51,7 @@ class Location:
 
     def names(self) -> frozenset[str]:
         """The indices that occur in units."""
-        return frozenset().union(*(unit.names() for device in self.devices for unit in device.units))
+        return frozenset(name for device in self.devices for unit in device.units for name in unit.names())
 
     def subs(self, mapping: Mapping[str, Affine]) -> Location:
         """Replaces indices in the units."""
@@ -70,7 +70,8 @@ class Location:
         """
         levels = [_parse_level(level) for level in pattern.split("/")]
         return len(levels) == len(self.devices) and all(
-            _level_matches(device, name, units) for device, (name, units) in zip(self.devices, levels, strict=True)
+            _level_matches(device, name, units)
+            for device, (name, units) in zip(self.devices, levels, strict=True)
         )
 
 

@@ -13,11 +13,11 @@ from stripe.ir.block import Block, Statement
 from stripe.ir.data import data_path
 from stripe.ir.errors import StripeError
 from stripe.ir.location import Location
-from stripe.ir.program import ConstantBuffer, Program
+from stripe.ir.program import Program
 from stripe.ir.span import Span
 
 if TYPE_CHECKING:
-    from lark import Lark, Token
+    from lark import Token
 
 MAX_NESTING = 200
 """Deepest nesting of brackets that the parser takes: far beyond any program, and safe for recursive passes."""
@@ -69,26 +69,35 @@ def _fragment(text: str, rule: str, build: Callable[[Any, Any], Any]) -> Any:
 
 
 @cache
-def _lark(rule: str) -> Lark:
+def _lark(rule: str) -> Callable[[str], Any]:
     from lark import Lark
 
     grammar = data_path("grammar", "stripe.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", start=rule, maybe_placeholders=False, propagate_positions=False)
+    parser: Any = Lark(
+        grammar, parser="lalr", start=rule, maybe_placeholders=False, propagate_positions=False
+    )
+    return parser.parse
 
 
 def _tree(text: str, filename: str, rule: str) -> Any:
     from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
     try:
-        return _lark(rule).parse(text)
+        return _lark(rule)(text)
     except UnexpectedToken as error:
-        found = "the end of the file" if error.token.type == "$END" else f"'{error.token}'"
-        _fail(text, filename, f"unexpected {found}", error.token, _expected_text(error.accepts or error.expected))
+        token: Any = error.token
+        expected: set[str] = error.accepts or error.expected
+        found = "end of the file" if str(token) == "" else f"'{token}'"
+        raise _token_error(text, filename, f"unexpected {found}", token, _expected_text(expected)) from None
     except UnexpectedCharacters as error:
         place = Span(filename, error.line, error.column)
-        raise _error(text, place, f"unexpected character {error.char!r}", _expected_text(error.allowed or set())) from None
+        found = text[error.pos_in_stream or 0]
+        hint = _expected_text(error.allowed or set())
+        raise _error(text, place, f"unexpected character {found!r}", hint) from None
     except UnexpectedEOF as error:
-        raise _error(text, Span(filename, 1, 1), "the text ends too early", _expected_text(set(error.expected))) from None
+        raise _error(
+            text, Span(filename, 1, 1), "the text ends too early", _expected_text(set(error.expected))
+        ) from None
 
 
 _TERMINAL_WORDS = {
@@ -114,9 +123,13 @@ def _error(text: str, span: Span, reason: str, hint: str) -> StripeError:
     )
 
 
-def _fail(text: str, filename: str, reason: str, token: Token | None, hint: str) -> NoReturn:
+def _token_error(text: str, filename: str, reason: str, token: Token | None, hint: str) -> StripeError:
     line, column = (token.line or 1, token.column or 1) if token is not None else (1, 1)
-    raise _error(text, Span(filename, line, column), reason, hint)
+    return _error(text, Span(filename, line, column), reason, hint)
+
+
+def _fail(text: str, filename: str, reason: str, token: Token | None, hint: str) -> NoReturn:
+    raise _token_error(text, filename, reason, token, hint)
 
 
 _BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[()\[\]{}]')

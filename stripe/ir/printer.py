@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator
 
 from stripe.ir.block import Block, Constant, Index, Intrinsic, Load, LoadIndex, Special, Statement, Store
-from stripe.ir.location import Location
 from stripe.ir.program import ConstantBuffer, Program
 from stripe.ir.refinement import Agg, Dim, Refinement
 from stripe.ir.tags import Tags, TagValue
@@ -79,7 +78,11 @@ def _block_body(block: Block, indent: str) -> Iterator[str]:
 
 def _index_text(index: Index) -> str:
     tags = _tags_text(index.tags)
-    return f"{tags}{index.name}:{index.range}" if index.affine is None else f"{tags}{index.name} = {index.affine}"
+    return (
+        f"{tags}{index.name}:{index.range}"
+        if index.affine is None
+        else f"{tags}{index.name} = {index.affine}"
+    )
 
 
 def _dim_text(dim: Dim, *, banked: bool) -> str:
@@ -123,4 +126,3 @@ def _value_text(value: TagValue) -> str:
 def _constant_line(buffer: ConstantBuffer) -> str:
     sizes = ", ".join(map(str, buffer.sizes))
     return f'const {buffer.name} {buffer.dtype}({sizes}) = "{buffer.data.hex()}"'
-

@@ -21,7 +21,8 @@ class ConstantBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole program. Its tensors are the allocations of `entry` tagged `user`; `main` says which it reads and writes."""
+    """A whole program. Its tensors are the allocations of `entry` tagged `user`; `main` says which it reads
+    and writes."""
 
     entry: Block
     constants: tuple[ConstantBuffer, ...] = ()

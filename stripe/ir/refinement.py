@@ -64,8 +64,8 @@ class Refinement:
 
     `access` places the origin of the view in the coordinates of the source, one affine per dimension over the indices
     of the block that holds the refinement; `dims` is the box that contains all that is touched through the view, with
-    the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte address of an
-    allocation within its location; `bank_dim` the dimension that runs over the banks of a memory.
+    the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte
+    address of an allocation within its location; `bank_dim` the dimension that runs over the banks of a memory.
     """
 
     name: str
@@ -82,7 +82,12 @@ class Refinement:
 
     @staticmethod
     def alloc(
-        name: str, dtype: DType, sizes: tuple[int, ...], *, location: Location = Location(), tags: Tags = Tags()
+        name: str,
+        dtype: DType,
+        sizes: tuple[int, ...],
+        *,
+        location: Location = Location(),
+        tags: Tags = Tags(),
     ) -> Refinement:
         """A new buffer with compact row-major strides."""
         zeros = (Affine(),) * len(sizes)

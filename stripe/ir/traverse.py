@@ -48,7 +48,9 @@ def block_at(program: Program, path: Path) -> Block:
 def with_statements(block: Block, statements: Iterable[Statement]) -> Block:
     """`block` with other statements; the same object when they are the same objects."""
     fresh = tuple(statements)
-    if len(fresh) == len(block.statements) and all(a is b for a, b in zip(fresh, block.statements, strict=True)):
+    if len(fresh) == len(block.statements) and all(
+        a is b for a, b in zip(fresh, block.statements, strict=True)
+    ):
         return block
     return replace(block, statements=fresh)
 
@@ -113,7 +115,9 @@ def _substitute_statement(statement: Statement, mapping: Mapping[str, Affine]) -
     if isinstance(statement, LoadIndex):
         return replace(statement, affine=statement.affine.subs(mapping))
     if isinstance(statement, Block) and any(index.is_passed for index in statement.indices):
-        return replace(statement, indices=tuple(_substitute_index(index, mapping) for index in statement.indices))
+        return replace(
+            statement, indices=tuple(_substitute_index(index, mapping) for index in statement.indices)
+        )
     return statement
 
 
@@ -135,7 +139,9 @@ def rename_refinements(block: Block, names: Mapping[str, str]) -> Block:
     """Renames refinements of `block` and their uses by its statements (`source` names in the blocks inside)."""
     if not any(ref.name in names for ref in block.refinements):
         return block
-    refs = tuple(replace(ref, name=names[ref.name]) if ref.name in names else ref for ref in block.refinements)
+    refs = tuple(
+        replace(ref, name=names[ref.name]) if ref.name in names else ref for ref in block.refinements
+    )
     return replace(block, refinements=refs, statements=tuple(retarget(s, names) for s in block.statements))
 
 
@@ -153,7 +159,9 @@ def retarget(statement: Statement, names: Mapping[str, str]) -> Statement:
                 inputs=tuple(names.get(n, n) for n in inputs),
             )
         case Block():
-            refs = tuple(replace(r, source=names[r.source]) if r.source in names else r for r in statement.refinements)
+            refs = tuple(
+                replace(r, source=names[r.source]) if r.source in names else r for r in statement.refinements
+            )
             return replace(statement, refinements=refs) if refs != statement.refinements else statement
         case _:
             return statement
@@ -270,12 +278,16 @@ def keep_statements(block: Block, numbers: Iterable[int]) -> Block:
 
     statements = [block.statements[old] for old in kept]
     return replace(
-        block, statements=tuple(replace(s, deps=tuple(sorted(resolve(s.deps)))) if s.deps else s for s in statements)
+        block,
+        statements=tuple(
+            replace(s, deps=tuple(sorted(resolve(s.deps)))) if s.deps else s for s in statements
+        ),
     )
 
 
 def with_directions(block: Block) -> Block:
-    """The nest with the direction of each view as its uses demand, inner before outer; unused views stay as they are."""
+    """The nest with the direction of each view as its uses demand, inner before outer; unused views stay as
+    they are."""
     block = map_statements(block, lambda s: with_directions(s) if isinstance(s, Block) else s)
     read = {name for statement in block.statements for name in reads_of(statement)}
     written = {name for statement in block.statements for name in writes_of(statement)}

@@ -48,7 +48,9 @@ class Builder:
         statements = [child for child in _trees(tree) if child.data == "statement"]
         entry = self.statement(statements[0])
         if not isinstance(entry, Block):
-            self._fail("the program is not a block", _first_token(tree), "begin with '0: #program block [] ('")
+            self._fail(
+                "the program is not a block", _first_token(tree), "begin with '0: #program block [] ('"
+            )
         return entry, tuple(self._constant(child) for child in _trees(tree) if child.data == "constant")
 
     def statement(self, tree: Node) -> Statement:
@@ -79,7 +81,9 @@ class Builder:
                 return LoadIndex(_scalar(tokens[0]), self.affine(tokens[1]), deps, tags)
             case "constant_statement":
                 dtype = self._dtype(tokens[1])
-                return Constant(_scalar(tokens[0]), self._typed_literal(tokens[2], dtype, tokens[1]), dtype, deps, tags)
+                return Constant(
+                    _scalar(tokens[0]), self._typed_literal(tokens[2], dtype, tokens[1]), dtype, deps, tags
+                )
             case "cast":
                 return Intrinsic(
                     _scalar(tokens[0]), "cast", (_scalar(tokens[1]),), self._dtype(tokens[2]), deps, tags
@@ -142,7 +146,7 @@ class Builder:
         return name.strip() if mark else "", tuple(comments), tuple(constraints), tuple(refinements)
 
     def _index(self, tree: Node) -> Index:
-        tags = Tags.from_pairs(self._tag(child) for child in _trees(tree) if child.data.startswith("tag_"))
+        tags = Tags.from_pairs(self._tag(child) for child in _trees(tree) if _is_tag(child))
         name, last = [child for child in tree.children if not _is_tag(child)]
         if tree.data == "index_range":
             return Index(self._name(name), int(str(last)), None, tags)
@@ -188,7 +192,7 @@ class Builder:
         for child in tree.children:
             if child.data == "device_none":
                 continue
-            units = child.children[1].children if child.data == "device" else []
+            units: list[Any] = child.children[1].children if child.data == "device" else []
             devices.append(Device(str(child.children[0]), tuple(map(self.affine, units))))
         return Location(tuple(devices))
 
@@ -221,7 +225,7 @@ class Builder:
             self._fail("division by zero", token, "divide by a positive number")
         return int(token)
 
-    def _tag(self, tree: Node) -> tuple[str, TagValue | None]:
+    def _tag(self, tree: Any) -> tuple[str, TagValue | None]:
         word = str(tree.children[0])
         return word, (self._literal(tree.children[1]) if tree.data == "tag_value" else None)
 
@@ -246,8 +250,12 @@ class Builder:
     def _typed_literal(self, tree: Any, dtype: DType, token: Any) -> bool | int | float:
         value = self._literal(tree)
         fits = {"bool": isinstance(value, bool), "float": isinstance(value, float)}
-        if isinstance(value, str) or not fits.get(dtype.kind, isinstance(value, int) and not isinstance(value, bool)):
-            kind = {"bool": "true or false", "float": "a number with a point"}.get(dtype.kind, "a whole number")
+        if isinstance(value, str) or not fits.get(
+            dtype.kind, isinstance(value, int) and not isinstance(value, bool)
+        ):
+            kind = {"bool": "true or false", "float": "a number with a point"}.get(
+                dtype.kind, "a whole number"
+            )
             self._fail(f"the constant does not fit {dtype}", token, f"write {kind}")
         return value
 
@@ -273,7 +281,9 @@ class Builder:
             contents = bytes.fromhex(json.loads(str(data)))
         except ValueError:
             self._fail("the contents of a constant are hexadecimal digits", data, "two digits a byte")
-        return ConstantBuffer(self._name(name), self._dtype(dtype), tuple(int(str(s)) for s in sizes), contents)
+        return ConstantBuffer(
+            self._name(name), self._dtype(dtype), tuple(int(str(s)) for s in sizes), contents
+        )
 
 
 def _trees(tree: Node) -> list[Any]:

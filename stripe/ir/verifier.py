@@ -42,7 +42,9 @@ class Diagnostic:
     hint: str = ""
 
     def __str__(self) -> str:
-        place = f"{':'.join(map(str, self.path))} ({self.name})" if self.name else ":".join(map(str, self.path))
+        place = (
+            f"{':'.join(map(str, self.path))} ({self.name})" if self.name else ":".join(map(str, self.path))
+        )
         return f"block {place}: {self.message}" + (f"; {self.hint}" if self.hint else "")
 
 
@@ -84,10 +86,14 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
     entry = program.entry
     mains = [block for block in entry.blocks if "main" in block.tags]
     if len(mains) != 1:
-        yield Diagnostic(f"the entry has {len(mains)} blocks tagged main", (0,), entry.name, "it needs exactly one")
+        yield Diagnostic(
+            f"the entry has {len(mains)} blocks tagged main", (0,), entry.name, "it needs exactly one"
+        )
     for ref in entry.refinements:
         if not ref.is_alloc:
-            yield Diagnostic(f"'{ref.name}' of the entry is no allocation", (0,), entry.name, "use 'none new'")
+            yield Diagnostic(
+                f"'{ref.name}' of the entry is no allocation", (0,), entry.name, "use 'none new'"
+            )
     buffers = {buffer.name: buffer for buffer in program.constants}
     if len(buffers) != len(program.constants):
         yield Diagnostic("two constants have one name", (0,), entry.name)
@@ -96,8 +102,12 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
         if ref is None or "const" not in ref.tags:
             hint = "allocate it in the entry, tagged #const"
             yield Diagnostic(f"constant '{buffer.name}' has no allocation", (0,), entry.name, hint)
-        elif (ref.dtype, ref.sizes) != (buffer.dtype, buffer.sizes) or len(buffer.data) != ref.elements * ref.dtype.bytes:
-            yield Diagnostic(f"constant '{buffer.name}' differs from its allocation in shape", (0,), entry.name)
+        elif (ref.dtype, ref.sizes) != (buffer.dtype, buffer.sizes) or len(
+            buffer.data
+        ) != ref.elements * ref.dtype.bytes:
+            yield Diagnostic(
+                f"constant '{buffer.name}' differs from its allocation in shape", (0,), entry.name
+            )
     for ref in entry.refinements:
         if "const" in ref.tags and ref.name not in buffers:
             yield Diagnostic(f"'{ref.name}' is tagged #const and has no data", (0,), entry.name)
@@ -116,7 +126,9 @@ def check_names(scope: Scope) -> Iterator[Diagnostic]:
             if count > 1:
                 yield scope.say(f"{what} '{name}' is defined {count} times")
             if not is_name(name) and not (what == "scalar" and name):
-                yield scope.say(f"'{name}' cannot name an {what}" if what == "index" else f"'{name}' cannot name a {what}")
+                yield scope.say(
+                    f"'{name}' cannot name an {what}" if what == "index" else f"'{name}' cannot name a {what}"
+                )
     if "\n" in block.name or any("\n" in comment for comment in block.comments):
         yield scope.say("the name or a comment spans lines")
 
@@ -143,7 +155,8 @@ def check_indices(scope: Scope) -> Iterator[Diagnostic]:
             yield scope.say(f"index '{index.name}' is passed in and has range {index.range}")
         for name in sorted(index.affine.names() - outside):
             yield scope.say(
-                f"index '{index.name}' is passed '{name}', which the block outside does not have", _near(name, outside)
+                f"index '{index.name}' is passed '{name}', which the block outside does not have",
+                _near(name, outside),
             )
 
 
@@ -151,9 +164,12 @@ def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
     """Constraints, accesses, locations and load_index use the block's own indices."""
     block = scope.block
     known = frozenset(index.name for index in block.indices)
-    uses: list[tuple[str, frozenset[str]]] = [(f"constraint '{c}'", c.affine.names()) for c in block.constraints]
+    uses: list[tuple[str, frozenset[str]]] = [
+        (f"constraint '{c}'", c.affine.names()) for c in block.constraints
+    ]
     uses += [
-        (f"the access of '{ref.name}'", frozenset().union(*(a.names() for a in ref.access))) for ref in block.refinements
+        (f"the access of '{ref.name}'", frozenset().union(*(a.names() for a in ref.access)))
+        for ref in block.refinements
     ]
     uses += [(f"the location of '{ref.name}'", ref.location.names()) for ref in block.refinements]
     uses += [("the location of the block", block.location.names())]
@@ -185,7 +201,9 @@ def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
     extent = 1
     for dim in sorted((d for d in ref.dims if d.size > 1), key=lambda d: d.stride):
         if dim.stride < extent:
-            yield scope.say(f"elements of '{ref.name}' share memory: {print_refinement(ref)}", "widen the strides")
+            yield scope.say(
+                f"elements of '{ref.name}' share memory: {print_refinement(ref)}", "widen the strides"
+            )
             return
         extent = dim.stride * dim.size
 
@@ -194,21 +212,33 @@ def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
     source = scope.parent.find_ref(ref.source) if scope.parent else None
     if source is None:
         known = [other.name for other in scope.parent.refinements] if scope.parent else []
-        yield scope.say(f"'{ref.name}' views '{ref.source}', which the block outside does not have", _near(ref.source, known))
+        yield scope.say(
+            f"'{ref.name}' views '{ref.source}', which the block outside does not have",
+            _near(ref.source, known),
+        )
         return
     if source.rank != ref.rank:
         yield scope.say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
     elif any(d.size > 1 and d.stride != s.stride for d, s in zip(ref.dims, source.dims, strict=True)):
         yield scope.say(f"the strides of '{ref.name}' differ from those of its source")
     if source.dtype != ref.dtype:
-        yield scope.say(f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view")
+        yield scope.say(
+            f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view"
+        )
     if [d.name for d in ref.location.devices] != [d.name for d in source.location.devices]:
         hint = "a view lies where its source lies"
-        yield scope.say(f"'{ref.name}' is located in {ref.location or 'nowhere'}, its source in {source.location or 'nowhere'}", hint)
+        yield scope.say(
+            f"'{ref.name}' is located in {ref.location or 'nowhere'}, its source in {source.location or 'nowhere'}",
+            hint,
+        )
     if ref.dir.writes and source.dir is Direction.IN:
-        yield scope.say(f"'{ref.name}' writes '{source.name}', which the block outside only reads", "make that inout")
+        yield scope.say(
+            f"'{ref.name}' writes '{source.name}', which the block outside only reads", "make that inout"
+        )
     if ref.dir.reads and source.dir is Direction.OUT:
-        yield scope.say(f"'{ref.name}' reads '{source.name}', which the block outside only writes", "make that inout")
+        yield scope.say(
+            f"'{ref.name}' reads '{source.name}', which the block outside only writes", "make that inout"
+        )
 
 
 def check_directions(scope: Scope) -> Iterator[Diagnostic]:
@@ -224,7 +254,9 @@ def check_directions(scope: Scope) -> Iterator[Diagnostic]:
                         yield scope.say(f"unknown refinement '{name}'", _near(name, known), number)
                 elif isinstance(statement, Block):
                     continue
-                elif (verb == "read" and ref.dir is Direction.OUT) or (verb == "written" and ref.dir is Direction.IN):
+                elif (verb == "read" and ref.dir is Direction.OUT) or (
+                    verb == "written" and ref.dir is Direction.IN
+                ):
                     yield scope.say(f"'{name}' is {verb} and its direction is {ref.dir.value}", number=number)
 
 
@@ -281,7 +313,8 @@ def check_specials(scope: Scope) -> Iterator[Diagnostic]:
             yield scope.say(f"unknown special '{statement.op}'", _near(statement.op, SPECIALS), number)
         elif (len(statement.outputs), len(statement.inputs)) != (len(spec.outputs), len(spec.inputs)):
             yield scope.say(
-                f"'{spec.name}' takes ({', '.join(spec.inputs)}) and gives ({', '.join(spec.outputs)})", number=number
+                f"'{spec.name}' takes ({', '.join(spec.inputs)}) and gives ({', '.join(spec.outputs)})",
+                number=number,
             )
 
 
@@ -352,7 +385,9 @@ def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
     for number, statement in enumerate(block.statements):
         for other in range(number):
             if other not in before[number] and _conflict(block.statements[other], statement):
-                yield scope.say(f"no dependence orders it after statement {other}", "run compute_deps", number)
+                yield scope.say(
+                    f"no dependence orders it after statement {other}", "run compute_deps", number
+                )
 
 
 def _conflict(first: Statement, second: Statement) -> bool:
@@ -360,7 +395,9 @@ def _conflict(first: Statement, second: Statement) -> bool:
     if "disjoint" in first.tags or "disjoint" in second.tags:
         return False
     first_writes, second_writes = set(writes_of(first)), set(writes_of(second))
-    return bool(first_writes & (second_writes | set(reads_of(second))) or set(reads_of(first)) & second_writes)
+    return bool(
+        first_writes & (second_writes | set(reads_of(second))) or set(reads_of(first)) & second_writes
+    )
 
 
 def check_placed(scope: Scope) -> Iterator[Diagnostic]:

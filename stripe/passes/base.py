@@ -1,7 +1,7 @@
 """What a pass is: a frozen pydantic model whose fields are its options, and a function from program to program.
 
-From the class follow the JSON entry, the `--passes` spelling, the help text and the JSON Schema. The docstring's first line
-is the summary; the rest shows a block before and after.
+From the class follow the JSON entry, the `--passes` spelling, the help text and the JSON Schema. The
+docstring's first line is the summary; the rest shows a block before and after.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ class Remark:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.kind.value}: {self.block}: {self.message}" if self.block else f"{self.kind.value}: {self.message}"
+        return (
+            f"{self.kind.value}: {self.block}: {self.message}"
+            if self.block
+            else f"{self.kind.value}: {self.message}"
+        )
 
 
 def _drop(_remark: Remark) -> None:
@@ -64,7 +68,9 @@ class PassContext:
     def need_hardware(self, why: str) -> HardwareModel:
         """The hardware model; ConfigError that says `why` when none was given."""
         if self.hardware is None:
-            raise ConfigError(f"{why} needs a hardware model", hint="give one with --hw, for example --hw dsp_conv")
+            raise ConfigError(
+                f"{why} needs a hardware model", hint="give one with --hw, for example --hw dsp_conv"
+            )
         return self.hardware
 
 
@@ -77,8 +83,8 @@ TagSet: TypeAlias = tuple[str, ...]
 class Pass(BaseModel):
     """A rewrite. Subclasses set `pass_name`, declare their options as fields and define `run`.
 
-    `requires` is the stage that the program must have reached, `ensures` the stage that it has afterwards (None: the same).
-    A pass that cannot keep the meaning does not apply and says why through `context.missed`.
+    `requires` is the stage that the program must have reached, `ensures` the stage that it has afterwards
+    (None: the same). A pass that cannot keep the meaning does not apply and says why through `context.missed`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -99,7 +105,9 @@ class LocationSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(description="name of a memory, execution or transfer unit of the hardware model")
-    unit: int | str = Field(default=0, description="which one of them: a number, or an affine over the block's indices")
+    unit: int | str = Field(
+        default=0, description="which one of them: a number, or an affine over the block's indices"
+    )
 
     def location(self) -> Location:
         """The location; StripeError when `unit` is a text that is no affine."""

@@ -29,19 +29,25 @@ from stripe.passes.prune_refinements import prune_block as prune_refs
 class DeadCodeElimination(Pass):
     """Drops statements whose results reach no output, and views and buffers that nothing uses afterwards.
 
-        0: block [x:8] ( in I[x], out T[x]:assign ) …      (T is a temporary that nobody reads)
-        1: block [x:8] ( in I[x], out O[x]:assign ) …   =>    0: block [x:8] ( in I[x], out O[x]:assign ) …
+    0: block [x:8] ( in I[x], out T[x]:assign ) …      (T is a temporary that nobody reads)
+    1: block [x:8] ( in I[x], out O[x]:assign ) …   =>    0: block [x:8] ( in I[x], out O[x]:assign ) …
     """
 
     pass_name: ClassVar[str] = "dce"
 
     reqs: Reqs = ("program",)
-    fix_deps: bool = Field(default=True, description="kept for old pass lists; dependences are always kept right")
+    fix_deps: bool = Field(
+        default=True, description="kept for old pass lists; dependences are always kept right"
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         def visit(block: Block) -> Block:
             if block.tags.has_all(self.reqs):
-                live = {ref.name for ref in block.refinements if ref.dir is not Direction.NONE or "user" in ref.tags}
+                live = {
+                    ref.name
+                    for ref in block.refinements
+                    if ref.dir is not Direction.NONE or "user" in ref.tags
+                }
                 return _tidy(_eliminate(block, frozenset(live), context))
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
@@ -64,7 +70,9 @@ def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> 
             context.applied(block, f"dropped {print_statement(statement)}")
             continue
         if isinstance(statement, Block):
-            inner_live = frozenset(r.name for r in statement.refinements if not r.is_alloc and r.source in live)
+            inner_live = frozenset(
+                r.name for r in statement.refinements if not r.is_alloc and r.source in live
+            )
             statement = with_directions(_eliminate(statement, inner_live, context))
             statements[number] = statement
         kept.append(number)

@@ -83,8 +83,12 @@ def localize_block(block: Block, ref_reqs: tuple[str, ...], context: PassContext
         if not isinstance(child, Block) or _view_count(child, ref.name) != 1:
             continue
         block = _move_into(block, ref, users[0])
-        context.applied(child, f"{ref.name} localized: {ref.bytes} bytes become {_bytes_inside(block, users[0], ref)}")
-    return map_statements(block, lambda s: localize_block(s, ref_reqs, context) if isinstance(s, Block) else s)
+        context.applied(
+            child, f"{ref.name} localized: {ref.bytes} bytes become {_bytes_inside(block, users[0], ref)}"
+        )
+    return map_statements(
+        block, lambda s: localize_block(s, ref_reqs, context) if isinstance(s, Block) else s
+    )
 
 
 def _view_count(child: Block, source: str) -> int:
@@ -94,7 +98,9 @@ def _view_count(child: Block, source: str) -> int:
 def _bytes_inside(block: Block, number: int, buffer: Refinement) -> str:
     child = block.statements[number]
     assert isinstance(child, Block)
-    sizes = [ref.bytes for ref in child.allocs if ref.name == buffer.name] or [ref.bytes for ref in child.allocs][-1:]
+    sizes = [ref.bytes for ref in child.allocs if ref.name == buffer.name] or [
+        ref.bytes for ref in child.allocs
+    ][-1:]
     return f"{sizes[0]} in each of {child.points} points"
 
 
@@ -112,9 +118,18 @@ def _move_into(block: Block, buffer: Refinement, number: int) -> Block:
 
     child = map_views(child, view.name, localized)
     local = replace(
-        buffer, name=view.name, dims=strides, access=zeros, dir=Direction.NONE, source="", agg=view.agg, offset=0
+        buffer,
+        name=view.name,
+        dims=strides,
+        access=zeros,
+        dir=Direction.NONE,
+        source="",
+        agg=view.agg,
+        offset=0,
     )
-    child = replace(child, refinements=tuple(local if ref.name == view.name else ref for ref in child.refinements))
+    child = replace(
+        child, refinements=tuple(local if ref.name == view.name else ref for ref in child.refinements)
+    )
     statements = [child if place == number else s for place, s in enumerate(block.statements)]
     kept = tuple(ref for ref in block.refinements if ref.name != buffer.name)
     return with_statements(replace(block, refinements=kept), statements)

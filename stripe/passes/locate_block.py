@@ -26,7 +26,9 @@ class LocateBlock(Pass):
 
     reqs: Reqs
     loc: LocationSpec = Field(description="the unit")
-    append_devs: bool = Field(default=False, description="append the unit to the location that is there, not replace it")
+    append_devs: bool = Field(
+        default=False, description="append the unit to the location that is there, not replace it"
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError for a unit that the hardware model lacks."""

@@ -24,7 +24,9 @@ class LocateMemory(Pass):
     reqs: Reqs
     loc: LocationSpec = Field(description="the memory")
     ref_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")
-    append_devs: bool = Field(default=False, description="append the memory to the location that is there, not replace it")
+    append_devs: bool = Field(
+        default=False, description="append the memory to the location that is there, not replace it"
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError for a memory that the hardware model lacks."""

@@ -21,7 +21,9 @@ def check_unit(spec: LocationSpec, hardware: HardwareModel | None) -> None:
     units = {**hardware.mem_units, **hardware.exec_units, **hardware.tx_units}
     count = units[spec.name].count
     if isinstance(spec.unit, int) and not 0 <= spec.unit < count:
-        raise ConfigError(f"the hardware model has {count} {spec.name}, no number {spec.unit}", hint=f"0 to {count - 1}")
+        raise ConfigError(
+            f"the hardware model has {count} {spec.name}, no number {spec.unit}", hint=f"0 to {count - 1}"
+        )
 
 
 def moved(old: Location, new: Location, *, append: bool) -> Location:

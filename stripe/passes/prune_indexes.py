@@ -15,8 +15,8 @@ from stripe.passes.tiling import used_indices
 class PruneIndexes(Pass):
     """Drops indices that have one value, and indices passed in that nothing uses.
 
-        block [x:8, y:1, k = 3] (                  block [x:8] (
-            in<[0]> I[x + y, k] …            =>        in<[0]> I[x, 3] …
+    block [x:8, y:1, k = 3] (                  block [x:8] (
+        in<[0]> I[x + y, k] …            =>        in<[0]> I[x, 3] …
     """
 
     pass_name: ClassVar[str] = "prune_indexes"
@@ -50,7 +50,9 @@ def prune_block(block: Block) -> Block:
     if values:
         block = substitute(block, values)
         block = replace(block, indices=tuple(index for index in block.indices if index.name not in values))
-        constraints = tuple(c for c in block.constraints if not (c.affine.is_constant and c.affine.offset >= 0))
+        constraints = tuple(
+            c for c in block.constraints if not (c.affine.is_constant and c.affine.offset >= 0)
+        )
         block = replace(block, constraints=constraints) if constraints != block.constraints else block
     return _without_unused(block)
 

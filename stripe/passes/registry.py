@@ -55,5 +55,8 @@ def find_pass(name: str) -> type[Pass]:
     module, _, attribute = known[full].partition(":")
     found = getattr(import_module(module if "." in module else f"stripe.passes.{module}"), attribute)
     if not (isinstance(found, type) and issubclass(found, Pass)):
-        raise ConfigError(f"the entry point of pass '{full}' is no Pass", hint="it must be a subclass of stripe.passes.base.Pass")
+        raise ConfigError(
+            f"the entry point of pass '{full}' is no Pass",
+            hint="it must be a subclass of stripe.passes.base.Pass",
+        )
     return found

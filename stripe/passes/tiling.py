@@ -93,7 +93,8 @@ def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = Fal
     outer_refs, inner_refs = _split_refinements(inner, back)
     inner = _pass_in(replace(inner, refinements=inner_refs), back)
     outer_indices = tuple(
-        index if index.is_passed else replace(index, range=splits[index.name].count) for index in block.indices
+        index if index.is_passed else replace(index, range=splits[index.name].count)
+        for index in block.indices
     )
     return replace(
         block,
@@ -117,7 +118,9 @@ def _splits(block: Block, sizes: Mapping[str, int], interleave: bool) -> dict[st
     return splits
 
 
-def _split_refinements(inner: Block, back: Mapping[str, str]) -> tuple[tuple[Refinement, ...], tuple[Refinement, ...]]:
+def _split_refinements(
+    inner: Block, back: Mapping[str, str]
+) -> tuple[tuple[Refinement, ...], tuple[Refinement, ...]]:
     """Splits each view into the part that the outer block moves and the part that the inner one moves."""
     intervals: dict[str, Interval] = {index.name: (0, index.range - 1) for index in inner.indices}
     outer_refs: list[Refinement] = []
@@ -135,7 +138,9 @@ def _split_refinements(inner: Block, back: Mapping[str, str]) -> tuple[tuple[Ref
                     Dim(part.high - part.low + dim.size, dim.stride)
                     for part, dim in zip(parts, ref.dims, strict=True)
                 ),
-                location=Location() if ref.location.names() & intervals.keys() else _renamed(ref.location, back),
+                location=Location()
+                if ref.location.names() & intervals.keys()
+                else _renamed(ref.location, back),
             )
         )
         inner_refs.append(replace(ref, source=ref.name, access=tuple(part.rest - part.low for part in parts)))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripe.ir import (
+    DTYPES,
     Affine,
     Agg,
     Block,
@@ -14,7 +15,6 @@ from stripe.ir import (
     Constraint,
     Dim,
     Direction,
-    DTYPES,
     Index,
     Intrinsic,
     Load,
@@ -43,7 +43,7 @@ CONV = """\
       in<DRAM[0]> K1[0, 0, 0, 0] i8(3:6144, 3:2048, 32:64, 64:1)
       out<DRAM[0]> O1[0, 0, 0]:assign i8(1024:65536, 1024:64, 64:1)
   ) {
-    0: #agg_op_add #comb_op_mul #kernel #pid="a\\"b" block<CONV[0]> [ci:32, co:64, kx:3, ky:3, x:1024, y:1024] ( // kernel_0
+    0: #agg_op_add #kernel #pid="a\\"b" block<CONV[0]> [ci:32, co:64, kx:3, ky:3, x:1024, y:1024] ( // kernel_0
         // O1[x, y, co : X, Y, CO] = +(I[-1 + kx + x, -1 + ky + y, ci] * K1[kx, ky, ci, co])
         -1 + kx + x >= 0
         1024 - kx - x >= 0
@@ -76,7 +76,9 @@ def test_spans_tell_where_statements_stand() -> None:
 
 
 def test_comments_outside_of_block_heads_are_skipped() -> None:
-    text = "// RUN: nothing\n" + CONV.replace("      0: $I = load(I)", "      // a remark\n      0: $I = load(I)")
+    text = "// RUN: nothing\n" + CONV.replace(
+        "      0: $I = load(I)", "      // a remark\n      0: $I = load(I)"
+    )
     assert parse_program(text) == parse_program(CONV)
 
 
@@ -107,7 +109,9 @@ def test_syntax_errors(old: str, new: str, message: str, hint: str) -> None:
     assert str(caught.value).startswith("bad.stripe:")
 
 
-@pytest.mark.parametrize("text", ["", "0:", "[" * 10_000, "0: #program block [] (" * 10_000, "\0", "0: $x = load(X)"])
+@pytest.mark.parametrize(
+    "text", ["", "0:", "[" * 10_000, "0: #program block [] (" * 10_000, "\0", "0: $x = load(X)"]
+)
 def test_bad_texts_are_errors(text: str) -> None:
     with pytest.raises(StripeError):
         parse_program(text, "bad.stripe")
@@ -125,7 +129,9 @@ def affines(depth: int = 2) -> st.SearchStrategy[Affine]:
     inner = affines(depth - 1)
     divided = st.builds(Affine.floordiv, inner, st.integers(1, 9))
     reduced = st.builds(Affine.mod, inner, st.integers(1, 9))
-    return st.one_of(linear, st.builds(lambda a, b, c: a + b * c, inner, divided | reduced, st.integers(-3, 3)))
+    return st.one_of(
+        linear, st.builds(lambda a, b, c: a + b * c, inner, divided | reduced, st.integers(-3, 3))
+    )
 
 
 @given(affines())
@@ -192,7 +198,7 @@ STATEMENTS = st.sampled_from(
         Constant("c", -1e-30, DTYPES["fp64"]),
         Constant("c", float("-inf"), DTYPES["fp32"]),
         Constant("c", True, DTYPES["bool"]),
-        Constant("c", -7, DTYPES["i8"], tags=Tags.of("k", v="q\"\\é")),
+        Constant("c", -7, DTYPES["i8"], tags=Tags.of("k", v='q"\\é')),
         Intrinsic("z", "mod", ("x", "y")),
         Intrinsic("z", "floor", ("x",)),
         Intrinsic("z", "cast", ("x",), DTYPES["bf16"]),
