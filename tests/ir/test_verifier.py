@@ -1,0 +1,139 @@
+"""Each property that the structural verifier checks: one broken program a property."""
+
+from __future__ import annotations
+
+import pytest
+
+from stripe.ir import Agg, Stage, allocation_agg, parse_program, verify_structural
+
+GOOD = """\
+0: #program block [] ( // p
+    #user none new@0x00000000<DRAM[0]> I[0, 0] fp32(8:16, 16:1)
+    #tmp none new@0x00000000<DRAM[0]> T[0] fp32(8:1)
+    #user none new@0x00000000<DRAM[0]> O[0] fp32(8:1)
+) {
+  0: #main block [] ( // main
+      in<DRAM[0]> I[0, 0] fp32(8:16, 16:1)
+      inout<DRAM[0]> T[0]:assign fp32(8:1)
+      out<DRAM[0]> O[0]:assign fp32(8:1)
+  ) {
+    0: #kernel block<DSP[0]> [k:16, x:8] ( // sum
+        7 - x >= 0
+        in<DRAM[0]> I[x, k] fp32(1:16, 1:1)
+        out<DRAM[0]> T[x]:add fp32(1:1)
+    ) {
+      0: $I = load(I)
+      1: T = store($I)
+    }
+    1[0]: #kernel block<DSP[0]> [x:8] ( // outer
+        in<DRAM[0]> T[x] fp32(1:1)
+        out<DRAM[0]> O[x]:assign fp32(1:1)
+    ) {
+      0: block [x.o = x] ( // inner
+          in<DRAM[0]> T[0] fp32(1:1)
+          out<DRAM[0]> O[0]:assign fp32(1:1)
+      ) {
+        0: $T = load(T)
+        1: $c = (fp32)2.0
+        2: $b = cmp_lt($T, $c)
+        3: $i = load_index(1 + x.o)
+        4: $j = cast($i, fp32)
+        5: $r = cond($b, $T, $j)
+        6: O = store($r)
+      }
+    }
+  }
+}
+"""
+
+
+def test_a_valid_program_has_no_diagnostics() -> None:
+    assert verify_structural(parse_program(GOOD)) == []
+    assert verify_structural(parse_program(GOOD), Stage.SCHEDULED) == []
+
+
+BROKEN = {
+    "two mains": ("0: #main", "0: #mainly", "the entry has 0 blocks tagged main"),
+    "const without data": ("#tmp none", "#const none", "tagged #const and has no data"),
+    "scalar twice": ("$b = cmp_lt", "$c = cmp_lt", "scalar 'c' is defined 2 times"),
+    "refinement twice": (
+        "        in<DRAM[0]> I[x, k] fp32(1:16, 1:1)\n",
+        "        in<DRAM[0]> I[x, k] fp32(1:16, 1:1)\n        in<DRAM[0]> I[x, k] fp32(1:16, 1:1)\n",
+        "refinement 'I' is defined 2 times",
+    ),
+    "index twice": ("[k:16, x:8]", "[k:16, x:8, x:2]", "index 'x' is defined 2 times"),
+    "index range": ("[k:16, x:8]", "[k:0, x:8]", "index 'k' has range 0"),
+    "passed unknown": ("[x.o = x]", "[x.o = xx]", "is passed 'xx', which the block outside does not have"),
+    "constraint index": ("7 - x >= 0", "7 - z >= 0", "uses the unknown index 'z'"),
+    "access index": ("in<DRAM[0]> I[x, k]", "in<DRAM[0]> I[x, kk]", "the access of 'I' uses the unknown index 'kk'"),
+    "load_index": ("load_index(1 + x.o)", "load_index(1 + x)", "load_index uses the unknown index 'x'"),
+    "block location": ("block<DSP[0]> [k:16", "block<DSP[q]> [k:16", "the location of the block uses"),
+    "ranks": ("I[x, k] fp32(1:16, 1:1)", "I[x, k] fp32(1:16)", "'I' has 2 accesses for 1 dimensions"),
+    "view rank": ("I[x, k] fp32(1:16, 1:1)", "I[x] fp32(1:16)", "'I' has 1 dimensions, its source 2"),
+    "size": ("T[x]:add fp32(1:1)", "T[x]:add fp32(0:1)", "'T' has a size below 1"),
+    "stride": ("I[x, k] fp32(1:16, 1:1)", "I[x, k] fp32(1:16, 2:2)", "the strides of 'I' differ"),
+    "dtype": ("I[x, k] fp32(", "I[x, k] fp16(", "'I' is fp16, its source fp32"),
+    "location": ("in<DRAM[0]> I[x, k]", "in<SRAM[0]> I[x, k]", "'I' is located in SRAM[0], its source in DRAM[0]"),
+    "unknown source": ("in<DRAM[0]> I[x, k]", "in<DRAM[0]> I = J[x, k]", "views 'J', which the block outside"),
+    "writes an input": ("in<DRAM[0]> I[x, k]", "out<DRAM[0]> I[x, k]", "'I' writes 'I', which the block outside only"),
+    "reads an output": ("out<DRAM[0]> O[0]:assign fp32(1:1)\n      )", "in<DRAM[0]> O[0] fp32(1:1)\n)", "only writes"),
+    "overlap": ("I[0, 0] fp32(8:16, 16:1)", "I[0, 0] fp32(8:15, 16:1)", "elements of 'I' share memory"),
+    "access of a buffer": ("T[0] fp32(8:1)\n    #user", "T[1] fp32(8:1)\n    #user", "has an access other than 0"),
+    "alignment": ("none new@0x00000000<DRAM[0]> T", "none new@0x00000002<DRAM[0]> T", "lies at byte 2"),
+    "load of an output": ("$T = load(T)", "$T = load(O)", "'O' is read and its direction is out"),
+    "store to an input": ("O = store($r)", "T = store($r)", "'T' is written and its direction is in"),
+    "unknown buffer": ("$T = load(T)", "$T = load(TT)", "unknown refinement 'TT'"),
+    "use before definition": ("cmp_lt($T, $c)", "cmp_lt($T, $r)", "scalar '$r' is used before its definition"),
+    "stored type": ("O = store($r)", "O = store($b)", "stores bool into fp32"),
+    "arity": ("cmp_lt($T, $c)", "cmp_lt($T)", "'cmp_lt' takes 2 inputs, not 1"),
+    "condition": ("cond($b, $T", "cond($c, $T", "the first input of 'cond' must be bool"),
+    "operand type": ("cast($i, fp32)", "sqrt($i)", "'sqrt' does not take i32"),
+    "forward dependence": ("1[0]: #kernel", "1[1]: #kernel", "depends on [1]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_programs(name: str) -> None:
+    old, new, message = BROKEN[name]
+    assert old in GOOD
+    found = [str(diagnostic) for diagnostic in verify_structural(parse_program(GOOD.replace(old, new, 1)))]
+    assert any(message in text for text in found), found
+
+
+def test_all_errors_are_collected() -> None:
+    text = GOOD.replace("I[x, k] fp32(", "I[x, k] fp16(").replace("[k:16, x:8]", "[k:0, x:8]")
+    assert len(verify_structural(parse_program(text))) >= 2
+
+
+def test_mixed_operand_types() -> None:
+    text = GOOD.replace("$r = cond($b, $T, $j)", "$r = add($T, $i)")
+    (found,) = verify_structural(parse_program(text))
+    assert "must have one dtype, not fp32, i32" in str(found)
+
+
+def test_one_buffer_one_aggregation() -> None:
+    text = GOOD.replace("O[x]:assign", "O[x]:max").replace(
+        "O[0]:assign fp32(1:1)\n      )", "O[0]:max fp32(1:1)\n      )"
+    )
+    program = parse_program(text)
+    assert verify_structural(program) == []
+    assert allocation_agg(program.entry, "O") is Agg.MAX
+    second = "    2[0, 1]: #kernel block<DSP[0]> [x:8] (\n        out<DRAM[0]> O[x]:add fp32(1:1)\n    ) {\n"
+    second += "      0: $c = (fp32)1.0\n      1: O = store($c)\n    }\n  }\n}\n"
+    broken = text.removesuffix("  }\n}\n") + second
+    assert "'O' is written with add and max" in str(verify_structural(parse_program(broken))[0])
+
+
+@pytest.mark.parametrize(
+    ("stage", "old", "new", "message"),
+    [
+        (Stage.LOCATED, "block<DSP[0]> [k:16", "block [k:16", "the kernel has no location"),
+        (Stage.LOCATED, "<DRAM[0]>", "<[0]>", "the buffer 'I' has no location"),
+        (Stage.SCHEDULED, "1[0]: #kernel", "1: #kernel", "no dependence orders it after statement 0"),
+        (Stage.PLACED, "#tmp none", "#placed #tmp none", "the buffer 'I' has no address"),
+    ],
+)
+def test_stages(stage: Stage, old: str, new: str, message: str) -> None:
+    program = parse_program(GOOD.replace(old, new))
+    assert verify_structural(program) == []
+    assert any(message in str(diagnostic) for diagnostic in verify_structural(program, stage))
