@@ -1,0 +1,250 @@
+"""Reads JSON5 and remembers where each key and value stands, so that later checks can point at them.
+
+The packages for JSON5 give values without positions; `tests/hw/test_jsontext.py` compares this reader with one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+JsonPath = tuple[str | int, ...]
+
+MAX_DEPTH = 100
+"""Deepest nesting of lists and objects that is read."""
+
+
+class JsonSyntaxError(Exception):
+    """What is wrong with a text, and at which offset."""
+
+    def __init__(self, reason: str, offset: int, hint: str | None = None, length: int = 1) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.offset = offset
+        self.hint = hint
+        self.length = length
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText:
+    """A value with the offsets of its parts in the text: of keys and of values, by path from the root."""
+
+    data: JsonValue
+    keys: dict[JsonPath, int] = field(default_factory=dict[JsonPath, int])
+    values: dict[JsonPath, int] = field(default_factory=dict[JsonPath, int])
+
+
+def parse_json5(text: str) -> JsonText:
+    """Reads a whole JSON5 text (comments, trailing commas, single quotes, plain keys, hexadecimal, …).
+
+    A key that occurs twice in one object is refused. Raises JsonSyntaxError.
+    """
+    return _Reader(text).document()
+
+
+def value_at(value: JsonValue, path: JsonPath) -> JsonValue:
+    """What lies at `path` in `value`. Raises KeyError when there is nothing."""
+    for step in path:
+        if isinstance(value, dict) and step in value:
+            value = value[str(step)]
+        elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
+            value = value[step]
+        else:
+            raise KeyError(step)
+    return value
+
+
+def format_path(path: JsonPath) -> str:
+    """A path as people write it: `$.buses[2].sinks[0]`."""
+    return "$" + "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" if _PLAIN.fullmatch(step) else f"[{step!r}]"
+        for step in path
+    )
+
+
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+_SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
+_NUMBER = re.compile(
+    r"[+-]?(?:0[xX](?P<hex>[0-9a-fA-F]+)|Infinity|NaN"
+    r"|(?P<int>0|[1-9]\d*)(?![\d.eE])|(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)",
+    re.ASCII,
+)
+_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
+_PLAIN_CHARACTERS = {'"': re.compile(r'[^"\\\n\r]*'), "'": re.compile(r"[^'\\\n\r]*")}
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+_ENDS_STRING = re.compile(r"[ \t]*(?:[:,\]}\n\r]|$)")
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+_STRAIGHT = dict.fromkeys("“”„‟″«»", '"') | dict.fromkeys("‘’‚‛′", "'")
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._pos = 0
+        self._string: tuple[int, int] | None = None  # the last string read, for better errors
+        self._keys: dict[JsonPath, int] = {}
+        self._values: dict[JsonPath, int] = {}
+
+    def document(self) -> JsonText:
+        data = self._value(())
+        if self._peek():
+            raise self._unexpected("the end of the file")
+        return JsonText(data, self._keys, self._values)
+
+    def _peek(self) -> str:
+        match = _SPACE.match(self._text, self._pos)
+        self._pos = match.end() if match else self._pos
+        if self._text.startswith("/*", self._pos):
+            raise JsonSyntaxError("this comment has no end", self._pos, "write */ where it ends", 2)
+        return self._text[self._pos : self._pos + 1]
+
+    def _value(self, path: JsonPath) -> JsonValue:
+        char = self._peek()
+        if len(path) >= MAX_DEPTH:
+            raise JsonSyntaxError(f"nested deeper than {MAX_DEPTH} levels", self._pos)
+        self._values[path] = self._pos
+        if char == "{":
+            return self._object(path)
+        if char == "[":
+            return self._list(path)
+        if char in ('"', "'"):
+            return self._quoted(char)
+        if number := _NUMBER.match(self._text, self._pos):
+            return self._number(number)
+        if (word := _NAME.match(self._text, self._pos)) and word.group() in _WORDS:
+            self._pos = word.end()
+            return _WORDS[word.group()]
+        raise self._unexpected("a value")
+
+    def _number(self, match: re.Match[str]) -> int | float:
+        if len(match.group()) > 400:
+            raise JsonSyntaxError("this number is too long", match.start(), length=len(match.group()))
+        if _NAME.match(self._text, match.end()) or self._text[match.end() : match.end() + 1].isdigit():
+            raise JsonSyntaxError(f"'{match.group()}' goes on with what is no part of a number", match.end())
+        self._pos = match.end()
+        negative = match.group().startswith("-")
+        digits = match.group("hex") or match.group("int")
+        if digits is None:
+            return float(match.group())
+        value = int(digits, 16 if match.group("hex") else 10)
+        return -value if negative else value
+
+    def _list(self, path: JsonPath) -> JsonValue:
+        items: list[JsonValue] = []
+        self._pos += 1
+        while self._peek() != "]":
+            items.append(self._value((*path, len(items))))
+            self._separator("]")
+        self._pos += 1
+        return items
+
+    def _object(self, path: JsonPath) -> JsonValue:
+        items: dict[str, JsonValue] = {}
+        self._pos += 1
+        while (char := self._peek()) != "}":
+            start = self._pos
+            key = self._quoted(char) if char in ('"', "'") else self._plain_key()
+            if key in items:
+                raise JsonSyntaxError(f"the key '{key}' stands here twice", start, length=self._pos - start)
+            inner = (*path, key)
+            self._keys[inner] = start
+            if self._peek() != ":":
+                raise self._unexpected(f"':' after the key '{key}'")
+            self._pos += 1
+            items[key] = self._value(inner)
+            self._separator("}")
+        self._pos += 1
+        return items
+
+    def _separator(self, closing: str) -> None:
+        char = self._peek()
+        if char == ",":
+            self._pos += 1
+        elif char != closing:
+            raise self._unexpected(f"',' or '{closing}'")
+
+    def _plain_key(self) -> str:
+        match = _NAME.match(self._text, self._pos)
+        if match is None:
+            raise self._unexpected("a key")
+        self._pos = match.end()
+        return match.group()
+
+    def _quoted(self, quote: str) -> str:
+        start = self._pos
+        self._string = (start, start)
+        self._pos += 1
+        parts: list[str] = []
+        while True:
+            plain = _PLAIN_CHARACTERS[quote].match(self._text, self._pos)
+            if plain:
+                parts.append(plain.group())
+                self._pos = plain.end()
+            self._string = (start, self._pos)
+            char = self._text[self._pos : self._pos + 1]
+            if char == quote:
+                self._pos += 1
+                return "".join(parts)
+            if char != "\\":
+                raise self._typographic() or JsonSyntaxError(
+                    "this string has no end",
+                    start,
+                    f"write {quote} where it ends; it cannot go on in the next line",
+                )
+            parts.append(self._escape())
+
+    def _escape(self) -> str:
+        start = self._pos
+        char = self._text[start + 1 : start + 2]
+        if char in ("x", "u"):
+            digits = self._text[start + 2 : start + (4 if char == "x" else 6)]
+            if not re.fullmatch(r"[0-9a-fA-F]{2}|[0-9a-fA-F]{4}", digits) or len(digits) != (
+                2 if char == "x" else 4
+            ):
+                raise JsonSyntaxError(
+                    f"'\\{char}' wants {2 if char == 'x' else 4} hexadecimal digits", start, length=2
+                )
+            self._pos += 2 + len(digits)
+            return chr(int(digits, 16))
+        self._pos += 3 if self._text.startswith("\r\n", start + 1) else 2
+        if char in ("\n", "\r", "\u2028", "\u2029"):
+            return ""
+        return _ESCAPES.get(char, char)
+
+    def _typographic(self) -> JsonSyntaxError | None:
+        """An error about a typographic quote in the last string, which then did not end where its writer thought."""
+        start, end = self._string or (0, 0)
+        for offset in range(start, end):
+            if _STRAIGHT.get(self._text[offset]) != self._text[start]:
+                continue
+            if _ENDS_STRING.match(self._text, offset + 1):
+                return _typographic_error(self._text[offset], offset)
+        return None
+
+    def _unexpected(self, wanted: str) -> JsonSyntaxError:
+        char = self._text[self._pos : self._pos + 1]
+        if char in _STRAIGHT:
+            return _typographic_error(char, self._pos)
+        if hidden := self._typographic():
+            return hidden
+        if char == "…":
+            hint = "it stands for something left out; fill that in"
+            return JsonSyntaxError("an ellipsis '…' (U+2026) is no part of JSON", self._pos, hint)
+        if not char:
+            return JsonSyntaxError(f"the text ends where {wanted} should be", self._pos)
+        word = _NAME.match(self._text, self._pos)
+        found = word.group() if word else char
+        hint = f'strings take quotes: "{found}"' if word and wanted == "a value" else None
+        shown = f"'{found}'" if found.isprintable() else f"the character U+{ord(found):04X}"
+        return JsonSyntaxError(f"expected {wanted}, found {shown}", self._pos, hint, len(found))
+
+
+def _typographic_error(char: str, offset: int) -> JsonSyntaxError:
+    straight = _STRAIGHT[char]
+    return JsonSyntaxError(
+        f"a typographic quote {char} (U+{ord(char):04X}) stands where a straight {straight} belongs",
+        offset,
+        f"write {straight}",
+    )

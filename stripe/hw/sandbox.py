@@ -1,0 +1,365 @@
+"""The Jinja environment in which templates of strangers render: they compute numbers and texts, and nothing else.
+
+Beyond Jinja's own sandbox: no attributes but those of loops, name spaces and mappings; a short list of filters and
+functions; arithmetic whose results stay small; and a budget of work for the whole rendering, so that no template runs
+for long or takes much memory. Every piece of output carries the place in the template that it comes from.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sized
+from pathlib import Path
+from typing import cast
+
+from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound, Undefined, nodes
+from jinja2.environment import TemplateModule
+from jinja2.exceptions import SecurityError
+from jinja2.filters import FILTERS  # pyright: ignore[reportUnknownVariableType]
+from jinja2.runtime import Context, LoopContext
+from jinja2.sandbox import SandboxedEnvironment
+from jinja2.tests import TESTS  # pyright: ignore[reportUnknownVariableType]
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+WORK_LIMIT = 4_000_000
+"""Characters written, loop rounds, list elements and calls that one rendering may take, all counted as one each."""
+
+MAX_ITEMS = 100_000
+"""Longest list or range."""
+
+MAX_BITS = 256
+"""Widest integer."""
+
+MAX_SOURCE = 1_000_000
+"""Characters of a template file."""
+
+_FILTERS = frozenset(
+    "abs count d default dictsort first float int items last length list lower map max min reject reverse round "
+    "select sort sum trim unique upper".split()
+)
+_TESTS = frozenset(
+    "boolean defined divisibleby even false float integer iterable mapping none number odd sequence string true "
+    "undefined".split()
+)
+_MAPPING_METHODS = frozenset(("items", "keys", "values", "get"))
+
+
+class LimitError(Exception):
+    """A template takes more work or makes bigger things than it may."""
+
+
+class Piece(str):
+    """A piece of output that knows its origin: the template and line where it starts.
+
+    `exact` tells that its line breaks are those of the template; else it all comes from one expression.
+    """
+
+    __slots__ = ("exact", "line", "name")
+    name: str
+    line: int
+    exact: bool
+
+    @staticmethod
+    def of(text: str, name: str, line: int, exact: bool) -> Piece:
+        piece = Piece(text)
+        piece.name, piece.line, piece.exact = name, line, exact
+        return piece
+
+    def __str__(self) -> str:
+        return self  # Jinja applies str(), which would lose the origin
+
+
+class _FolderLoader(BaseLoader):
+    """Loads files of one folder, by plain name; a link that leads out of it is refused."""
+
+    def __init__(self, folder: Path, root: str, source: str) -> None:
+        self._folder = folder.resolve()
+        self._root = root
+        self._source = source
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        del environment
+        if template == self._root:
+            return self._source, template, lambda: True
+        path = self._folder / template
+        if "\\" in template or Path(template).name != template or path.resolve().parent != self._folder:
+            raise SecurityError(f"'{template}' does not lie in the template's own folder")
+        if not path.is_file():
+            raise TemplateNotFound(template)
+        source = path.read_text("utf-8")
+        if len(source) > MAX_SOURCE:
+            raise LimitError(f"'{template}' has {len(source)} characters, more than {MAX_SOURCE}")
+        return source, template, lambda: True
+
+
+def show(value: object) -> str:
+    """The text of a value in the output. Whole numbers have no fraction part, true, false and null are JSON's.
+
+    Raises TypeError for a value that has no text: a list, a function.
+    """
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("the result is no finite number")
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Undefined):
+        return str(value)  # raises its own error
+    raise TypeError(f"{_kind(value)} cannot be written here; write its elements in a loop")
+
+
+def _kind(value: object) -> str:
+    return "a list" if isinstance(value, (list, tuple, range)) else f"a {type(value).__name__}"
+
+
+class ConfigEnvironment(SandboxedEnvironment):
+    """The environment of one rendering of `source`, which the loader knows as `name`."""
+
+    intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
+
+    def __init__(self, folder: Path, name: str, source: str) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            line_comment_prefix="##",
+            keep_trailing_newline=True,
+            undefined=StrictUndefined,
+            loader=_FolderLoader(folder, name, source),
+            auto_reload=False,
+        )
+        self._work = 0
+        self.sources = {name: source}
+        """The text of each file that was loaded, by name."""
+        self.globals = {
+            "range": self._range, "min": min, "max": max, "namespace": Namespace,
+            "ceil": math.ceil, "floor": math.floor, "log2": math.log2,
+        }  # fmt: skip
+        known = cast("Mapping[str, Callable[..., object]]", FILTERS)
+        # `join` and `string` have their own, because Jinja's would print lists and grow without limit
+        filters = {name: known[name] for name in _FILTERS} | {"string": show, "join": self._join}
+        self.filters = {name: self._counted(function) for name, function in filters.items()}
+        self.tests = {name: cast("Mapping[str, Callable[..., bool]]", TESTS)[name] for name in _TESTS}
+
+    # Work
+
+    def charge(self, work: int) -> None:
+        """Counts work done. Raises LimitError when the budget is spent."""
+        self._work += work
+        if self._work > WORK_LIMIT:
+            raise LimitError(f"rendering takes more than {WORK_LIMIT} steps; is there a loop without end?")
+
+    def _counted(self, function: Callable[..., object]) -> Callable[..., object]:
+        """The filter with its work counted: the lengths of what it is given."""
+
+        @functools.wraps(function)
+        def counted(*args: object, **kwargs: object) -> object:
+            self._charge_arguments(args)
+            return function(*args, **kwargs)
+
+        return counted
+
+    def _charge_arguments(self, arguments: Iterable[object]) -> None:
+        self.charge(
+            1
+            + sum(
+                len(item) for item in arguments if isinstance(item, Sized) and not isinstance(item, Undefined)
+            )
+        )
+
+    def _range(self, *bounds: int | float) -> range:
+        for bound in bounds:
+            if isinstance(bound, bool) or bound != int(bound):
+                raise TypeError(f"range() takes whole numbers, not {show(bound)}")
+        numbers = range(*(int(bound) for bound in bounds))
+        if len(numbers) > MAX_ITEMS:
+            raise LimitError(f"range() gives {len(numbers)} numbers, more than {MAX_ITEMS}")
+        return numbers
+
+    def _join(self, items: Iterable[object], separator: str = "") -> str:
+        texts = [show(item) for item in self.bounded(items)]
+        self.charge(sum(map(len, texts)) + len(texts) * len(separator))
+        return separator.join(texts)
+
+    # What `_Hooks` puts into the templates
+
+    def emit(self, value: object, name: str, line: int, exact: bool) -> Piece:
+        """A piece of output."""
+        text = show(value)
+        self.charge(len(text))
+        return Piece.of(text, name, line, exact)
+
+    def bounded(self, items: Iterable[object]) -> list[object]:
+        """What a loop runs over."""
+        result = list(items)
+        self.charge(1 + len(result))
+        return result
+
+    def sized(self, value: object) -> object:
+        """A new list, tuple or mapping; the size counts all that is in it, so that nesting cannot multiply it."""
+        waiting = [value]
+        while waiting:
+            item = waiting.pop()
+            self.charge(1 + len(item) // 64 if isinstance(item, str) else 1)
+            if isinstance(item, Mapping):
+                waiting.extend(cast("Mapping[object, object]", item).values())
+            elif isinstance(item, (list, tuple)):
+                waiting.extend(cast("list[object]", item))
+        return value
+
+    def tilde(self, *values: object) -> str:
+        """The operator `~`."""
+        texts = [show(value) for value in values]
+        self.charge(sum(map(len, texts)))
+        return "".join(texts)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        self.sources[name or ""] = source
+        tree = super()._parse(source, name, filename)
+        _Hooks(name or "").visit(tree)
+        tree.set_environment(self)
+        return tree
+
+    # What a template may do
+
+    def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
+        """Arithmetic. An exact division stays an integer; results are numbers of bounded size."""
+        del context
+        self._charge_arguments((left, right))
+        if operator == "+" and isinstance(left, str) and isinstance(right, str):
+            return left + right
+        if operator == "+" and isinstance(left, list) and isinstance(right, list):
+            return self.sized(cast("list[object]", left) + cast("list[object]", right))
+        numbers = [_number(operator, operand) for operand in cast("tuple[object, ...]", (left, right))]
+        return _arithmetic(operator, *numbers)
+
+    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
+        """Only loops, name spaces, imported templates and mappings have attributes."""
+        if not super().is_safe_attribute(obj, attr, value):
+            return False
+        if isinstance(obj, dict):
+            return attr in _MAPPING_METHODS
+        return isinstance(obj, (LoopContext, Namespace, TemplateModule))
+
+    def wrap_str_format(self, value: object) -> None:
+        """No `"…".format`: `is_safe_attribute` refuses it like the other methods of texts."""
+        del value
+
+    def call(__self, __context: Context, __obj: object, *args: object, **kwargs: object) -> object:
+        """Calls a function or macro, and counts it."""
+        __self._charge_arguments(args)
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def get_template(
+        self,
+        name: str | Template,
+        parent: str | None = None,
+        globals: MutableMapping[str, object] | None = None,
+    ) -> Template:
+        """Loads an included template, and counts it."""
+        self.charge(1000)
+        return super().get_template(name, parent, globals)
+
+
+def _number(operator: str, operand: object) -> int | float:
+    if isinstance(operand, (int, float)):
+        return operand
+    if isinstance(operand, Undefined):
+        str(operand)  # raises its own error
+    raise TypeError(
+        f"'{operator}' takes numbers, not " + (f"'{operand}'" if isinstance(operand, str) else _kind(operand))
+    )
+
+
+def _arithmetic(operator: str, left: int | float, right: int | float) -> int | float:
+    if operator == "**":
+        result = _power(left, right)
+    elif operator == "/":
+        result = left // right if _divides(left, right) else left / right
+    else:
+        result = _OPERATIONS[operator](left, right)
+    if isinstance(result, int) and result.bit_length() > MAX_BITS:
+        raise LimitError(f"the result of '{operator}' has more than {MAX_BITS} bits")
+    return result
+
+
+_OPERATIONS: dict[str, Callable[[int | float, int | float], int | float]] = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "//": lambda left, right: left // right,
+    "%": lambda left, right: left % right,
+}
+
+
+def _divides(left: int | float, right: int | float) -> bool:
+    return isinstance(left, int) and isinstance(right, int) and right != 0 and left % right == 0
+
+
+def _power(left: int | float, right: int | float) -> int | float:
+    if isinstance(left, int) and isinstance(right, int) and right * max(1, left.bit_length()) > 2 * MAX_BITS:
+        raise LimitError(f"the result of '**' has more than {MAX_BITS} bits")
+    result: object = left**right
+    if not isinstance(result, (int, float)):
+        raise ValueError("the result of '**' is no real number")
+    return result
+
+
+class _Hooks(NodeTransformer):
+    """Routes output, loops, `~`, comparisons, slices and literals through the methods of `ConfigEnvironment`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def visit_Output(self, node: nodes.Output) -> nodes.Output:
+        self.generic_visit(node)
+        node.nodes = [self._emit(child) for child in node.nodes]
+        return node
+
+    def _emit(self, child: nodes.Expr) -> nodes.Expr:
+        exact = isinstance(child, nodes.TemplateData)
+        value = (
+            nodes.Const(child.data, lineno=child.lineno) if isinstance(child, nodes.TemplateData) else child
+        )
+        return _hook("emit", child, value, *map(nodes.Const, (self._name, child.lineno, exact)))
+
+    def visit_For(self, node: nodes.For) -> nodes.For:
+        self.generic_visit(node)
+        node.iter = _hook("bounded", node.iter, node.iter)
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:
+        self.generic_visit(node)
+        return _hook("tilde", node, *cast("list[nodes.Expr]", node.nodes))
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Expr:
+        self.generic_visit(node)
+        node.expr = _hook("sized", node.expr, node.expr)
+        for operand in node.ops:
+            operand.expr = _hook("sized", operand.expr, operand.expr)
+        return node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:
+        self.generic_visit(node)
+        slices = isinstance(cast("nodes.Node", node.arg), nodes.Slice)
+        return _hook("sized", node, node) if slices else node
+
+    def _literal(self, node: nodes.Tuple | nodes.List | nodes.Dict) -> nodes.Expr:
+        self.generic_visit(node)
+        target = isinstance(node, nodes.Tuple) and node.ctx != "load"
+        return node if target else _hook("sized", node, node)
+
+    visit_Tuple = visit_List = visit_Dict = _literal
+
+
+def _hook(method: str, place: nodes.Node, *arguments: nodes.Expr) -> nodes.Expr:
+    """A call of one of the environment's own methods."""
+    line = place.lineno
+    return nodes.Call(
+        nodes.EnvironmentAttribute(method, lineno=line), [*arguments], [], None, None, lineno=line
+    )

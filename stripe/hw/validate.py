@@ -1,0 +1,152 @@
+"""Checks data against pydantic models, and says what is wrong in the words of the one who wrote the data."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from stripe.hw.jsontext import JsonPath, value_at
+from stripe.hw.template import Document
+from stripe.ir.errors import ConfigError, closest
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -> _Model:
+    """The part of `document` at the path `at` as a model.
+
+    Raises ConfigError for the first thing that is wrong, with the rest in its `others`; each names its JSON path and
+    line, what was expected and, for a key that is not known, the nearest that is.
+    """
+    value = document.at(at)
+    try:
+        return model_class.model_validate(value)
+    except ValidationError as error:
+        found = [_located(details, model_class, document, at, value) for details in _distinct(error, value)]
+        raise combine(found) from None
+
+
+def combine(errors: Sequence[ConfigError]) -> ConfigError:
+    """The first of at least one error, with the others inside."""
+    first, *others = errors
+    first.others = tuple(others)
+    return first
+
+
+def _distinct(error: ValidationError, value: JsonValue) -> Iterator[ErrorDetails]:
+    """The errors, one for each place: a union fails once for each of its members."""
+    seen: set[JsonPath] = set()
+    for details in error.errors(include_url=False):
+        place = details["loc"] if details["type"] == "missing" else _data_path(details["loc"], value)
+        if place not in seen:
+            seen.add(place)
+            yield details
+
+
+def _data_path(loc: JsonPath, value: JsonValue) -> JsonPath:
+    """The part of pydantic's `loc` that is in the data: it also names members of unions and missing keys."""
+    path: JsonPath = ()
+    for step in loc:
+        try:
+            value = value_at(value, (step,))
+        except KeyError:
+            continue
+        path = (*path, step)
+    return path
+
+
+def _located(
+    details: ErrorDetails, model_class: type[BaseModel], document: Document, at: JsonPath, value: JsonValue
+) -> ConfigError:
+    loc = details["loc"]
+    path = _data_path(loc, value)
+    key = str(loc[-1]) if loc else ""
+    if details["type"] == "extra_forbidden":
+        known = _keys_at(model_class, path[:-1])
+        near = closest(key, known)
+        hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(known)}"
+        return document.error(f"unknown key '{key}'", (*at, *path), hint, on_key=True)
+    if details["type"] == "missing":
+        present = value_at(value, path)
+        near = closest(key, present) if isinstance(present, dict) else None
+        hint = f"'{near}' may be meant" if near and near not in _keys_at(model_class, path) else None
+        return document.error(f"the key '{key}' is missing", (*at, *path), hint)
+    return document.error(_reason(details), (*at, *path), on_key="[key]" in loc)
+
+
+_EXPECTED = {
+    "int_type": "a whole number", "int_parsing": "a whole number", "int_from_float": "a whole number",
+    "float_type": "a number", "float_parsing": "a number", "finite_number": "a finite number",
+    "bool_type": "true or false", "bool_parsing": "true or false", "string_type": "a text",
+    "list_type": "a list", "tuple_type": "a list", "dict_type": "an object", "model_type": "an object",
+    "model_attributes_type": "an object", "none_required": "null",
+}  # fmt: skip
+
+
+def _reason(details: ErrorDetails) -> str:
+    kind, found = details["type"], _shown(details.get("input"))
+    context: Mapping[str, object] = details.get("ctx", {})
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind]}, found {found}"
+    for name, words in (("gt", "more than"), ("ge", "at least"), ("lt", "less than"), ("le", "at most")):
+        if name in context:
+            return f"must be {words} {context[name]}, not {found}"
+    if kind in ("literal_error", "enum"):
+        return f"expected {context.get('expected')}, found {found}"
+    if kind == "too_short":
+        return f"needs at least {context.get('min_length')} entries, has {context.get('actual_length')}"
+    if kind in ("value_error", "assertion_error"):
+        return str(context.get("error", details["msg"]))
+    message = details["msg"]
+    return message[:1].lower() + message[1:]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, (int, float)):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, str):
+        return f"'{value}'" if len(value) <= 40 else f"'{value[:40]}…'"
+    return "an object" if isinstance(value, dict) else "a list"
+
+
+def _keys_at(model_class: type[BaseModel], path: JsonPath) -> tuple[str, ...]:
+    """The keys that the models which may stand at `path` know."""
+    candidates: list[object] = [model_class]
+    for step in path:
+        candidates = [inner for candidate in candidates for inner in _inner_types(candidate, step)]
+    return tuple(
+        dict.fromkeys(
+            field.alias or name
+            for candidate in candidates
+            if isinstance(candidate, type) and issubclass(candidate, BaseModel)
+            for name, field in candidate.model_fields.items()
+        )
+    )
+
+
+def _inner_types(candidate: object, step: str | int) -> list[object]:
+    """The types of what lies one step into a value of the type `candidate`, unions taken apart."""
+    if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+        for name, info in candidate.model_fields.items():
+            if step in (name, info.alias):
+                return _members(info.annotation)
+        return []
+    arguments = get_args(candidate)
+    if isinstance(step, int):
+        return [member for argument in arguments if argument is not Ellipsis for member in _members(argument)]
+    return _members(arguments[-1]) if arguments else []
+
+
+def _members(annotation: object) -> list[object]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _members(get_args(annotation)[0])
+    if origin in (Union, types.UnionType):
+        return [member for argument in get_args(annotation) for member in _members(argument)]
+    return [annotation]
