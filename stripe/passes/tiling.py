@@ -4,12 +4,12 @@
       { … }                        =>      block [x:8, x.o = x] ( 99 - x - 8*x.o >= 0, in I[x] (1:1) … ) { … } }
 
 Establishes: the points of the nest are those of the block under x = tile*x_outer + x_inner (interleaved:
-x = x_outer + count*x_inner), each once.
+x = x_outer + count*x_inner), each once. `split_block` is the general form, which fusion uses: shifted, or overlapping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from stripe.ir import (
@@ -32,27 +32,47 @@ from stripe.ir import (
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
-    """How one index is split: x = step_outer * outer + step_inner * inner."""
+class Split:
+    """How one index is split: index = outer_step * outer + inner_step * inner + shift, outer in [0, count), inner in
+    [0, extent), and only where that lies in the index's range.
 
-    index: Index
-    tile: int
+    With outer_step == extent and inner_step == 1 (or outer_step == 1 and inner_step == count) each value has one pair
+    of halves; an extent over outer_step makes the pieces overlap.
+    """
+
+    extent: int
     count: int
-    interleave: bool
+    outer_step: int
+    inner_step: int = 1
+    shift: int = 0
 
-    @property
-    def uneven(self) -> bool:
-        return self.tile * self.count != self.index.range
+    @staticmethod
+    def whole(size: int) -> Split:
+        """All of an index of range `size` inside."""
+        return Split(size, 1, size)
 
-    def combined(self, outer: Affine) -> Affine:
+    @staticmethod
+    def tiles(size: int, tile: int, *, interleave: bool = False) -> Split:
+        """An index of range `size` in tiles of `tile`; interleaved, a tile takes every count-th value."""
+        count = -(-size // tile)
+        return Split(tile, count, 1, count) if interleave else Split(tile, count, tile)
+
+    def combined(self, outer: Affine, inner: Affine) -> Affine:
         """The index by its two halves; a half of range 1 is 0 and does not occur."""
-        step_outer, step_inner = (1, self.count) if self.interleave else (self.tile, 1)
-        value = Affine()
+        value = Affine(self.shift)
         if self.count > 1:
-            value = value + step_outer * outer
-        if self.tile > 1:
-            value = value + step_inner * Affine.var(self.index.name)
+            value = value + self.outer_step * outer
+        if self.extent > 1:
+            value = value + self.inner_step * inner
         return value
+
+    def bounds(self, combined: Affine, size: int) -> Iterator[Constraint]:
+        """What keeps the index in [0, size), where its halves alone do not."""
+        last = self.shift + self.outer_step * (self.count - 1) + self.inner_step * (self.extent - 1)
+        if self.shift < 0:
+            yield Constraint(combined)
+        if last >= size:
+            yield Constraint(size - 1 - combined)
 
 
 def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = False) -> Block:
@@ -66,23 +86,43 @@ def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = Fal
         KeyError: a name in `sizes` is no iterated index.
         ValueError: a size below 1 or over the range.
     """
-    splits = _splits(block, sizes, interleave)
+    ranges = {index.name: index.range for index in block.iterated}
+    for name, size in sizes.items():
+        if not 1 <= size <= ranges[name]:
+            raise ValueError(f"tile {size} of index {name}, which has range {ranges[name]}")
+    return split_block(
+        block,
+        {name: Split.tiles(ranges[name], size, interleave=interleave) for name, size in sizes.items()},
+    )
+
+
+def split_block(block: Block, chosen: Mapping[str, Split]) -> Block:
+    """`block` as a nest of two: each index split as `chosen` says, or inside as a whole. Otherwise as `tile_block`.
+
+    Establishes: the points of the nest are those of the block under the equations of `chosen`; where pieces overlap, a
+    point occurs once for each piece, which the caller has to make harmless.
+    """
+    splits = {index.name: chosen.get(index.name, Split.whole(index.range)) for index in block.iterated}
     taken = {index.name for index in block.indices}
     passed_names: dict[str, str] = {}
     for name in [*splits, *(index.name for index in block.passed)]:
         passed_names[name] = fresh(f"{name}.o", taken)
         taken.add(passed_names[name])
     outer_in_inner = {name: Affine.var(passed_names[name]) for name in passed_names}
-    combined = {name: split.combined(outer_in_inner[name]) for name, split in splits.items()}
+    combined = {
+        name: split.combined(outer_in_inner[name], Affine.var(name)) for name, split in splits.items()
+    }
     mapping = {**combined, **{index.name: outer_in_inner[index.name] for index in block.passed}}
     inner = substitute(block, mapping)
-    located_inside = any(splits[name].tile > 1 for name in block.location.names() & splits.keys())
-    bounds = tuple(
-        Constraint(split.index.range - 1 - combined[name]) for name, split in splits.items() if split.uneven
+    located_inside = any(splits[name].extent > 1 for name in block.location.names() & splits.keys())
+    bounds = (
+        bound
+        for index in block.iterated
+        for bound in splits[index.name].bounds(combined[index.name], index.range)
     )
     inner = replace(
         inner,
-        indices=tuple(replace(split.index, range=split.tile) for split in splits.values()),
+        indices=tuple(replace(index, range=splits[index.name].extent) for index in block.iterated),
         constraints=(*inner.constraints, *bounds),
         location=inner.location if located_inside else Location(),
         comments=(),
@@ -104,18 +144,6 @@ def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = Fal
         statements=(inner,),
         location=Location() if located_inside else block.location,
     )
-
-
-def _splits(block: Block, sizes: Mapping[str, int], interleave: bool) -> dict[str, _Split]:
-    ranges = {index.name: index.range for index in block.iterated}
-    for name, size in sizes.items():
-        if not 1 <= size <= ranges[name]:
-            raise ValueError(f"tile {size} of index {name}, which has range {ranges[name]}")
-    splits: dict[str, _Split] = {}
-    for index in block.iterated:
-        tile = sizes.get(index.name, index.range)
-        splits[index.name] = _Split(index, tile, -(-index.range // tile), interleave)
-    return splits
 
 
 def _split_refinements(
