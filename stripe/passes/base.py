@@ -10,12 +10,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from stripe.hw.schema import HardwareModel
 from stripe.ir import Affine, Block, ConfigError, Location, Program, Stage, parse_affine
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
 
 
 class RemarkKind(Enum):

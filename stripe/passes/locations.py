@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, ConfigError, Location, Refinement, closest, map_views
 from stripe.passes.base import LocationSpec
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
 
 
 def check_unit(spec: LocationSpec, hardware: HardwareModel | None) -> None:

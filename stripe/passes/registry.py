@@ -17,9 +17,14 @@ BUILTIN: dict[str, str] = {
     "locate_block": "locate_block:LocateBlock",
     "locate_inner_block": "locate_inner_block:LocateInnerBlock",
     "locate_memory": "locate_memory:LocateMemory",
+    "locate_recursive": "locate_recursive:LocateRecursive",
+    "package": "package:Package",
     "prune_indexes": "prune_indexes:PruneIndexes",
     "prune_refinements": "prune_refinements:PruneRefinements",
+    "reorder_indexes": "reorder_indexes:ReorderIndexes",
+    "rewrite_locations": "rewrite_locations:RewriteLocations",
     "scalarize": "scalarize:Scalarize",
+    "thread": "thread:Thread",
 }
 """Name of the pass -> `module:Class` below `stripe.passes`; a module is imported when its pass is first asked for."""
 

@@ -1,0 +1,52 @@
+"""The pass `locate_recursive`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import Block, Program, rewrite_blocks, rewrite_matching, with_entry
+from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
+from stripe.passes.locations import check_unit, move_buffer, moved
+
+
+class LocateRecursive(Pass):
+    """Sets the memory of every buffer allocated in a matching block or in any block inside it, and of their views.
+
+    #conv block [x:8] (                            #conv block [x:8] (
+        none new@…<[0]> T[0] i8(4:1)          =>       none new@…<SRAM[0]> T[0] i8(4:1)
+    ) {                                            ) {
+      0: block [] ( in<[0]> T[0] …                   0: block [] ( in<SRAM[0]> T[0] …
+    """
+
+    pass_name: ClassVar[str] = "locate_recursive"
+
+    reqs: Reqs
+    loc: LocationSpec = Field(description="the memory")
+    append_devs: bool = Field(
+        default=False, description="append the memory to the location that is there, not replace it"
+    )
+    skip_tags: tuple[str, ...] = Field(
+        default=(), description="leave buffers alone that have one of these tags"
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        """Raises ConfigError for a memory that the hardware model lacks."""
+        check_unit(self.loc, context.hardware)
+
+        def locate(block: Block) -> Block:
+            names: list[str] = []
+            for ref in block.allocs:
+                location = moved(ref.location, self.loc.location(), append=self.append_devs)
+                if location != ref.location and not ref.tags.has_any(self.skip_tags):
+                    block = move_buffer(block, ref.name, location)
+                    names.append(ref.name)
+            if names:
+                context.applied(block, f"{', '.join(names)} in {self.loc.location()}")
+            return block
+
+        def everywhere(block: Block) -> Block:
+            return rewrite_blocks(block, locate)
+
+        return with_entry(program, rewrite_matching(program.entry, self.reqs, everywhere))

@@ -1,0 +1,81 @@
+"""The pass `package`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import Affine, Block, Index, Location, Program, Refinement, Tags, with_entry
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+
+
+class Package(Pass):
+    """Wraps each matching block in a block of one point that passes everything through.
+
+        #kernel block [x:8] ( in I[x] … )    =>    #packed block [] ( in I[0] … ) {
+                                                     0: #kernel block [x:8] ( in I[x] … ) }
+
+    The outer block gives later passes a place to allocate, transfer and schedule for the block alone.
+    """
+
+    pass_name: ClassVar[str] = "package"
+
+    reqs: Reqs
+    package_set: TagSet = Field(default=(), description="tags of the new outer block")
+    subblock_set: TagSet = Field(default=(), description="tags that the wrapped block gets in addition")
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def wrap(block: Block, parent: Block) -> Block:
+            context.applied(block, "wrapped")
+            return package_block(block, parent, self.package_set, self.subblock_set)
+
+        def visit(block: Block) -> Block:
+            statements = tuple(
+                s
+                if not isinstance(s, Block)
+                else wrap(s, block)
+                if s.tags.has_all(self.reqs) and "main" not in s.tags
+                else visit(s)
+                for s in block.statements
+            )
+            return (
+                block
+                if all(a is b for a, b in zip(statements, block.statements, strict=True))
+                else replace(block, statements=statements)
+            )
+
+        return with_entry(program, visit(program.entry))
+
+
+def package_block(block: Block, parent: Block, package_set: TagSet, subblock_set: TagSet) -> Block:
+    """`block`, a statement of `parent`, inside a block of one point whose views are the whole sources."""
+    names = {ref.source: ref.source for ref in block.refinements if not ref.is_alloc}
+    outer_refs: list[Refinement] = []
+    for source in names:
+        views = [ref for ref in block.refinements if ref.source == source]
+        whole = parent.ref(source)
+        direction = views[0].dir
+        for view in views[1:]:
+            direction = direction if view.dir is direction else type(direction).INOUT
+        agg = next((view.agg for view in views if view.dir.writes), whole.agg)
+        outer_refs.append(
+            replace(
+                whole,
+                dir=direction,
+                source=source,
+                access=(Affine(),) * whole.rank,
+                agg=agg,
+                offset=0,
+                tags=Tags(),
+            )
+        )
+    passed = tuple(Index(index.name, 1, index.affine) for index in block.passed)
+    inner_indices = tuple(
+        replace(index, affine=Affine.var(index.name)) if index.is_passed else index for index in block.indices
+    )
+    inner = replace(block, indices=inner_indices, deps=(), tags=block.tags.add(*subblock_set))
+    return Block(
+        block.name, passed, (), tuple(outer_refs), (inner,), Location(), (), block.deps, Tags.of(*package_set)
+    )

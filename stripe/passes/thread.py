@@ -1,0 +1,108 @@
+"""The pass `thread`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import Affine, Block, Index, Program, Refinement, rewrite_matching, with_entry, with_statements
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.tiling import tile_block
+
+
+class Thread(Pass):
+    """Splits a block over threads: an outer block with at most `threads` points, each the work of one thread.
+
+    `{ "reqs": ["conv"], "threads": 4 }`:
+
+        #conv block [x:64, y:6] ( … )    =>    #conv #thread block [x:4, y:1] ( … ) {
+                                                 0: #thread_inner block [x:16, y:6] ( … ) }
+
+    Only indices that every output moves with are split, so that no two threads meet in an element. Work goes first to
+    the index whose range loses least by rounding up; among equals to the largest range, then to the first.
+    """
+
+    pass_name: ClassVar[str] = "thread"
+
+    reqs: Reqs
+    threads: int = Field(ge=1, description="threads to use at most")
+    outer_set: TagSet = Field(default=("thread",), description="tags of the block over threads")
+    inner_set: TagSet = Field(default=("thread_inner",), description="tags of the block of one thread")
+    exclude: tuple[str, ...] = Field(default=(), description="leave blocks alone that have one of these tags")
+    interleave: bool = Field(
+        default=False, description="a thread takes every n-th element, not a contiguous part"
+    )
+    only_po2: bool = Field(default=False, description="threads per index are powers of two")
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def split(block: Block) -> Block:
+            if block.tags.has_any((*self.exclude, *self.outer_set)):
+                return block
+            counts = self._distribute(block)
+            if all(count == 1 for count in counts.values()):
+                names = ", ".join(f"{i.name}:{i.range}" for i in block.iterated) or "none"
+                context.missed(block, f"not threaded: no index moves all outputs (indices {names})")
+                return block
+            tiles = {i.name: -(-i.range // counts.get(i.name, 1)) for i in block.iterated}
+            tiled = tile_block(block, tiles, interleave=self.interleave)
+            inner = next(iter(tiled.blocks))
+            inner = replace(inner, tags=inner.tags.add(*self.inner_set))
+            total = 1
+            for index in tiled.iterated:
+                total *= index.range
+            context.applied(block, f"{total} of {self.threads} threads: {_counts_text(tiled)}")
+            return replace(with_statements(tiled, [inner]), tags=tiled.tags.add(*self.outer_set))
+
+        return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
+
+    def _distribute(self, block: Block) -> dict[str, int]:
+        """Threads per index: greedy, the split that wastes least first."""
+        left = self.threads
+        counts: dict[str, int] = {}
+        free = [index for index in block.iterated if index.range > 1 and _moves_all_outputs(block, index)]
+        while left > 1 and free:
+            best = max(free, key=lambda index: _gain(index, self._count(index, left)))
+            counts[best.name] = self._count(best, left)
+            left //= counts[best.name]
+            free.remove(best)
+        return counts
+
+    def _count(self, index: Index, left: int) -> int:
+        count = min(index.range, left)
+        if self.only_po2:
+            count = 1 << (count.bit_length() - 1)
+        return -(-index.range // -(-index.range // count))
+
+
+def _moves_all_outputs(block: Block, index: Index) -> bool:
+    """Whether distinct values of the index touch distinct elements of each output: in some dimension one step of it is
+    longer than all that the other indices and the view's size cover."""
+    return bool(block.outputs) and all(_separates(block, ref, index.name) for ref in block.outputs)
+
+
+def _separates(block: Block, ref: Refinement, name: str) -> bool:
+    for access, dim in zip(ref.access, ref.dims, strict=True):
+        step = abs(access.coeff(name))
+        rest = access - Affine.linear({name: access.coeff(name)})
+        if (
+            step == 0
+            or name in rest.names()
+            or any(rest.coeff(i.name) for i in block.passed)
+            or not rest.is_linear
+        ):
+            continue
+        low, high = rest.bounds({i.name: (0, i.range - 1) for i in block.iterated})
+        if step >= high - low + dim.size:
+            return True
+    return False
+
+
+def _gain(index: Index, count: int) -> tuple[float, int]:
+    tile = -(-index.range // count)
+    return (index.range / (tile * count) * count, index.range)
+
+
+def _counts_text(tiled: Block) -> str:
+    return ", ".join(f"{index.name}:{index.range}" for index in tiled.iterated if index.range > 1)

@@ -1,0 +1,245 @@
+"""The passes that locate, localize, scalarize, prune and clean: what they do, and what they leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from stripe.ir import parse_program, print_program
+from tests.passes.programs import CHAIN, lines_of, run_pass
+
+
+def test_localize_moves_the_temporary_to_where_it_is_used() -> None:
+    result, remarks = run_pass(CHAIN, "localize")
+    assert lines_of(result, "none new") == [
+        "#user none new@0x00000000<[0]> I[0, 0] fp32(6:4, 4:1)",
+        "#user none new@0x00000000<[0]> O[0] fp32(6:1)",
+        "#tmp none new@0x00000000<[0]> T[0] fp32(1:1)",
+    ]
+    assert "24 bytes become 4 in each of 6 points" in str(remarks[0])
+
+
+def test_localize_gives_views_the_local_strides() -> None:
+    text = CHAIN.replace("T[0] fp32(6:1)", "T[0] fp32(6:2)").replace(
+        "T[0]:assign fp32(6:1)", "T[0]:assign fp32(6:2)"
+    )
+    text = text.replace("T[one + x]:assign fp32(1:1)", "T[one + x]:assign fp32(2:2)")
+    result, _ = run_pass(text, "localize")
+    assert "#tmp none new@0x00000000<[0]> T[0] fp32(2:1)" in lines_of(result, "none new")
+
+
+def test_localize_leaves_a_buffer_with_two_users() -> None:
+    second = """    1: #kernel block [x:6] ( // again
+        in<[0]> T[x] fp32(1:1)
+        out<[0]> O[x]:assign fp32(1:1)
+    ) {
+      0: $T = load(T)
+      1: O = store($T)
+    }
+"""
+    result, remarks = run_pass(CHAIN.replace("    }\n  }\n}\n", "    }\n" + second + "  }\n}\n"), "localize")
+    assert "2 statements use it" in str(remarks[0])
+    assert [line for line in lines_of(result, "none new") if "T[0]" in line] == [
+        "#tmp none new@0x00000000<[0]> T[0] fp32(6:1)"  # it moves from the entry to main, and no further
+    ]
+
+
+def test_localize_heeds_ref_reqs_and_is_idempotent() -> None:
+    program = parse_program(CHAIN)
+    once, _ = run_pass(program, "localize")
+    assert run_pass(once, "localize")[0] is once
+    with_reqs, _ = run_pass(program, "localize", ref_reqs=["hot"])
+    assert "T[one + x]" in print_program(with_reqs)
+
+
+SCALARS = """\
+0: #program block [] ( // p
+    #user none new@0x00000000<[0]> I[0] fp32(6:1)
+    #user none new@0x00000000<[0]> O[0] fp32(6:1)
+) {
+  0: #main block [] ( // main
+      in<[0]> I[0] fp32(6:1)
+      out<[0]> O[0]:assign fp32(6:1)
+  ) {
+    0: #kernel block [x:6] ( // k
+        in<[0]> I[x] fp32(1:1)
+        none new@0x00000000<[0]> T[0]:add fp32(1:1)
+        none new@0x00000000<[0]> U[0] fp32(1:1)
+        out<[0]> O[x]:assign fp32(1:1)
+    ) {
+      0: $I = load(I)
+      1: T = store($I)
+      2[0]: T = store($I)
+      3: $T = load(T)
+      4: U = store($T)
+      5[3]: $U = load(U)
+      6: O = store($U)
+    }
+  }
+}
+"""
+
+
+def test_scalarize_forwards_and_merges_by_the_aggregation() -> None:
+    result, remarks = run_pass(SCALARS, "scalarize")
+    assert lines_of(result, "load(", "store(", "add(") == [
+        "0: $I = load(I)",
+        "1: $T_add = add($I, $I)",
+        "2: O = store($T_add)",
+    ]
+    assert [str(remark) for remark in remarks] == [
+        "applied: k: T became a scalar",
+        "applied: k: U became a scalar",
+    ]
+
+
+def test_scalarize_reads_the_identity_before_the_first_store() -> None:
+    text = SCALARS.replace("0: $I = load(I)", "0: $I = load(T)").replace(
+        "2[0]: T = store($I)", "2: $J = load(I)"
+    )
+    result, _ = run_pass(text, "scalarize")
+    assert lines_of(result, "$") == [
+        "0: $T_add = (fp32)0.0",
+        "1: $T_add_0 = add($T_add, $T_add)",
+        "2: $J = load(I)",
+        "3: O = store($T_add_0)",
+    ]
+
+
+def test_scalarize_leaves_what_is_read_undefined() -> None:
+    text = SCALARS.replace("T[0]:add", "T[0]").replace("0: $I = load(I)", "0: $I = load(T)")
+    _, remarks = run_pass(text, "scalarize")
+    assert "T stays a buffer: it is read before it is written" in str(remarks[0])
+
+
+def test_scalarize_leaves_what_a_block_inside_uses() -> None:
+    local, _ = run_pass(CHAIN, "localize")
+    result, remarks = run_pass(local, "scalarize")
+    assert result is local
+    assert "T stays a buffer: a block inside or a special uses it" in str(remarks[0])
+
+
+def test_prune_indexes_substitutes_single_values_and_drops_unused() -> None:
+    result, remarks = run_pass(CHAIN, "prune_indexes")
+    assert lines_of(result, "block [") == [
+        "0: #program block [] ( // chain",
+        "0: #main block [] ( // main",
+        "0: #fused #kernel block [x:6] ( // sum+square",
+        "0: #sum block [k:4] ( // sum",
+        "1: #square block [] ( // square",
+    ]
+    assert "T[x]:assign" in print_program(result)
+    assert {str(remark) for remark in remarks} == {
+        "applied: sum+square: dropped one",
+        "applied: sum: dropped x.o",
+    }
+
+
+def test_prune_indexes_not_recursive() -> None:
+    result, _ = run_pass(CHAIN, "prune_indexes", reqs=["fused"], recursive=False)
+    assert "[k:4, x.o = x]" in print_program(result)
+
+
+def test_prune_refinements_keeps_user_tensors() -> None:
+    text = CHAIN.replace("        2: O = store($S)\n", "")
+    result, _ = run_pass(text, "prune_refinements")
+    assert lines_of(result, " O[") == ["#user none new@0x00000000<[0]> O[0] fp32(6:1)"]
+
+
+def test_dce_drops_what_reaches_no_output() -> None:
+    dead = """    1[0]: #kernel block [x:6] ( // dead
+        in<[0]> T[x] fp32(1:1)
+        out<[0]> D[x]:assign fp32(1:1)
+    ) {
+      0: $T = load(T)
+      1: D = store($T)
+    }
+"""
+    text = CHAIN.replace("    }\n  }\n}\n", "    }\n" + dead + "  }\n}\n")
+    text = text.replace(
+        "    #user none new@0x00000000<[0]> O[0]",
+        "    #tmp none new@0x00000000<[0]> D[0] fp32(6:1)\n    #user none new@0x00000000<[0]> O[0]",
+    )
+    text = text.replace(
+        "      out<[0]> O[0]:assign fp32(6:1)\n  )",
+        "      out<[0]> D[0]:assign fp32(6:1)\n      out<[0]> O[0]:assign fp32(6:1)\n  )",
+    )
+    result, _ = run_pass(text, "dce")
+    assert result == run_pass(CHAIN, "dce")[0]
+    assert "D[" not in print_program(result)
+
+
+def test_dce_changes_nothing_where_all_is_live() -> None:
+    program = parse_program(CHAIN)
+    assert print_program(run_pass(program, "dce")[0]) == CHAIN
+
+
+def test_locate_block_memory_and_inner() -> None:
+    result, _ = run_pass(CHAIN, "locate_memory", reqs=["program"], loc={"name": "DRAM"})
+    assert all("<DRAM[0]>" in line for line in lines_of(result, "none new", "in<", "out<", "inout<"))
+    result, _ = run_pass(result, "locate_block", reqs=["kernel"], loc={"name": "DSP", "unit": 1})
+    result, remarks = run_pass(
+        result, "locate_inner_block", reqs=["kernel"], inner_reqs=["sum"], loc={"name": "CONV", "unit": "x.o"}
+    )
+    assert [line.split(" (")[0] for line in lines_of(result, "block<")] == [
+        "0: #fused #kernel block<DSP[1]> [x:6, one:1]",
+        "0: #sum block<CONV[x.o]> [k:4, x.o = x]",
+    ]
+    assert str(remarks[0]) == "applied: sum: located on CONV[x.o]"
+    appended, _ = run_pass(
+        result, "locate_block", reqs=["kernel"], loc={"name": "LANE", "unit": 3}, append_devs=True
+    )
+    assert "block<DSP[1]/LANE[3]>" in print_program(appended)
+
+
+def test_locate_recursive_skips_tags() -> None:
+    local, _ = run_pass(CHAIN, "localize")
+    result, _ = run_pass(
+        local, "locate_recursive", reqs=["program"], loc={"name": "SRAM"}, skip_tags=["user"]
+    )
+    assert lines_of(result, "<SRAM[0]>") == [
+        "#tmp none new@0x00000000<SRAM[0]> T[0] fp32(1:1)",
+        "out<SRAM[0]> T[0]:add fp32(1:1)",
+        "in<SRAM[0]> T[0] fp32(1:1)",
+    ]
+
+
+def test_rewrite_locations_by_the_first_rule_that_fits() -> None:
+    located, _ = run_pass(CHAIN, "locate_memory", reqs=["program"], loc={"name": "SRAM", "unit": 2})
+    rules = [{"prefix": "SRAM[2]", "target": "CHIP[1]/SRAM[0]"}, {"prefix": "*", "target": "DRAM[0]"}]
+    result, _ = run_pass(located, "rewrite_locations", rewrites=rules)
+    assert all("<CHIP[1]/SRAM[0]>" in line for line in lines_of(result, "none new", "in<", "out<", "inout<"))
+
+
+def test_package_wraps_and_passes_indices_through() -> None:
+    result, _ = run_pass(CHAIN, "package", reqs=["sum"], package_set=["packed"], subblock_set=["wrapped"])
+    assert lines_of(result, "sum block", "packed block", "#sum ") == [
+        "0: #packed block [x.o = x] ( // sum",
+        "0: #sum #wrapped block [k:4, x.o = x.o] ( // sum",
+    ]
+
+
+def test_reorder_indexes_by_stride_and_by_name() -> None:
+    text = SCALARS.replace("I[0] fp32(6:1)", "I[0, 0] fp32(6:4, 4:1)").replace(
+        "I[x] fp32(1:1)", "I[x, k] fp32(1:4, 1:1)"
+    )
+    text = text.replace("block [x:6] (", "block [k:4, x:6] (").replace("O[x]:assign", "O[x]:add")
+    assert "[x:6, k:4]" in print_program(run_pass(text, "reorder_indexes")[0])
+    assert "[k:4, x:6]" in print_program(run_pass(text, "reorder_indexes", order=["x"])[0])
+
+
+@pytest.mark.parametrize(
+    ("threads", "outer", "inner"), [(4, "[k:1, x:3]", "[k:4, x:2, x.o = x]"), (2, "[k:1, x:2]", "[k:4, x:3]")]
+)
+def test_thread_splits_output_indices_alone(threads: int, outer: str, inner: str) -> None:
+    text = CHAIN.replace("[k:4, x.o = x]", "[k:4]")
+    unfused = SCALARS.replace("I[0] fp32(6:1)", "I[0, 0] fp32(6:4, 4:1)").replace(
+        "I[x] fp32(1:1)", "I[x, k] fp32(1:4, 1:1)"
+    )
+    unfused = unfused.replace("block [x:6] (", "block [k:4, x:6] (").replace("O[x]:assign", "O[x]:add")
+    result, remarks = run_pass(unfused, "thread", reqs=["kernel"], threads=threads)
+    assert outer in print_program(result)
+    assert inner.split(", x.o")[0] in print_program(result)
+    assert f"of {threads} threads" in str(remarks[0])
+    refused, remarks = run_pass(text, "thread", reqs=["sum"], threads=threads)
+    assert "not threaded" in str(remarks[0])
+    assert refused == parse_program(text)
