@@ -330,12 +330,12 @@ class _Hooks(NodeTransformer):
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = _hook("bounded", node.iter, node.iter)
+        node.iter = _hook("bounded", node.iter, cast("nodes.Expr", node.iter))
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:
         self.generic_visit(node)
-        return _hook("tilde", node, *cast("list[nodes.Expr]", node.nodes))
+        return _hook("tilde", node, *node.nodes)
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Expr:
         self.generic_visit(node)

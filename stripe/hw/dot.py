@@ -1,0 +1,89 @@
+"""Draws a machine as Graphviz text: `stripe-opt --hw NAME --emit dot | dot -Tsvg`."""
+
+from __future__ import annotations
+
+from stripe.hw.graph import UnitGraph, parse_unit
+from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
+
+_SHAPES = {"mem": "cylinder", "exec": "box", "tx": "cds"}
+_COLOURS = {"mem": "lightsteelblue", "exec": "lightsalmon", "tx": "palegreen"}
+
+
+def draw(graph: UnitGraph, collapse_over: int) -> str:
+    """A digraph: a cylinder for each memory, a box for what computes, an arrow for what moves data, a point for each
+    bus that has more than one source or sink. More than `collapse_over` units of one name become one node.
+    """
+    model = graph.model
+    lines = [
+        f"digraph {_quote(model.name or 'machine')} {{",
+        "  rankdir=LR;",
+        '  node [fontname="Helvetica", fontsize=10, style=filled];',
+        '  edge [fontname="Helvetica", fontsize=9];',
+    ]
+    for name, unit in model.units.items():
+        kind = _kind(unit)
+        text = _caption(unit)
+        for label in _nodes(model, name, collapse_over):
+            lines.append(
+                f"  {_quote(label)} [shape={_SHAPES[kind]}, fillcolor={_COLOURS[kind]}, "
+                f"label={_quote(label + chr(10) + text if text else label)}];"
+            )
+    for number, (bus, members) in enumerate(zip(model.buses, graph.members, strict=True)):
+        sides = [list(dict.fromkeys(_node(model, unit, collapse_over) for unit in side)) for side in members]
+        lines += _bus(number, bus, sides[0], sides[1])
+    return "\n".join([*lines, "}", ""])
+
+
+def _bus(number: int, bus: Bus, sources: list[str], sinks: list[str]) -> list[str]:
+    label = f"{bus.bytes_per_cycle:g} B/cycle" + (f"\n{bus.name}" if bus.name else "")
+    if len(sources) == len(sinks) == 1:
+        return [f"  {_quote(sources[0])} -> {_quote(sinks[0])} [label={_quote(label)}];"]
+    node = _quote(f"bus {number}")
+    return [
+        f"  {node} [shape=point, xlabel={_quote(label)}];",
+        *(f"  {_quote(source)} -> {node} [arrowhead=none];" for source in sources),
+        *(f"  {node} -> {_quote(sink)};" for sink in sinks),
+    ]
+
+
+def _nodes(model: HardwareModel, name: str, collapse_over: int) -> list[str]:
+    count = model.unit(name).count
+    if count > collapse_over:
+        return [f"{name}[0..{count - 1}]"]
+    return [f"{name}[{number}]" for number in range(count)]
+
+
+def _node(model: HardwareModel, unit: str, collapse_over: int) -> str:
+    name = parse_unit(unit)[0]
+    nodes = _nodes(model, name, collapse_over)
+    return unit if unit in nodes else nodes[0]
+
+
+def _kind(unit: object) -> str:
+    return "mem" if isinstance(unit, MemUnit) else "exec" if isinstance(unit, ExecUnit) else "tx"
+
+
+def _caption(unit: MemUnit | ExecUnit | TxUnit) -> str:
+    if isinstance(unit, MemUnit):
+        return format_size(unit.size) + (" cache" if unit.is_cache else "")
+    if isinstance(unit, ExecUnit):
+        rates = ", ".join(
+            f"{key} {rate:g}" if key != "all" else f"{rate:g}" for key, rate in unit.ops_per_cycle.items()
+        )
+        return f"{rates} ops/cycle"
+    return ""
+
+
+def format_size(size: int) -> str:
+    """A size in bytes as people write it: `1.5 KiB`, `4 GiB`."""
+    value: float = size
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:g} {unit}"
+        value /= 1024
+    return f"{value:g} TiB"
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

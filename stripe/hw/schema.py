@@ -1,0 +1,398 @@
+"""The hardware model: units, buses and what they can do, as frozen pydantic models.
+
+Units of measure stand in the names of fields or in their descriptions. Everything but `clock_mhz` may be left out; what
+is left out costs nothing (no latency, no energy), so that a model can start as small as the slides' and grow.
+
+An *operation* is one intrinsic, or one aggregating store, for one point of a block: a multiply-accumulate is two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from stripe.ir.dtypes import DTYPES, DType
+from stripe.ir.errors import ConfigError, closest
+from stripe.ir.intrinsics import INTRINSICS
+from stripe.ir.location import Location
+
+MAX_COUNT = 65536
+"""Most units of one name."""
+
+Scalar = bool | int | float | str
+
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+UnitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+def _known_dtype(name: str) -> str:
+    if name not in DTYPES:
+        raise ValueError(_unknown("dtype", name, DTYPES))
+    return name
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
+    near = closest(name, known)
+    return f"unknown {kind} '{name}'; " + (
+        f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
+    )
+
+
+DTypeName = Annotated[str, AfterValidator(_known_dtype)]
+
+
+def _as_table(value: object) -> object:
+    """A plain number is the same for all operations."""
+    return {"all": value} if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+def _known_operations(table: dict[str, float]) -> dict[str, float]:
+    for key in table:
+        operation, _, dtype = key.partition(":")
+        if dtype:
+            _known_dtype(dtype)
+        if operation not in INTRINSICS and operation != "mac" and not (operation in DTYPES and not dtype):
+            if key == "all":
+                continue
+            raise ValueError(_unknown("operation or dtype", operation, INTRINSICS | DTYPES))
+    return table
+
+
+_TABLE_HELP = (
+    "one number for all operations, or by key: 'op:dtype', 'op', 'dtype', 'all', looked up in this order"
+)
+
+RateTable = Annotated[
+    dict[str, Positive],
+    BeforeValidator(_as_table, json_schema_input_type=Positive | dict[str, Positive]),
+    AfterValidator(_known_operations),
+]
+EnergyTable = Annotated[
+    dict[str, NotNegative],
+    BeforeValidator(_as_table, json_schema_input_type=NotNegative | dict[str, NotNegative]),
+    AfterValidator(_known_operations),
+]
+
+
+def _look_up(table: Mapping[str, float], operation: str, dtype: DType) -> float | None:
+    for key in (f"{operation}:{dtype.name}", operation, dtype.name, "all"):
+        if key in table:
+            return table[key]
+    return None
+
+
+class Part(BaseModel):
+    """What all parts of a hardware model share: frozen, and no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Unit(Part):
+    """What all kinds of units share."""
+
+    count: Count = Field(default=1, description="how many there are; they are called NAME[0], NAME[1], …")
+    leakage_mW: NotNegative = Field(default=0.0, description="static power of one unit, mW")
+    area_mm2: NotNegative = Field(default=0.0, description="silicon area of one unit, mm²")
+
+
+class MemUnit(Unit):
+    """A memory: explicit (programs move data into it) or a transparent cache."""
+
+    size_KiB: Positive | None = Field(
+        default=None, description="size of one unit in KiB; a whole number of bytes"
+    )
+    size_bytes: int | None = Field(
+        default=None, gt=0, description="size of one unit in bytes, instead of size_KiB"
+    )
+    kind: Literal["explicit", "cache"] = Field(
+        default="explicit",
+        description="'explicit': programs place data and move them; 'cache': it fills by itself",
+    )
+    is_host: bool = Field(default=False, description="inputs and outputs of a program lie here")
+    banks: Count = Field(default=1, description="banks that work at the same time, in one unit")
+    ports: Count = Field(default=1, description="accesses that one bank serves in one cycle")
+    port_bytes: int | None = Field(default=None, gt=0, description="widest access of a port, bytes")
+    line_bytes: int = Field(
+        default=1, gt=0, description="bytes fetched at once: a cache's line, a DRAM's burst"
+    )
+    ways: int | None = Field(
+        default=None, gt=0, description="ways of a set-associative cache; absent: fully associative"
+    )
+    alignment: int = Field(default=1, gt=0, description="bytes that addresses of buffers are multiples of")
+    read_latency_cycles: NotNegative = Field(
+        default=0.0, description="cycles from a request to its first byte"
+    )
+    write_latency_cycles: NotNegative = Field(default=0.0, description="cycles until a write is done")
+    read_pJ_per_byte: NotNegative = Field(default=0.0, description="energy of reading a byte, pJ")
+    write_pJ_per_byte: NotNegative = Field(default=0.0, description="energy of writing a byte, pJ")
+
+    @model_validator(mode="after")
+    def _one_size(self) -> MemUnit:
+        if (self.size_KiB is None) == (self.size_bytes is None):
+            raise ValueError("a memory needs its size: 'size_KiB' or 'size_bytes', one of the two")
+        if self.size_KiB is not None and not (self.size_KiB * 1024).is_integer():
+            raise ValueError(f"size_KiB {self.size_KiB} is no whole number of bytes")
+        for name, value in (("alignment", self.alignment), ("line_bytes", self.line_bytes)):
+            if value > self.size:
+                raise ValueError(f"{name} {value} is more than the memory's size of {self.size} bytes")
+        if self.size % self.banks:
+            raise ValueError(f"its size of {self.size} bytes does not divide into {self.banks} banks")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Size of one unit in bytes."""
+        return self.size_bytes if self.size_bytes is not None else round((self.size_KiB or 0.0) * 1024)
+
+    @property
+    def is_cache(self) -> bool:
+        return self.kind == "cache"
+
+
+class StencilIndex(Part):
+    """One index of a stencil. The rules say which coefficient it has in the access of each output and input:
+    -1 any, 0 none, 1 contiguous, else that very number."""
+
+    name: str
+    size: int = Field(description="points of this index; -1: the whole range of what it matches")
+    outs: tuple[Annotated[int, Field(ge=-1)], ...] = Field(description="one rule for each output")
+    ins: tuple[Annotated[int, Field(ge=-1)], ...] = Field(description="one rule for each input")
+
+    @model_validator(mode="after")
+    def _size_is_meant(self) -> StencilIndex:
+        if self.size != -1 and self.size < 1:
+            raise ValueError(
+                f"the size of the index '{self.name}' must be at least 1, or -1 for the whole range"
+            )
+        return self
+
+
+class Stencil(Part):
+    """A block of work that a unit does as one instruction. The form is that of the pass `tensorize`, and what the
+    instruction computes stands beside it."""
+
+    idxs: tuple[StencilIndex, ...] = Field(min_length=1)
+    name: str | None = None
+    startup_cost: NotNegative = Field(default=0.0, description="cost of one use beside its points, in points")
+    combination: str | None = Field(
+        default=None, description="intrinsic that combines the inputs, such as 'mul'"
+    )
+    aggregation: Literal["assign", "add", "mul", "min", "max"] | None = Field(
+        default=None, description="how results of one output element are put together"
+    )
+    dtypes: tuple[DTypeName, ...] = Field(default=(), description="dtypes of inputs that it takes; none: any")
+    accumulator: DTypeName | None = Field(
+        default=None, description="dtype of the results; absent: that of the inputs"
+    )
+    cycles: Positive | None = Field(
+        default=None, description="cycles of one use; absent: by the unit's ops_per_cycle"
+    )
+
+    @model_validator(mode="after")
+    def _rules_agree(self) -> Stencil:
+        if len({(len(index.outs), len(index.ins)) for index in self.idxs}) > 1:
+            raise ValueError("all indices of a stencil need the same number of 'outs' and of 'ins'")
+        names = [index.name for index in self.idxs]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two indices of the stencil have the same name ({', '.join(names)})")
+        if self.combination is not None and self.combination not in INTRINSICS:
+            raise ValueError(_unknown("combination", self.combination, INTRINSICS))
+        return self
+
+
+class SystolicArray(Part):
+    """A grid of multiply-accumulate units through which operands flow."""
+
+    rows: Count
+    columns: Count
+    dataflow: Literal["weight_stationary", "output_stationary", "input_stationary", "row_stationary"]
+
+
+class ExecUnit(Unit):
+    """A unit that computes."""
+
+    ops_per_cycle: RateTable = Field(
+        description=f"operations in one cycle, a multiply-accumulate is two; {_TABLE_HELP}. "
+        "What has no number is not computed here"
+    )
+    pipeline_depth: Count = Field(
+        default=1,
+        description="blocks in flight at once, so that transfers overlap with computing (2: double buffering)",
+    )
+    latency_cycles: NotNegative = Field(
+        default=0.0, description="cycles from a block's start to its first result"
+    )
+    stencils: tuple[Stencil, ...] = Field(default=(), description="blocks of work that are one instruction")
+    array: SystolicArray | None = Field(default=None, description="the grid, where the unit is one")
+    vector_bytes: int | None = Field(default=None, gt=0, description="width of a vector, bytes")
+    registers: int | None = Field(
+        default=None, gt=0, description="vector registers (of a thread, where there are threads)"
+    )
+    register_bytes: int | None = Field(
+        default=None, gt=0, description="size of a register; absent: vector_bytes"
+    )
+    threads: Count = Field(
+        default=1, description="threads that a unit runs at once (a workgroup's limit on GPUs)"
+    )
+    subgroup: Count = Field(default=1, description="threads that run in lockstep")
+    energy_pJ_per_op: EnergyTable = Field(
+        default_factory=dict,
+        description=f"energy of one operation, pJ; 'mac' is a multiply and its add; {_TABLE_HELP}",
+    )
+
+    def rate(self, operation: str, dtype: DType) -> float | None:
+        """Operations in one cycle, None when the unit does not compute this."""
+        return _look_up(self.ops_per_cycle, operation, dtype)
+
+    def computes(self, dtype: DType) -> bool:
+        """Whether it has a rate for any operation on this dtype."""
+        return any(
+            key == "all" or key in INTRINSICS or key.endswith(dtype.name) for key in self.ops_per_cycle
+        )
+
+    def op_energy_pJ(self, operation: str, dtype: DType) -> float:
+        """Energy of one operation, pJ; 0 where the model says nothing."""
+        return _look_up(self.energy_pJ_per_op, operation, dtype) or 0.0
+
+    def mac_energy_pJ(self, dtype: DType) -> float:
+        """Energy of a multiply-accumulate, pJ: that of `mac`, else of `mul` and `add` together."""
+        for key in (f"mac:{dtype.name}", "mac"):
+            if key in self.energy_pJ_per_op:
+                return self.energy_pJ_per_op[key]
+        return self.op_energy_pJ("mul", dtype) + self.op_energy_pJ("add", dtype)
+
+
+class TxUnit(Unit):
+    """A unit that moves data: a DMA engine, a network on chip, a queue."""
+
+    latency_cycles: NotNegative = Field(default=0.0, description="cycles to set up one transfer")
+    channels: Count = Field(default=1, description="transfers in flight at once")
+    burst_bytes: int = Field(
+        default=1, gt=0, description="bytes moved at once; a transfer is rounded up to them"
+    )
+    pJ_per_byte: NotNegative = Field(default=0.0, description="energy of moving a byte through it, pJ")
+
+
+class Bus(Part):
+    """Wires from any of the sources to any of the sinks, one transfer at a time. A source or sink is `NAME[number]`, or
+    `NAME` for all units of that name."""
+
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    bytes_per_cycle: Positive = Field(description="bytes in one cycle, shared by all its sources and sinks")
+    name: str | None = Field(default=None, description="for reports")
+    latency_cycles: NotNegative = Field(
+        default=0.0, description="cycles from first byte in to first byte out"
+    )
+    pJ_per_byte: NotNegative = Field(default=0.0, description="energy of moving a byte over it, pJ")
+    multicast: bool = Field(default=False, description="one transfer reaches several sinks at once")
+
+
+class Documented(Part):
+    """Where a number of a model comes from."""
+
+    path: str = Field(
+        description="place in the rendered model: keys with dots, '*' for any, 'buses.NAME' by name"
+    )
+    value: float | str | None = Field(default=None, description="the value; absent where parameters give it")
+    unit: str = ""
+    source: str = Field(description="a publication, or 'unverified'")
+    note: str = ""
+
+    @property
+    def is_verified(self) -> bool:
+        return self.source != UNVERIFIED
+
+
+UNVERIFIED = "unverified"
+
+
+_Kind = TypeVar("_Kind", bound=Unit)
+
+
+class HardwareModel(Part):
+    """A whole machine."""
+
+    name: str = ""
+    description: str = ""
+    clock_mhz: Positive = Field(description="clock that all cycles are counted in, MHz")
+    mem_units: dict[UnitName, MemUnit] = Field(default_factory=dict)
+    exec_units: dict[UnitName, ExecUnit] = Field(default_factory=dict)
+    tx_units: dict[UnitName, TxUnit] = Field(default_factory=dict)
+    buses: tuple[Bus, ...] = ()
+    leakage_mW: NotNegative = Field(default=0.0, description="static power of what belongs to no unit, mW")
+    area_mm2: NotNegative = Field(default=0.0, description="silicon area of what belongs to no unit, mm²")
+    technology_nm: Positive | None = Field(default=None, description="process node, nm")
+    parameters: dict[str, Scalar] = Field(
+        default_factory=dict, description="parameters that it was rendered with"
+    )
+    sources: tuple[Documented, ...] = Field(default=(), description="where its numbers come from")
+
+    @property
+    def units(self) -> dict[str, MemUnit | ExecUnit | TxUnit]:
+        """All units by name: memories, then what computes, then what moves."""
+        return {**self.mem_units, **self.exec_units, **self.tx_units}
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        return tuple(self.units)
+
+    def unit(self, name: str) -> MemUnit | ExecUnit | TxUnit:
+        """The unit called `name`. Raises ConfigError that names the nearest one."""
+        return self._find("unit", name, self.units)
+
+    def memory(self, name: str) -> MemUnit:
+        """The memory called `name`. Raises ConfigError that names the nearest one."""
+        return self._find("memory", name, self.mem_units)
+
+    def exec_unit(self, name: str) -> ExecUnit:
+        """The execution unit called `name`. Raises ConfigError that names the nearest one."""
+        return self._find("execution unit", name, self.exec_units)
+
+    def tx_unit(self, name: str) -> TxUnit:
+        """The transfer unit called `name`. Raises ConfigError that names the nearest one."""
+        return self._find("transfer unit", name, self.tx_units)
+
+    def _find(self, kind: str, name: str, known: Mapping[str, _Kind]) -> _Kind:
+        if name in known:
+            return known[name]
+        where = f"the machine '{self.name}'" if self.name else "the machine"
+        if name in self.units:
+            raise ConfigError(
+                f"'{name}' of {where} is no {kind}", hint=f"there are {', '.join(known) or 'none'}"
+            )
+        near = closest(name, known)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(known) or 'none'}"
+        raise ConfigError(f"{where} has no {kind} '{name}'", hint=hint)
+
+    @property
+    def main_memory(self) -> str | None:
+        """Name of the memory of inputs and outputs: the first marked `is_host`, else the largest explicit one."""
+        marked = [name for name, memory in self.mem_units.items() if memory.is_host]
+        explicit = [name for name, memory in self.mem_units.items() if not memory.is_cache]
+        largest = sorted(explicit, key=lambda name: -self.mem_units[name].size * self.mem_units[name].count)
+        return next(iter(marked + largest), None)
+
+    def check_location(self, location: Location) -> None:
+        """Raises ConfigError when a device of `location` does not exist in the machine."""
+        for device in location.devices:
+            count = self.unit(device.name).count
+            if len(device.units) > 1:
+                raise ConfigError(f"'{device}' has {len(device.units)} numbers; units are counted by one")
+            for number in device.units:
+                if number.is_constant and not 0 <= number.offset < count:
+                    raise ConfigError(
+                        f"there is no '{device}': {device.name} has {count} unit{'s' * (count > 1)}"
+                    )
+
+    def microseconds(self, cycles: float) -> float:
+        """The time that `cycles` take."""
+        return cycles / self.clock_mhz
+
+    def unverified(self) -> Iterator[Documented]:
+        """The numbers that nobody could source; reports print them."""
+        return (entry for entry in self.sources if not entry.is_verified)
