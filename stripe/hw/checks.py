@@ -116,7 +116,7 @@ def check_memories_are_of_use(graph: UnitGraph) -> Iterator[Problem]:
 
 def check_exec_units_have_data(graph: UnitGraph) -> Iterator[Problem]:
     """Each execution unit reads from a memory and writes to one, with nothing but transfer units and caches between."""
-    fed = frozenset[str]().union(*(graph.reached_from(memory) for memory in graph.memories))
+    fed = {unit for memory in graph.memories for unit in graph.reached_from(memory)}
     memories = frozenset(graph.memories)
     for unit in graph.exec_units:
         if unit not in fed:

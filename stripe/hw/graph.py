@@ -226,18 +226,30 @@ class UnitGraph:
         return tuple(hops)
 
     def memories_of(self, unit: str, access: Literal["read", "write", "both"] = "both") -> tuple[str, ...]:
-        """The memories that an execution unit can read from, write to, or both; the widest way first, then the nearest."""
+        """The memories that an execution unit can read, write, or both: the widest way first, then the nearest."""
         found: list[tuple[float, float, int, str]] = []
         for number, memory in enumerate(self.memories):
-            reading = self.find_route(memory, unit) if access != "write" else None
-            writing = self.find_route(unit, memory) if access != "read" else None
-            routes = [route for route in (reading, writing) if route is not None]
-            if len(routes) == (2 if access == "both" else 1):
-                slowest = min(routes, key=lambda route: route.bytes_per_cycle)
-                found.append(
-                    (-slowest.bytes_per_cycle, max(r.latency_cycles for r in routes), number, memory)
-                )
+            reads, writes = unit in self.reached_from(memory), memory in self.reached_from(unit)
+            if {"read": reads, "write": writes, "both": reads and writes}[access]:
+                routes = [self.route(memory, unit)] if access != "write" else []
+                routes += [self.route(unit, memory)] if access != "read" else []
+                width = min(route.bytes_per_cycle for route in routes)
+                found.append((-width, max(route.latency_cycles for route in routes), number, memory))
         return tuple(entry[-1] for entry in sorted(found))
+
+    def reached_from(self, source: str) -> frozenset[str]:
+        """The units to which there is a route from `source`."""
+        if source not in self._reached:
+            reached: set[str] = set()
+            waiting = [source]
+            while waiting:
+                for hop in self._hops_from(waiting.pop()):
+                    if hop.sink not in reached:
+                        reached.add(hop.sink)
+                        if self.carries(hop.sink):
+                            waiting.append(hop.sink)
+            self._reached[source] = frozenset(reached)
+        return self._reached[source]
 
     def to_dot(self, *, collapse_over: int = 16) -> str:
         """The machine as a Graphviz drawing; more than `collapse_over` units of one name become one node."""
