@@ -1,1 +1,58 @@
-"""The bridge to isl: domains, access relations, footprints, counts, dependences. Nothing else imports islpy."""
+"""The bridge to integer sets: domains, access relations, footprints, exact counts, dependences, simplification.
+
+Sets have named coordinates. Only this package talks to isl. Importing it loads isl: do so lazily where `--help` passes by.
+"""
+
+from __future__ import annotations
+
+from stripe.poly.access import Access, Kind, accesses, element_names, leaf_accesses
+from stripe.poly.count import count_accesses, count_domain, count_elements, count_points, count_union
+from stripe.poly.deps import (
+    Dependence,
+    DepKind,
+    accumulation_indices,
+    common_depth,
+    conflicts,
+    dependences,
+    distances,
+    injective,
+    overlap,
+    race,
+    statement_deps,
+    touched_at,
+)
+from stripe.poly.domain import Buffer, Domain, Nest, View, nest_at
+from stripe.poly.footprint import (
+    Footprint,
+    box_of,
+    box_volume,
+    elements,
+    footprints,
+    through_view,
+    untouched,
+    view_box,
+    view_elements,
+)
+from stripe.poly.limits import PolyLimit, operation_limit, within
+from stripe.poly.separable import distinct_values, extent, separates, tile_elements, tile_extents
+from stripe.poly.sets import Points, Relation, pieces, union
+from stripe.poly.simplify import (
+    bounds,
+    feasible,
+    implied,
+    normalized,
+    reduce_constraints,
+    simplify_affine,
+    simplify_block,
+    tighten,
+)
+
+__all__ = [
+    "Access", "Buffer", "DepKind", "Dependence", "Domain", "Footprint", "Kind", "Nest", "Points", "PolyLimit",
+    "Relation", "View", "accesses", "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth", "conflicts",
+    "count_accesses", "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
+    "distinct_values", "element_names", "elements", "extent", "feasible", "footprints", "implied", "injective",
+    "leaf_accesses", "nest_at", "normalized", "operation_limit", "overlap", "pieces", "race", "reduce_constraints",
+    "separates", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten", "tile_elements",
+    "tile_extents", "touched_at", "union", "untouched", "view_box", "view_elements", "within",
+]  # fmt: skip

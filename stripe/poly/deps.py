@@ -1,0 +1,261 @@
+"""Dependences between the statements of a block, overlaps, injectivity, and races between the points of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from stripe.ir import Affine, Agg, Block, Interval, scalar_defined, scalars_used
+from stripe.poly.access import Access, accesses, element_names, leaf_accesses
+from stripe.poly.domain import Buffer, Domain, Nest
+from stripe.poly.footprint import box_of
+from stripe.poly.sets import Points, Relation, union
+
+
+class DepKind(Enum):
+    """FLOW: written, then read. ANTI: read, then written. OUTPUT: written twice. SCALAR: a scalar's use."""
+
+    FLOW = "flow"
+    ANTI = "anti"
+    OUTPUT = "output"
+    SCALAR = "scalar"
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Statement `after` must run after statement `before`, at the same point of their block.
+
+    `elements` are the elements of `buffer` that both touch, with the indices of the block and of the blocks around it as
+    further coordinates; None for a scalar.
+    """
+
+    before: int
+    after: int
+    kind: DepKind
+    buffer: Buffer
+    elements: Points | None = None
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What one statement does to one buffer in one direction: its accesses, as a set over the block's indices and elements."""
+
+    statement: int
+    write: bool
+    buffer: Buffer
+    parts: tuple[Access, ...]
+    box: tuple[Interval, ...] | None
+
+
+def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
+    """All dependences between the direct statements of the innermost block, exact to the element.
+
+    Transitive ones are included; two merges by one aggregation depend on each other as two writes do.
+    """
+    nest = root if isinstance(root, Nest) else Nest.root(root)
+    uses: dict[Buffer, list[_Use]] = {}
+    found: list[Dependence] = list(_scalar_dependences(nest.block))
+    regions: dict[tuple[int, bool, Buffer], Points] = {}
+    for number in range(len(nest.block.statements)):
+        for use in _uses(nest, number):
+            for earlier in uses.get(use.buffer, ()):
+                dependence = _dependence(earlier, use, nest, regions)
+                if dependence is not None:
+                    found.append(dependence)
+            uses.setdefault(use.buffer, []).append(use)
+    return tuple(sorted(found, key=lambda d: (d.after, d.before, d.kind.value, d.buffer.path, d.buffer.name)))
+
+
+def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[int, ...], ...]:
+    """For each direct statement of the block the statements that must run before it; without those that follow from others
+    when `reduced`.
+    """
+    nest = root if isinstance(root, Nest) else Nest.root(root)
+    before: list[set[int]] = [set() for _ in nest.block.statements]
+    for dependence in dependences(nest):
+        before[dependence.after].add(dependence.before)
+    if not reduced:
+        return tuple(tuple(sorted(deps)) for deps in before)
+    reach: list[set[int]] = []
+    result: list[tuple[int, ...]] = []
+    for deps in before:
+        direct: list[int] = []
+        seen: set[int] = set()
+        for dep in sorted(deps, reverse=True):
+            if dep not in seen:
+                direct.append(dep)
+                seen |= {dep} | reach[dep]
+        reach.append(seen)
+        result.append(tuple(sorted(direct)))
+    return tuple(result)
+
+
+def _scalar_dependences(block: Block) -> Iterator[Dependence]:
+    defined: dict[str, int] = {}
+    for number, statement in enumerate(block.statements):
+        for name in dict.fromkeys(scalars_used(statement)):
+            if name in defined:
+                yield Dependence(defined[name], number, DepKind.SCALAR, Buffer((), f"${name}"))
+        scalar = scalar_defined(statement)
+        if scalar is not None:
+            defined[scalar] = number
+
+
+def _uses(nest: Nest, number: int) -> Iterator[_Use]:
+    statement = nest.block.statements[number]
+    found = accesses(nest.enter(number)) if isinstance(statement, Block) else leaf_accesses(nest, number)
+    groups: dict[tuple[bool, Buffer], list[Access]] = {}
+    for access in found:
+        if len(access.buffer.path) <= len(nest.path):  # what is allocated inside the statement concerns it alone
+            groups.setdefault((access.is_write, access.buffer), []).append(access)
+    for (write, buffer), parts in groups.items():
+        yield _Use(number, write, buffer, tuple(parts), box_of(parts))
+
+
+def _dependence(
+    first: _Use, second: _Use, nest: Nest, regions: dict[tuple[int, bool, Buffer], Points]
+) -> Dependence | None:
+    if first.statement == second.statement or not (first.write or second.write):
+        return None
+    if first.box is None or second.box is None or not _boxes_meet(first.box, second.box):
+        return None
+    both = _region(first, nest, regions) & _region(second, nest, regions)
+    if both.is_empty:
+        return None
+    kind = DepKind.ANTI if not first.write else DepKind.OUTPUT if second.write else DepKind.FLOW
+    return Dependence(first.statement, second.statement, kind, first.buffer, both.coalesced())
+
+
+def _region(use: _Use, nest: Nest, regions: dict[tuple[int, bool, Buffer], Points]) -> Points:
+    key = (use.statement, use.write, use.buffer)
+    if key not in regions:
+        prefix = nest.prefix(nest.depth)
+        names = (*prefix, *element_names(len(use.parts[0].index)))
+        regions[key] = union((touched_at(part, prefix) for part in use.parts), names).coalesced()
+    return regions[key]
+
+
+def _boxes_meet(first: Sequence[Interval], second: Sequence[Interval]) -> bool:
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(first, second, strict=True))
+
+
+def touched_at(access: Access, prefix: Sequence[str]) -> Points:
+    """The touched elements for each value of the indices `prefix`, as one set over prefix and element names."""
+    elements = element_names(len(access.index))
+    return access.relation.points().onto((*prefix, *elements))
+
+
+def overlap(first: Access, second: Access) -> Points:
+    """The elements that two accesses to one buffer both touch, at any of their points."""
+    return (first.footprint & second.footprint).coalesced()
+
+
+def common_depth(first: Access, second: Access) -> int:
+    """The depth of the innermost block that both accesses lie in."""
+    depth = -1
+    for a, b in zip(first.nest.path, second.nest.path, strict=False):
+        if a != b:
+            break
+        depth += 1
+    return depth
+
+
+def conflicts(first: Access, second: Access) -> Relation:
+    """Pairs of points of the two accesses, equal in the indices of the blocks outside the allocation (and in that of its own
+    block), that touch the same element. The names of the second have a prime.
+    """
+    outer = first.nest.prefix(max(len(first.buffer.path) - 1, -1))
+    left = first.nest.domain.names
+    right = tuple(f"{name}'" for name in second.nest.domain.names)
+    same = first.relation.then(second.relation.reversed()).named(left, right)
+    if not outer:
+        return same
+    return same & _equal_in(first.nest.domain, second.nest.domain, outer)
+
+
+def _equal_in(first: Domain, second: Domain, names: Sequence[str]) -> Relation:
+    left, right = first.names, tuple(f"{name}'" for name in second.names)
+    equal = [Affine.var(name) - Affine.var(f"{name}'") for name in names]
+    return Relation.from_points(Points.build((*left, *right), {}, (), equal), left, right)
+
+
+def race(first: Access, second: Access) -> tuple[dict[str, int], dict[str, int]] | None:
+    """Two different points of a block that both accesses lie in, neither ordered before the other, at which they touch one
+    element of a buffer that both share, one of them writing; None when there are none.
+
+    Merges by the same aggregation may meet. The names of the second point have a prime.
+    """
+    if first.buffer != second.buffer or not (first.is_write or second.is_write):
+        return None
+    if first.is_write and second.is_write and first.agg is second.agg and first.agg is not Agg.ASSIGN:
+        return None
+    depth = common_depth(first, second)
+    shared = first.nest.prefix(depth)
+    outer = first.nest.prefix(max(len(first.buffer.path) - 1, -1))
+    varying = shared[len(outer) :]
+    if not varying or _same_point_only(first, second, outer, varying):
+        return None
+    meeting = conflicts(first, second)
+    return (meeting - _equal_in(first.nest.domain, second.nest.domain, shared)).sample()
+
+
+def _same_point_only(first: Access, second: Access, outer: Sequence[str], varying: Sequence[str]) -> bool:
+    """A quick proof that equal elements mean equal points: both use the same expressions, which determine the indices."""
+    if first.index != second.index or first.is_whole or second.is_whole:
+        return False
+    known = determined(first.index, first.nest.domain, outer)
+    used = {name for affine in first.index for name in affine.names()}
+    return known.issuperset(varying) and used <= {*outer, *varying}
+
+
+def determined(index: Iterable[Affine], domain: Domain, known: Iterable[str] = ()) -> set[str]:
+    """Indices whose values follow from the element, given those of `known`: by dimensions that are a mixed-radix number of
+    indices. Not complete (isl decides the rest), never wrong.
+    """
+    found = set(known)
+    pending = [affine for affine in index if affine.is_linear]
+    while True:
+        done = [affine for affine in pending if _mixed_radix(affine, domain, found)]
+        if not done:
+            return found
+        for affine in done:
+            found |= affine.names()
+        pending = [affine for affine in pending if affine not in done]
+
+
+def _mixed_radix(affine: Affine, domain: Domain, known: set[str]) -> bool:
+    digits = sorted((abs(affine.coeff(n)), n) for n in affine.names() if n not in known)
+    reach = 0
+    for coefficient, name in digits:
+        if coefficient <= reach:
+            return False
+        low, high = domain.ranges[name]
+        reach += coefficient * (high - low)
+    return True
+
+
+def injective(access: Access) -> bool:
+    """Whether no element is touched at two points of the whole nest."""
+    if determined(access.index, access.nest.domain).issuperset(access.nest.domain.names):
+        return True
+    return access.relation.injective
+
+
+def accumulation_indices(nest: Nest, index: Sequence[Affine]) -> tuple[str, ...]:
+    """The nest's indices that run over more than one value and on which the element does not depend: over them a write
+    accumulates.
+    """
+    used = {name for affine in index for name in affine.names()}
+    ranges = nest.domain.ranges
+    return tuple(n for n in nest.domain.names if n not in used and ranges[n][0] < ranges[n][1])
+
+
+def distances(first: Access, second: Access) -> Points:
+    """The distance vectors (second - first) between points of the blocks that both lie in, at which both touch the same
+    element; coordinates are named as the shared indices.
+    """
+    shared = first.nest.prefix(common_depth(first, second))
+    primed = tuple(f"{name}'" for name in shared)
+    pairs = conflicts(first, second).points().onto((*shared, *primed))
+    return Relation.from_points(pairs, shared, primed).distances()

@@ -1,0 +1,179 @@
+"""Iteration domains: the points of a nest of blocks, over indices whose names tell their depth.
+
+The index `x` of the block at depth 2 (the root has depth 0) is called `x@2`, so that blocks may use a name again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from stripe.ir import Affine, Block, Interval, Path, Refinement
+from stripe.poly.sets import Points
+
+
+_UNKNOWN: Interval = (-(1 << 31), 1 << 31)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Integer points: each of `names` in its inclusive interval, all of `constraints` >= 0."""
+
+    names: tuple[str, ...] = ()
+    intervals: tuple[Interval, ...] = ()
+    constraints: tuple[Affine, ...] = ()
+
+    @staticmethod
+    def of(ranges: Mapping[str, Interval], constraints: tuple[Affine, ...] = ()) -> Domain:
+        return Domain(tuple(ranges), tuple(ranges.values()), constraints)
+
+    @staticmethod
+    def of_block(block: Block, outside: Mapping[str, Interval] | None = None) -> Domain:
+        """The domain of one block alone, over its own names. An index passed in runs over the interval that follows from
+        those of the block outside; give `outside` when there are such indices.
+        """
+        ranges = block.intervals(dict(outside or {}))
+        return Domain.of(ranges, tuple(constraint.affine for constraint in block.constraints))
+
+    @cached_property
+    def ranges(self) -> Mapping[str, Interval]:
+        return MappingProxyType(dict(zip(self.names, self.intervals, strict=True)))
+
+    @cached_property
+    def points(self) -> Points:
+        return Points.build(self.names, self.ranges, self.constraints)
+
+    @cached_property
+    def box(self) -> Points:
+        """The points without the constraints."""
+        return Points.build(self.names, self.ranges)
+
+    def with_constraints(self, constraints: tuple[Affine, ...]) -> Domain:
+        return Domain(self.names, self.intervals, self.constraints + constraints)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An allocation: the path of the block that holds it and its name there. A buffer that the root of the analysis
+    gets from outside has the empty path and the name that it has there.
+    """
+
+    path: Path
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class View:
+    """What a refinement denotes: element e of it is element origin + e of `buffer`; origins over the nest's indices."""
+
+    ref: Refinement
+    buffer: Buffer
+    origin: tuple[Affine, ...]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A block inside the blocks around it, from the root of the analysis down.
+
+    `local` gives each index of the innermost block over the names of `domain`, `views` each of its refinements;
+    `widths[d]` is how many names of the domain belong to what lies outside depth d: `widths[0]` counts the values that
+    the root gets passed in.
+    """
+
+    blocks: tuple[Block, ...]
+    path: Path
+    domain: Domain
+    local: Mapping[str, Affine]
+    views: Mapping[str, View]
+    widths: tuple[int, ...]
+
+    @staticmethod
+    def root(block: Block, path: Path = (0,), outside: Mapping[str, Interval] | None = None) -> Nest:
+        """`block` seen alone. Of the indices outside that it gets passed in, which are called `x@out` in the domain, nothing
+        is known but the interval that `outside` gives.
+        """
+        known = outside or {}
+        used = sorted({name for index in block.passed if index.affine for name in index.affine.names()})
+        base = Domain(tuple(f"{name}@out" for name in used), tuple(known.get(name, _UNKNOWN) for name in used))
+        return _nest(block, path, None, base, {name: Affine.var(f"{name}@out") for name in used})
+
+    @property
+    def block(self) -> Block:
+        return self.blocks[-1]
+
+    @property
+    def depth(self) -> int:
+        return len(self.blocks) - 1
+
+    def enter(self, number: int) -> Nest:
+        """The block that is statement `number` of the innermost one."""
+        block = self.block.statements[number]
+        if not isinstance(block, Block):
+            raise TypeError(f"statement {number} of {self.block.name} is no block")
+        return _nest(block, (*self.path, number), self, self.domain, self.local)
+
+    def children(self) -> Iterator[tuple[int, Nest]]:
+        for number, statement in enumerate(self.block.statements):
+            if isinstance(statement, Block):
+                yield number, self.enter(number)
+
+    def walk(self) -> Iterator[Nest]:
+        """This and all blocks inside, outer before inner, in program order."""
+        yield self
+        for _, child in self.children():
+            yield from child.walk()
+
+    def prefix(self, depth: int) -> tuple[str, ...]:
+        """The names of the indices of the blocks down to `depth`, and of all that comes from outside the root."""
+        return self.domain.names[: self.widths[depth + 1]]
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names in the domain of the innermost block's iterated indices."""
+        return self.domain.names[len(self.prefix(self.depth - 1)) :]
+
+
+def nest_at(root: Block, path: Path) -> Nest:
+    """The nest of the block at `path`, which starts with the root's own number."""
+    nest = Nest.root(root, path[:1])
+    for number in path[1:]:
+        nest = nest.enter(number)
+    return nest
+
+
+def _nest(
+    block: Block, path: Path, outer: Nest | None, base: Domain, outside: Mapping[str, Affine]
+) -> Nest:
+    depth = 0 if outer is None else outer.depth + 1
+    local: dict[str, Affine] = {}
+    names: list[str] = []
+    intervals: list[Interval] = []
+    for index in block.indices:
+        if index.affine is not None:
+            local[index.name] = index.affine.subs(outside)
+        else:
+            name = f"{index.name}@{depth}"
+            local[index.name] = Affine.var(name)
+            names.append(name)
+            intervals.append((0, index.range - 1))
+    constraints = tuple(constraint.affine.subs(local) for constraint in block.constraints)
+    domain = Domain(base.names + tuple(names), base.intervals + tuple(intervals), base.constraints + constraints)
+    views = {ref.name: _view(ref, path, outer, local) for ref in block.refinements}
+    blocks = (block,) if outer is None else (*outer.blocks, block)
+    widths = (*(outer.widths if outer is not None else (len(base.names),)), len(domain.names))
+    return Nest(blocks, path, domain, local, views, widths)
+
+
+def _view(ref: Refinement, path: Path, outer: Nest | None, local: Mapping[str, Affine]) -> View:
+    origin = tuple(affine.subs(local) for affine in ref.access)
+    if ref.is_alloc:
+        return View(ref, Buffer(path, ref.name), origin)
+    if outer is None:
+        return View(ref, Buffer((), ref.source), origin)
+    source = outer.views[ref.source]
+    return View(ref, source.buffer, tuple(a + b for a, b in zip(source.origin, origin, strict=True)))

@@ -1,0 +1,45 @@
+"""Bounds on the work that isl may do: past them the answer is *unknown*, never a hang."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import islpy as isl
+
+Answer = TypeVar("Answer")
+
+CONTEXT: isl.Context = isl.DEFAULT_CONTEXT
+DEFAULT_OPERATIONS = 20_000_000
+"""isl's own unit of work; on a current machine about two to five seconds."""
+
+
+class PolyLimit(Exception):
+    """A question about integer sets would take too long; its answer is unknown."""
+
+
+@contextmanager
+def operation_limit(operations: int = DEFAULT_OPERATIONS) -> Iterator[None]:
+    """Within the context isl raises `PolyLimit` after `operations` steps in all. An outer limit rests meanwhile."""
+    outer = CONTEXT.get_max_operations()
+    CONTEXT.reset_operations()
+    CONTEXT.set_max_operations(operations)
+    try:
+        yield
+    except isl.Error as error:
+        if "max" in str(error).lower() or "quota" in str(error).lower():
+            raise PolyLimit(f"more than {operations} isl operations") from error
+        raise
+    finally:
+        CONTEXT.set_max_operations(outer)
+        CONTEXT.reset_operations()
+
+
+def within(operations: int, question: Callable[[], Answer]) -> Answer | None:
+    """The answer to `question`, or None when it takes more than `operations` isl steps."""
+    try:
+        with operation_limit(operations):
+            return question()
+    except PolyLimit:
+        return None

@@ -1,0 +1,238 @@
+"""The one exact helper for constraints and index expressions: bounds, implication, feasibility, simplification.
+
+Interval arithmetic answers first; isl is asked only where an interval leaves the question open. Whatever is dropped or
+replaced is proved redundant on the given domain. When isl's limit of operations is hit, the expression stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import gcd
+
+from stripe.ir import Affine, Block, Constraint, FloorDiv, Index, Interval, LoadIndex, Refinement, Statement
+from stripe.poly.domain import Domain, Nest
+from stripe.poly.limits import within
+from stripe.poly.sets import Points
+
+_OPERATIONS = 500_000
+
+
+def feasible(domain: Domain) -> bool:
+    """Whether the domain has a point (when isl gives up: True)."""
+    verdicts = [_by_interval(affine, domain) for affine in domain.constraints]
+    if False in verdicts or any(low > high for low, high in domain.intervals):
+        return False
+    if all(verdicts):
+        return True
+    return within(_OPERATIONS, lambda: domain.points.is_empty) is not True
+
+
+def implied(affine: Affine, domain: Domain) -> bool:
+    """Whether affine >= 0 is proved for every point of the domain."""
+    verdict = _by_interval(affine, domain)
+    if verdict is True:
+        return True
+    if verdict is False and not domain.constraints:
+        return False
+    relevant = _related(domain, affine.names())
+    if not relevant.constraints and affine.is_linear:
+        return False  # over a box the interval of a linear affine is exact
+    broken = relevant.with_constraints((-affine - 1,))
+    return within(_OPERATIONS, lambda: broken.points.is_empty) is True
+
+
+def bounds(affine: Affine, domain: Domain) -> Interval | None:
+    """The exact least and greatest value of `affine` on the domain; None when the domain is empty."""
+    if affine.is_linear and not _related(domain, affine.names()).constraints:
+        if domain.constraints and not feasible(domain):
+            return None
+        return affine.bounds(dict(domain.ranges))
+    name = "value"
+    while name in domain.names:
+        name += "'"
+    points = Points.build(
+        (*domain.names, name), domain.ranges, domain.constraints, [affine - Affine.var(name)]
+    )
+    return points.bounds(name)
+
+
+def tighten(domain: Domain) -> dict[str, Interval] | None:
+    """The exact interval of every index under the constraints; None when there is no point."""
+    constrained = {name for affine in domain.constraints for name in affine.names()}
+    if not constrained:
+        return dict(domain.ranges) if feasible(domain) else None
+    names = tuple(name for name in domain.names if name in constrained)
+    found = Points.build(names, {n: domain.ranges[n] for n in names}, domain.constraints).box()
+    return None if found is None else {**domain.ranges, **found}
+
+
+def normalized(affine: Affine) -> Affine:
+    """The same constraint `affine >= 0` with coprime coefficients and the tightest offset."""
+    divisor = gcd(*(coefficient for _, coefficient in affine.terms))
+    if divisor <= 1:
+        return affine
+    return Affine(affine.offset // divisor, tuple((atom, c // divisor) for atom, c in affine.terms))
+
+
+def reduce_constraints(constraints: Sequence[Affine], domain: Domain) -> tuple[Affine, ...] | None:
+    """Those of `constraints` that the domain and the others do not imply, normalised and simplified, in their order.
+
+    None when no point of the domain satisfies them all.
+    """
+    candidates: list[Affine] = []
+    for affine in constraints:
+        simpler = normalized(simplify_affine(affine, domain))
+        if simpler not in candidates and not implied(simpler, domain):
+            candidates.append(simpler)
+    if not feasible(domain.with_constraints(tuple(candidates))):
+        return None
+    for affine in sorted(candidates, key=lambda a: -len(a.terms)):
+        others = tuple(other for other in candidates if other is not affine)
+        if others and implied(affine, domain.with_constraints(others)):
+            candidates = list(others)
+    return tuple(candidates)
+
+
+def simplify_affine(affine: Affine, domain: Domain) -> Affine:
+    """An equal expression on the domain: floors that are constant and remainders that do not wrap disappear."""
+    if affine.is_linear:
+        return affine
+    result = Affine(affine.offset)
+    for atom, coefficient in affine.terms:
+        if isinstance(atom, str):
+            result = result + Affine.var(atom) * coefficient
+            continue
+        inner = simplify_affine(atom.arg, domain)
+        divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
+        quotient = _constant_quotient(inner, divisor, domain)
+        if isinstance(atom, FloorDiv):
+            simpler = inner.floordiv(divisor) if quotient is None else Affine(quotient)
+        else:
+            simpler = inner.mod(divisor) if quotient is None else inner - quotient * divisor
+        result = result + simpler * coefficient
+    return result
+
+
+def simplify_block(nest: Nest) -> Block | None:
+    """The innermost block of `nest` with fewer constraints and simpler accesses and passed-in indices, using all that the
+    blocks outside imply; the same object when nothing changed, None when the block has no point. Blocks inside stay.
+    """
+    block = nest.block
+    outer = _outer_domain(nest)
+    names = {name: affine for name, affine in nest.local.items()}
+    kept = _kept_constraints(block, outer, nest)
+    if kept is None:
+        return None
+    inside = Domain(nest.domain.names, nest.domain.intervals, nest.domain.constraints)
+
+    def simpler(affine: Affine) -> Affine:
+        """Simplifies under the domain of the nest and keeps the block's own names."""
+        return affine if affine.is_linear else _local_simplified(affine, names, inside)
+
+    changed = replace(
+        block,
+        constraints=kept,
+        refinements=tuple(_simpler_ref(ref, [simpler(a) for a in ref.access]) for ref in block.refinements),
+        statements=tuple(_simpler_statement(statement, simpler) for statement in block.statements),
+    )
+    return block if changed == block else changed
+
+
+def _outer_domain(nest: Nest) -> Domain:
+    """The domain of the nest without the innermost block's own constraints."""
+    own = len(nest.block.constraints)
+    constraints = nest.domain.constraints[: len(nest.domain.constraints) - own]
+    return Domain(nest.domain.names, nest.domain.intervals, constraints)
+
+
+def _kept_constraints(block: Block, outer: Domain, nest: Nest) -> tuple[Constraint, ...] | None:
+    """The block's constraints that are not implied, in the block's own names."""
+    local = [normalized(_local_simplified(c.affine, nest.local, outer)) for c in block.constraints]
+    pairs: dict[Affine, Affine] = {}
+    for affine in local:
+        pairs.setdefault(normalized(affine.subs(nest.local)), affine)
+    reduced = reduce_constraints(list(pairs), outer)
+    if reduced is None:
+        return None
+    kept = tuple(Constraint(pairs[a]) if a in pairs else None for a in reduced)
+    if any(constraint is None for constraint in kept):  # simplified beyond the block's own names
+        return tuple(Constraint(a) for a in local)
+    return tuple(constraint for constraint in kept if constraint is not None)
+
+
+def _local_simplified(affine: Affine, local: dict[str, Affine] | object, domain: Domain) -> Affine:
+    """`simplify_affine`, decided on the domain's names and carried out on the block's own."""
+    assert isinstance(local, dict) or hasattr(local, "items")
+    names: dict[str, Affine] = dict(local.items())  # type: ignore[union-attr]
+    if affine.is_linear:
+        return affine
+    result = Affine(affine.offset)
+    for atom, coefficient in affine.terms:
+        if isinstance(atom, str):
+            result = result + Affine.var(atom) * coefficient
+            continue
+        inner = _local_simplified(atom.arg, names, domain)
+        divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
+        quotient = _constant_quotient(inner.subs(names), divisor, domain)
+        if isinstance(atom, FloorDiv):
+            simpler = inner.floordiv(divisor) if quotient is None else Affine(quotient)
+        else:
+            simpler = inner.mod(divisor) if quotient is None else inner - quotient * divisor
+        result = result + simpler * coefficient
+    return result
+
+
+def _simpler_ref(ref: Refinement, access: Sequence[Affine]) -> Refinement:
+    return ref if tuple(access) == ref.access else replace(ref, access=tuple(access))
+
+
+def _simpler_statement(statement: Statement, simpler: object) -> Statement:
+    assert callable(simpler)
+    if isinstance(statement, LoadIndex):
+        return replace(statement, affine=simpler(statement.affine))
+    if isinstance(statement, Block) and any(index.is_passed for index in statement.indices):
+        indices: list[Index] = [
+            index if index.affine is None else replace(index, affine=simpler(index.affine))
+            for index in statement.indices
+        ]
+        return replace(statement, indices=tuple(indices))
+    return statement
+
+
+def _by_interval(affine: Affine, domain: Domain) -> bool | None:
+    """True when affine >= 0 for sure, False when it is negative for sure, None when the intervals do not tell."""
+    low, high = affine.bounds(dict(domain.ranges))
+    return True if low >= 0 else False if high < 0 else None
+
+
+def _constant_quotient(inner: Affine, divisor: int, domain: Domain) -> int | None:
+    """floor(inner / divisor) when it is one number on the whole domain."""
+    low, high = inner.bounds(dict(domain.ranges))
+    if low // divisor == high // divisor:
+        return low // divisor
+    if not domain.constraints:
+        return None
+    exact = within(_OPERATIONS, lambda: bounds(inner, domain))
+    return exact[0] // divisor if exact is not None and exact[0] // divisor == exact[1] // divisor else None
+
+
+def _related(domain: Domain, names: frozenset[str]) -> Domain:
+    """The domain with only those constraints that reach `names` through shared indices.
+
+    What it leaves out can only make the domain empty; then everything is implied and nothing wrong is concluded.
+    """
+    reached = set(names)
+    left = list(domain.constraints)
+    taken: list[Affine] = []
+    while True:
+        touching = [affine for affine in left if affine.names() & reached]
+        if not touching:
+            break
+        taken += touching
+        left = [affine for affine in left if affine not in touching]
+        for affine in touching:
+            reached |= affine.names()
+    used = reached | {name for affine in taken for name in affine.names()}
+    names_kept = tuple(name for name in domain.names if name in used)
+    return Domain(names_kept, tuple(domain.ranges[name] for name in names_kept), tuple(taken))
