@@ -1,0 +1,167 @@
+"""Placed programs: allocations that live at an address of a memory, so that overlapping placement has its effect.
+
+A memory is one array of bytes per location: the devices of the path, and of the last device all units but the last one.
+That last unit (0 when there is none) is the bank; banks follow each other in the array, each as large as the fullest.
+An allocation begins at its `offset` in the bank that its location names. With a `bank_dim`, the coordinate in that
+dimension counts on from there in banks, and the other dimensions lie in each bank at their strides.
+
+Every byte knows which allocation wrote it last, and by which statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from stripe.exec.arith import Array
+from stripe.exec.frame import Frame
+from stripe.exec.lanes import LaneValue, evaluate
+from stripe.exec.layout import lowest
+from stripe.exec.storage import INITIAL, Buffer, Gathered, Memory, Selection
+from stripe.ir import Affine, Agg, Block, Device, Interval, Location, Program, Refinement
+
+Owners: TypeAlias = npt.NDArray[np.int64]
+_WRITERS = 1 << 32
+"""An owner is the number of the allocation times this, plus the number of the statement."""
+_ALIGNMENT = 64
+
+
+@dataclass(slots=True, eq=False)
+class Arena:
+    """The bytes of one memory, `capacity` of them per bank, and the owner of each."""
+
+    capacity: int = 0
+    banks: int = 0
+    content: npt.NDArray[np.uint8] | None = None
+    owners: Owners | None = None
+
+    def open(self, *, checks: bool) -> tuple[npt.NDArray[np.uint8], Owners | None]:
+        """The bytes and owners, made on first use, when the size is known."""
+        if self.content is None:
+            self.content = np.zeros(self.capacity * self.banks, np.uint8)
+            self.owners = np.zeros(self.capacity * self.banks, np.int64) if checks else None
+        return self.content, self.owners
+
+
+class PlacedBuffer(Buffer):
+    """An allocation in an arena. Its contents come into being with the first access, when its live range begins."""
+
+    def __init__(
+        self, ref: Refinement, arena: Arena, bank: int, number: int, agg: Agg, *, checks: bool
+    ) -> None:
+        content, owners = arena.open(checks=checks)
+        size = ref.dtype.bytes
+        start = (bank * arena.capacity + ref.offset) // size + lowest(ref)
+        super().__init__(ref, content.view(ref.dtype.numpy()), LaneValue(start), None, agg is not Agg.ASSIGN)
+        self.owners = owners
+        self.number = number
+        self.agg = agg
+        self.started = False
+        if ref.bank_dim is not None:
+            strides = list(ref.strides)
+            strides[ref.bank_dim] = arena.capacity // size
+            self.strides = tuple(strides)
+
+    def start(self, initial: Array | None) -> None:
+        """Fills the allocation with what it begins with."""
+        self.started = True
+        if initial is None and self.agg is Agg.ASSIGN:
+            return
+        value = np.asarray(self.agg.identity(self.ref.dtype) if initial is None else initial)
+        self.whole.write(self.data, value.astype(self.ref.dtype.numpy()))
+        self.mark(self.whole, INITIAL)
+
+    def touch(self) -> None:
+        if not self.started:
+            self.start(None)
+
+    def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
+        missing = self._any_byte(selection, self.number)
+        return missing if missing is not None and missing.any() else None
+
+    def _any_byte(self, selection: Selection, number: int) -> npt.NDArray[np.bool_] | None:
+        """Where a byte of the selected elements was last written by another allocation than `number`."""
+        missing: npt.NDArray[np.bool_] | None = None
+        for plane in self._planes():
+            other = selection.read(plane) // _WRITERS != number
+            missing = other if missing is None else missing | other
+        return missing
+
+    def _planes(self) -> list[Owners]:
+        """The owners of the first, second, ... byte of all elements of the arena."""
+        size = self.ref.dtype.bytes
+        return [] if self.owners is None else [self.owners[byte::size] for byte in range(size)]
+
+    def assigned_by(self, selection: Selection, writer: int) -> npt.NDArray[np.bool_] | None:
+        planes = self._planes()
+        if not planes:
+            return None
+        again = selection.read(planes[0]) == self.number * _WRITERS + writer
+        return again if again.any() else None
+
+    def mark(self, selection: Selection, writer: int, where: npt.NDArray[np.bool_] | None = None) -> None:
+        owner = np.asarray(self.number * _WRITERS + writer, np.int64)
+        for plane in self._planes():
+            if isinstance(selection, Gathered) or where is None:
+                selection.write(plane, owner)
+            else:
+                np.copyto(selection.view(plane), owner, where=where)
+
+    @property
+    def why_undefined(self) -> str:
+        return f"which nobody has written or another buffer in {self.ref.location} has overwritten"
+
+
+class ArenaMemory(Memory):
+    """Puts allocations that have a place there, and gives the others memory of their own."""
+
+    def __init__(self, program: Program, *, checks: bool) -> None:
+        super().__init__(checks=checks)
+        self.arenas: dict[Location, Arena] = {}
+        self.allocations = 0
+        self._measure(program.entry, {})
+
+    def _measure(self, block: Block, outer: dict[str, Interval]) -> None:
+        intervals = block.intervals(outer)
+        for ref in filter(_is_placed, block.allocs):
+            family, unit = _bank(ref.location)
+            arena = self.arenas.setdefault(family, Arena())
+            _, last = unit.bounds(intervals)
+            in_bank, banks = ref, 1
+            if ref.bank_dim is not None:
+                banks = ref.dims[ref.bank_dim].size
+                dims = tuple(dim for place, dim in enumerate(ref.dims) if place != ref.bank_dim)
+                in_bank = replace(ref, dims=dims)
+            end = ref.offset + in_bank.bytes
+            arena.capacity = max(arena.capacity, -(-end // _ALIGNMENT) * _ALIGNMENT)
+            arena.banks = max(arena.banks, last + banks)
+        for inner in block.blocks:
+            self._measure(inner, intervals)
+
+    def serial(self, block: Block) -> bool:
+        return any(map(_is_placed, block.allocs))
+
+    def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> Buffer:
+        if not _is_placed(ref):
+            return super().allocate(frame, ref, agg, initial)
+        family, unit = _bank(ref.location)
+        bank = evaluate(unit, frame.values, frame.extents).offset  # one lane, as the block runs serially
+        self.allocations += 1
+        buffer = PlacedBuffer(ref, self.arenas[family], bank, self.allocations, agg, checks=self.checks)
+        if initial is not None:
+            buffer.start(initial)
+        return buffer
+
+
+def _is_placed(ref: Refinement) -> bool:
+    return "placed" in ref.tags and bool(ref.location)
+
+
+def _bank(location: Location) -> tuple[Location, Affine]:
+    """The memory that a location names, and the bank of it."""
+    *path, device = location.devices
+    *units, bank = device.units or (Affine(),)
+    return Location((*path, Device(device.name, tuple(units)))), bank

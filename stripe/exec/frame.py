@@ -1,0 +1,144 @@
+"""A block in execution: its lanes, index values and views, and what to say about a fault in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stripe.exec.errors import ExecutionError
+from stripe.exec.lanes import BoolArray, Extents, LaneValue, evaluate, first_lane
+from stripe.exec.storage import Buffer
+from stripe.ir import Block, Refinement
+from stripe.ir.traverse import Path
+
+Coordinates = tuple[LaneValue, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """A view that an access goes through, or the allocation at its root; `place` is the element relative to it."""
+
+    ref: Refinement
+    place: Coordinates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A refinement in execution. `boxes` are it and those it is taken from, innermost first; the last is the buffer."""
+
+    ref: Refinement
+    buffer: Buffer
+    boxes: tuple[Box, ...]
+
+    @property
+    def origin(self) -> Coordinates:
+        """The coordinates of the view's first element in the allocation."""
+        return self.boxes[-1].place
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One chunk of the points of a block, in all lanes of the blocks around it.
+
+    `mask` is false in lanes whose point the constraints of some block exclude; None when all lanes are live. `fresh`
+    are the axes that this block added, the last of `extents`.
+    """
+
+    block: Block
+    path: Path
+    extents: Extents
+    values: Mapping[str, LaneValue]
+    mask: BoolArray | None
+    parent: Frame | None
+    views: dict[str, View] = field(default_factory=dict[str, View])
+
+    def point(self, lane: tuple[int, ...]) -> str:
+        """The index values of this block and those around it in one lane, outermost first."""
+        frames: list[Frame] = []
+        frame: Frame | None = self
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.parent
+        texts = [
+            f"{index.name}={inner.values[index.name].at(lane[: len(inner.extents)])}"
+            for inner in reversed(frames)
+            for index in inner.block.indices
+            if not index.is_passed
+        ]
+        return f"the point {', '.join(texts)}" if texts else "its one point"
+
+    def fault(self, what: str, lane: tuple[int, ...], hint: str | None = None) -> ExecutionError:
+        """An error at one lane; `what` starts with the statement's verb."""
+        return ExecutionError(f"{what} at {self.point(lane)}", where=self.where, hint=hint)
+
+    @property
+    def where(self) -> str:
+        """The block as diagnostics name it."""
+        name = f" ({self.block.name})" if self.block.name else ""
+        return f"block {':'.join(map(str, self.path))}{name}"
+
+
+def open_view(frame: Frame, ref: Refinement, source: View) -> View:
+    """The view `ref` of `source`, whose lanes are those of the frame outside."""
+    added = len(frame.extents) - (len(frame.parent.extents) if frame.parent else 0)
+    step = tuple(evaluate(affine, frame.values, frame.extents) for affine in ref.access)
+    here = Box(ref, tuple(LaneValue(0, (0,) * len(frame.extents)) for _ in ref.dims))
+    outer = tuple(
+        Box(box.ref, tuple(p.widen(added) + s for p, s in zip(box.place, step, strict=True)))
+        for box in source.boxes
+    )
+    return View(ref, source.buffer, (here, *outer))
+
+
+def check_bounds(frame: Frame, view: View, verb: str) -> bool:
+    """Checks that the element at the origin of `view` lies in all its boxes, in every live lane.
+
+    Returns whether it does so in all lanes, live or not, which makes strided access safe. Raises ExecutionError.
+    """
+    safe = True
+    for box in view.boxes:
+        for dim, place in enumerate(box.place):
+            low, high = place.bounds(frame.extents)
+            if low >= 0 and high < box.ref.dims[dim].size:
+                continue
+            inside = place.array(frame.extents)
+            outside = (inside < 0) | (inside >= box.ref.dims[dim].size)
+            if not outside.any():
+                continue
+            safe = False
+            live = outside if frame.mask is None else outside & frame.mask
+            if live.any():
+                raise _out_of_bounds(frame, view, box, verb, first_lane(live, frame.extents))
+    return safe
+
+
+def _out_of_bounds(frame: Frame, view: View, box: Box, verb: str, lane: tuple[int, ...]) -> ExecutionError:
+    element = [place.at(lane) for place in box.place]
+    sizes = ", ".join(map(str, box.ref.sizes))
+    what = "the allocation" if box.ref.is_alloc else "the view"
+    return frame.fault(
+        f"{verb} '{view.ref.name}' touches element {element} outside {what} '{box.ref.name}' of sizes ({sizes})",
+        lane,
+    )
+
+
+def element_text(view: View, lane: tuple[int, ...]) -> str:
+    """The element at the origin of a view in one lane, as `'A'[1, 2]` of the allocation."""
+    return f"'{view.boxes[-1].ref.name}'{[place.at(lane) for place in view.origin]}"
+
+
+def address(frame: Frame, view: View) -> LaneValue:
+    """Where in the buffer's flat array the element at the origin of `view` lies."""
+    rank = len(frame.extents)
+    base = view.buffer.base
+    total = base.widen(rank - len(base.coefficients))
+    for place, stride in zip(view.origin, view.buffer.strides, strict=True):
+        total = total + place * stride
+    return total
+
+
+def live_lanes(frame: Frame) -> BoolArray:
+    """Which lanes are live, as an array that broadcasts."""
+    return np.ones((1,) * len(frame.extents), np.bool_) if frame.mask is None else frame.mask

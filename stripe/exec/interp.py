@@ -1,0 +1,278 @@
+"""The interpreter: what a program means, computed with numpy.
+
+A block runs at all its points at once. Each index with more than one value becomes an axis of numpy broadcasting; an
+index value is an arange along its axis, a scalar an array that broadcasts against the axes it does not depend on, the
+constraints a mask, an allocation a copy of the buffer for each lane of the block that holds it. Statements run in their
+order over all points, which is a legal order as points have none. A store reduces over the axes on which its address
+does not depend, then merges into memory. Where a block has too many points for that, its outermost indices are split
+into chunks that a Python loop runs one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from stripe.exec import arith
+from stripe.exec.access import load, store
+from stripe.exec.arena import ArenaMemory
+from stripe.exec.arith import Array
+from stripe.exec.errors import ExecutionError
+from stripe.exec.frame import Box, Frame, View, open_view
+from stripe.exec.lanes import (
+    BoolArray,
+    LaneValue,
+    axis_value,
+    constant_value,
+    evaluate,
+    lane_count,
+)
+from stripe.exec.layout import check_inputs, constant_array
+from stripe.exec.specials import run_special
+from stripe.exec.storage import Memory
+from stripe.ir import (
+    DTYPES,
+    Block,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Program,
+    Refinement,
+    Special,
+    Statement,
+    Store,
+    result_dtype,
+    scalars_used,
+    walk,
+)
+from stripe.ir.traverse import Path
+from stripe.ir.verifier import allocation_agg
+
+DEFAULT_BUDGET = 1 << 30
+MAX_LANES = 1 << 19
+"""Lanes that run at once: enough to hide Python's cost, few enough for the caches. Below 2^31 by far, so that the axes
+with two lanes or more are never more than numpy allows."""
+_LANE_COST = 40
+"""Bytes per lane beside its scalars: an address, a mask, temporaries."""
+
+Scalars = dict[str, tuple[Array, DType]]
+Chunk = tuple[tuple[int, int], ...]
+"""First value and number of values of each iterated index."""
+
+
+def interpret(
+    program: Program,
+    inputs: Mapping[str, Array],
+    *,
+    memory_budget: int = DEFAULT_BUDGET,
+    checks: bool = True,
+    arenas: bool = False,
+) -> dict[str, Array]:
+    """Runs a structurally valid program and returns its outputs by name, as C-contiguous arrays in logical shape.
+
+    `inputs` has one array per tensor of `program.inputs`, in its logical shape and dtype; they are not changed.
+    `memory_budget` limits, in bytes, what the interpreter takes beside the buffers of the entry and of main. `checks`
+    finds reads of undefined elements and elements assigned by two points; accesses out of bounds are always found. With
+    `arenas`, allocations that have a place (the tag `placed`) live there, in one byte array per memory, so that a
+    placement that overlaps what is alive shows.
+
+    Raises:
+        ExecutionError: inputs that do not fit, or a program that does what its meaning forbids.
+    """
+    given = check_inputs(program, inputs)
+    given.update({buffer.name: constant_array(buffer) for buffer in program.constants})
+    memory = ArenaMemory(program, checks=checks) if arenas else Memory(checks=checks)
+    with np.errstate(all="ignore"):
+        return _Run(program, memory, memory_budget).run(given)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is worked out once per block: bytes per lane of its allocations and of the largest below it, bytes per lane
+    of its scalars, where the first statement of the block is numbered, which scalars die after each statement.
+    """
+
+    lane_bytes: int
+    scalar_bytes: int
+    first_writer: int
+    dying: tuple[tuple[str, ...], ...]
+    serial: bool
+
+
+class _Run:
+    def __init__(self, program: Program, memory: Memory, budget: int) -> None:
+        self.program = program
+        self.memory = memory
+        self.budget = budget
+        self.plans = _make_plans(program, memory)
+
+    def run(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """Executes the entry and takes the outputs out of its buffers."""
+        entry = self.program.entry
+        frame = Frame(entry, (0,), (), {}, None, None)
+        for ref in entry.refinements:
+            self._allocate(frame, ref, given.get(ref.name))
+        self._run_statements(frame)
+        return {ref.name: _read_output(frame.views[ref.name]) for ref in self.program.outputs}
+
+    def _allocate(self, frame: Frame, ref: Refinement, initial: Array | None) -> None:
+        agg = allocation_agg(frame.block, ref.name)
+        buffer = self.memory.allocate(frame, ref, agg, initial)
+        here = tuple(constant_value(0, len(frame.extents)) for _ in ref.dims)
+        frame.views[ref.name] = View(ref, buffer, (Box(ref, here),))
+
+    def _run_block(self, block: Block, path: Path, outer: Frame) -> None:
+        plan = self.plans[path]
+        lanes = lane_count(outer.extents)
+        limit = min(MAX_LANES, self.budget // 2 // (_LANE_COST + plan.scalar_bytes)) // lanes
+        limit = min(limit, self.budget // 2 // (lanes * max(1, plan.lane_bytes)))
+        ranges = [index.range for index in block.iterated]
+        passed = {i.name: evaluate(i.affine, outer.values, outer.extents) for i in block.passed if i.affine}
+        for chunk in _chunks(ranges, 1 if plan.serial else limit):
+            frame = _enter(block, path, outer, passed, chunk)
+            if frame is None:
+                continue
+            for ref in block.refinements:
+                if ref.is_alloc:
+                    self._allocate(frame, ref, None)
+                else:
+                    frame.views[ref.name] = open_view(frame, ref, outer.views[ref.source])
+            self._run_statements(frame)
+
+    def _run_statements(self, frame: Frame) -> None:
+        plan = self.plans[frame.path]
+        scalars: Scalars = {}
+        written = {
+            id(view.buffer) for view in frame.views.values() if view.ref.dir.writes or view.ref.is_alloc
+        }
+        for number, statement in enumerate(frame.block.statements):
+            writer = plan.first_writer + number
+            match statement:
+                case Block():
+                    self._run_block(statement, (*frame.path, number), frame)
+                case Store(ref, value):
+                    store(frame, frame.views[ref], scalars[value][0], writer)
+                case Special():
+                    run_special(frame, statement, writer)
+                case _:
+                    scalars[statement.into] = _define(frame, statement, scalars, written)
+            for name in plan.dying[number]:
+                scalars.pop(name, None)
+
+
+def _define(
+    frame: Frame, statement: Load | LoadIndex | Constant | Intrinsic, scalars: Scalars, written: set[int]
+) -> tuple[Array, DType]:
+    match statement:
+        case Load(_, ref):
+            view = frame.views[ref]
+            return load(frame, view, keep=id(view.buffer) in written), view.ref.dtype
+        case LoadIndex(_, affine):
+            value = evaluate(affine, frame.values, frame.extents).array(frame.extents)
+            return value.astype(np.int32), DTYPES["i32"]
+        case Constant(_, value, dtype):
+            return arith.constant(value, dtype).reshape((1,) * len(frame.extents)), dtype
+        case Intrinsic(_, op, names, target):
+            args = [scalars[name][0] for name in names]
+            dtypes = [scalars[name][1] for name in names]
+            result = result_dtype(op, dtypes, target)
+            if op == "cast":
+                return np.asarray(arith.cast(args[0], dtypes[0], result)), result
+            return np.asarray(arith.apply(op, args, dtypes[-1])), result
+
+
+def _enter(
+    block: Block, path: Path, outer: Frame, passed: Mapping[str, LaneValue], chunk: Chunk
+) -> Frame | None:
+    """The frame of one chunk of the points of `block`; None when the constraints leave no point."""
+    added = sum(count > 1 for _, count in chunk)
+    first = len(outer.extents)
+    rank = first + added
+    axes = iter(range(first, rank))
+    values = {name: value.widen(added) for name, value in passed.items()}
+    for index, (start, count) in zip(block.iterated, chunk, strict=True):
+        values[index.name] = axis_value(start, next(axes), rank) if count > 1 else constant_value(start, rank)
+    extents = outer.extents + tuple(count for _, count in chunk if count > 1)
+    mask = None if outer.mask is None else outer.mask.reshape(outer.mask.shape + (1,) * added)
+    frame = Frame(block, path, extents, values, mask, outer)
+    return frame if _constrain(frame) else None
+
+
+def _constrain(frame: Frame) -> bool:
+    """Takes the points that the constraints exclude out of the mask; returns whether any is left."""
+    mask: BoolArray | None = frame.mask
+    for constraint in frame.block.constraints:
+        value = evaluate(constraint.affine, frame.values, frame.extents)
+        low, high = value.bounds(frame.extents)
+        if high < 0:
+            return False
+        if low < 0:
+            holds = value.array(frame.extents) >= 0
+            mask = holds if mask is None else mask & holds
+    if mask is None or mask is frame.mask:
+        return True
+    frame.mask = None if mask.all() else mask
+    return bool(mask.any())
+
+
+def _chunks(ranges: list[int], limit: int) -> Iterator[Chunk]:
+    """Splits a box of points into boxes of at most `limit` points (at least one), the outermost indices first."""
+    counts = [1] * len(ranges)
+    room = max(1, limit)
+    for axis in reversed(range(len(ranges))):
+        pieces = -(-ranges[axis] // min(ranges[axis], room))
+        counts[axis] = -(-ranges[axis] // pieces)
+        room //= counts[axis]
+        if counts[axis] < ranges[axis]:
+            break
+    steps = [
+        [(start, min(count, size - start)) for start in range(0, size, count)]
+        for size, count in zip(ranges, counts, strict=True)
+    ]
+    return product(*steps)
+
+
+def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:
+    plans: dict[Path, _Plan] = {}
+    writer = 2  # above the stamps of undefined and initial elements
+    for path, block in reversed(list(walk(program.entry))):  # inner before outer
+        children = [plans[*path, n] for n, s in enumerate(block.statements) if isinstance(s, Block)]
+        own = sum(ref.bytes * (1 + 4 // ref.dtype.bytes) for ref in block.allocs)  # with stamps
+        plans[path] = _Plan(
+            lane_bytes=own + max((child.lane_bytes for child in children), default=0),
+            scalar_bytes=8 * sum(not isinstance(s, Block | Store | Special) for s in block.statements),
+            first_writer=writer,
+            dying=_dying(block.statements),
+            serial=memory.serial(block) or any(child.serial for child in children),
+        )
+        writer += len(block.statements)
+    return plans
+
+
+def _dying(statements: tuple[Statement, ...]) -> tuple[tuple[str, ...], ...]:
+    """For each statement the scalars that no later one uses."""
+    last = {name: number for number, s in enumerate(statements) for name in scalars_used(s)}
+    dying: list[list[str]] = [[] for _ in statements]
+    for name, number in last.items():
+        dying[number].append(name)
+    return tuple(tuple(names) for names in dying)
+
+
+def _read_output(view: View) -> Array:
+    """The elements of an output at the end of the program; each must have been written."""
+    buffer = view.buffer
+    buffer.touch()
+    missing = buffer.undefined(buffer.whole)
+    if missing is not None:
+        element = [int(p) for p in np.argwhere(missing)[0]]
+        raise ExecutionError(
+            f"the output '{view.ref.name}' ends with its element {element}, {buffer.why_undefined}"
+            f" ({int(missing.sum())} such elements)",
+            hint="an output that is only assigned must be assigned everywhere",
+        )
+    return np.array(buffer.whole.view(buffer.data), order="C")

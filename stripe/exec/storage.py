@@ -1,0 +1,167 @@
+"""Buffers: the memory of one allocation, for all lanes of the block that holds it, and selections of its elements.
+
+A buffer is one flat array. `base` gives where each lane's copy begins, `strides` how coordinates lead on from there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
+
+from stripe.exec.arith import Array
+from stripe.exec.errors import ExecutionError
+from stripe.exec.lanes import Extents, IntArray, LaneValue, lane_count, lane_numbers
+from stripe.exec.layout import lowest, to_flat
+from stripe.ir import Agg, Block, Refinement
+from stripe.ir.verifier import writers
+
+if TYPE_CHECKING:
+    from stripe.exec.frame import Frame
+
+Stamps: TypeAlias = npt.NDArray[np.int32]
+INITIAL = 1
+"""The stamp of elements that came with their value. 0 is undefined; statements that assign have numbers above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """The elements at start + sum of step * position, one per lane; steps are 0 on the axes that do not matter."""
+
+    start: int
+    steps: tuple[int, ...]
+    shape: Extents
+
+    def view(self, flat: Array) -> Array:
+        """The elements of `flat` without copying. The caller has made sure that they exist."""
+        size = flat.strides[0]
+        return as_strided(flat[self.start :], self.shape, [step * size for step in self.steps])
+
+    def read(self, flat: Array) -> Array:
+        return self.view(flat)
+
+    def write(self, flat: Array, values: Array) -> None:
+        self.view(flat)[...] = values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """The elements at the given positions."""
+
+    positions: IntArray
+
+    def read(self, flat: Array) -> Array:
+        return flat[self.positions]
+
+    def write(self, flat: Array, values: Array) -> None:
+        flat[self.positions] = values
+
+
+Selection: TypeAlias = Strided | Gathered
+
+
+class Buffer:
+    """The storage of the allocation `ref`.
+
+    `stamps` has one number per element: who assigned it last, 0 for nobody. It is None where nothing is checked.
+    """
+
+    def __init__(
+        self, ref: Refinement, data: Array, base: LaneValue, stamps: Stamps | None, defined: bool
+    ) -> None:
+        self.ref = ref
+        self.data = data
+        self.base = base
+        self.strides = ref.strides
+        self.stamps = stamps
+        self.defined = defined
+
+    def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
+        """Where selected elements have no value that may be read; None when all have."""
+        if self.defined or self.stamps is None:
+            return None
+        missing = selection.read(self.stamps) == 0
+        return missing if missing.any() else None
+
+    def assigned_by(self, selection: Selection, writer: int) -> npt.NDArray[np.bool_] | None:
+        """Where the statement `writer` has assigned selected elements before; None when nowhere."""
+        if self.stamps is None:
+            return None
+        again = selection.read(self.stamps) == writer
+        return again if again.any() else None
+
+    def mark(self, selection: Selection, writer: int, where: npt.NDArray[np.bool_] | None = None) -> None:
+        """Notes that `writer` assigned the selected elements (a strided selection: those `where` it is true)."""
+        if self.stamps is None:
+            return
+        if isinstance(selection, Strided) and where is not None:
+            np.copyto(selection.view(self.stamps), np.int32(writer), where=where)
+        else:
+            selection.write(self.stamps, np.asarray(writer, np.int32))
+
+    def touch(self) -> None:
+        """Called before each access, for storage that comes into being with its first use."""
+
+    @property
+    def whole(self) -> Strided:
+        """All elements in logical shape, of the first lane."""
+        return Strided(self.base.offset, self.strides, self.ref.sizes)
+
+    @property
+    def why_undefined(self) -> str:
+        """How an element of this buffer can be undefined, as a relative clause."""
+        return "which nobody has written"
+
+
+class Memory:
+    """Makes the buffers of a run. This one gives every allocation memory of its own, one copy per lane."""
+
+    def __init__(self, *, checks: bool) -> None:
+        self.checks = checks
+
+    def serial(self, block: Block) -> bool:
+        """Whether the points of `block` must run one by one, because its allocations have one place in memory."""
+        del block
+        return False
+
+    def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> Buffer:
+        """A new buffer for each lane of `frame`, which holds `initial` (then there is one lane), or the identity of
+        `agg`, or nothing that may be read when that is assign. Raises ExecutionError when there is not enough memory.
+        """
+        if initial is not None:
+            data = to_flat(ref, initial)
+        else:
+            data = _new_memory(frame, ref, agg)
+        defined = initial is not None or agg is not Agg.ASSIGN
+        stamps: Stamps | None = None
+        if self.checks and _may_assign(frame, ref):
+            stamps = np.full(data.size, INITIAL if defined else 0, np.int32)
+        base = lane_numbers(frame.extents, ref.span)
+        return Buffer(ref, data, LaneValue(base.offset + lowest(ref), base.coefficients), stamps, defined)
+
+
+def _new_memory(frame: Frame, ref: Refinement, agg: Agg) -> Array:
+    count = lane_count(frame.extents) * ref.span
+    size = count * ref.dtype.bytes
+    if size > _physical_memory():
+        raise ExecutionError(
+            f"the buffer '{ref.name}' takes {size} bytes, more than the memory of this machine",
+            where=frame.where,
+        )
+    dtype = ref.dtype.numpy()
+    if agg is Agg.ASSIGN:
+        return np.zeros(count, dtype)
+    return np.full(count, agg.identity(ref.dtype), dtype)
+
+
+def _physical_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _may_assign(frame: Frame, ref: Refinement) -> bool:
+    """Whether a statement assigns elements of the allocation: then its stamps are needed."""
+    return any(agg is Agg.ASSIGN for agg in writers(frame.block, ref.name))
