@@ -25,6 +25,7 @@ BUILTIN: dict[str, str] = {
     "rewrite_locations": "rewrite_locations:RewriteLocations",
     "scalarize": "scalarize:Scalarize",
     "thread": "thread:Thread",
+    "unroll": "unroll:Unroll",
 }
 """Name of the pass -> `module:Class` below `stripe.passes`; a module is imported when its pass is first asked for."""
 

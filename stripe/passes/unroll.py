@@ -1,0 +1,199 @@
+"""The pass `unroll`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import (
+    Affine,
+    Block,
+    Constraint,
+    Index,
+    Location,
+    Program,
+    Refinement,
+    Statement,
+    Tags,
+    fresh,
+    rename_scalars,
+    retarget,
+    rewrite_matching,
+    scalar_defined,
+    substitute,
+    with_entry,
+)
+from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.tiling import used_indices
+
+
+class Unroll(Pass):
+    """Writes the body of a block once for each value of its indices, or of some of them.
+
+        block [x:2, y:8] (                          block [y:8] (
+            in I[x, y] (1:8, 1:1)                       in I_x0 = I[0, y] (1:8, 1:1)
+            out O[y]:add (1:1)            =>            in I_x1 = I[1, y] (1:8, 1:1)
+        ) {                                             out O[y]:add (1:1)
+          0: $i = load(I)                           ) {
+          1: O = store($i)                            0: $i = load(I_x0)
+                                                      1: O = store($i)
+                                                      2: $i_x1 = load(I_x1)
+                                                      3: O = store($i_x1)
+
+    Points that constraints exclude vanish; a copy whose constraints still hold indices runs in a block of its own.
+    Constants are folded into accesses, locations, `load_index` and what is passed to blocks inside.
+    """
+
+    pass_name: ClassVar[str] = "unroll"
+
+    reqs: Reqs
+    expand_idx: str = Field(
+        default="", description="the index to expand, or '#tag' of indices; all where empty"
+    )
+    max_points: int = Field(
+        default=64, ge=1, description="leave blocks alone that would be copied more often"
+    )
+    part_name: str = Field(
+        default="", description="what the names of copies carry before their number; index names else"
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def expand(block: Block) -> Block:
+            chosen = tuple(index for index in block.iterated if self._wants(index))
+            points = 1
+            for index in chosen:
+                points *= index.range
+            if not chosen:
+                context.missed(
+                    block,
+                    f"not unrolled: no index '{self.expand_idx}'"
+                    if self.expand_idx
+                    else "not unrolled: no index",
+                )
+                return block
+            if points > self.max_points:
+                context.missed(block, f"not unrolled: {points} points, at most {self.max_points} are allowed")
+                return block
+            context.applied(
+                block, f"{', '.join(index.name for index in chosen)} unrolled into {points} copies"
+            )
+            return unroll_block(block, chosen, self.part_name)
+
+        return with_entry(program, rewrite_matching(program.entry, self.reqs, expand))
+
+    def _wants(self, index: Index) -> bool:
+        if self.expand_idx.startswith("#"):
+            return self.expand_idx[1:] in index.tags
+        return self.expand_idx in ("", index.name)
+
+
+def unroll_block(block: Block, chosen: tuple[Index, ...], part_name: str = "") -> Block:
+    """`block` with the iterated indices `chosen` written out in lexicographic order."""
+    builder = _Copies(block, chosen)
+    for number, values in enumerate(product(*(range(index.range) for index in chosen))):
+        point = {index.name: Affine(value) for index, value in zip(chosen, values, strict=True)}
+        label = (
+            f"{part_name}{number}"
+            if part_name
+            else "_".join(f"{i.name}{v}" for i, v in zip(chosen, values, strict=True))
+        )
+        builder.add(point, label)
+    return builder.result()
+
+
+class _Copies:
+    """Collects the copies of one body: shared refinements once, the others and all scalars under names of their own."""
+
+    def __init__(self, block: Block, chosen: tuple[Index, ...]) -> None:
+        self._block = block
+        self._chosen = {index.name for index in chosen}
+        self._rest = tuple(index for index in block.indices if index.name not in self._chosen)
+        self._refs: list[Refinement] = []
+        self._statements: list[Statement] = []
+        self._ref_names: set[str] = {ref.name for ref in block.refinements if self._is_shared(ref)}
+        self._scalars: set[str] = set()
+        self._refs.extend(ref for ref in block.refinements if self._is_shared(ref))
+
+    def _is_shared(self, ref: Refinement) -> bool:
+        names = {name for affine in ref.access for name in affine.names()} | ref.location.names()
+        return not ref.is_alloc and not names & self._chosen
+
+    def add(self, point: Mapping[str, Affine], label: str) -> None:
+        """Adds the copy at `point`; its dependences point into the copy itself."""
+        body = substitute(self._block, point)
+        common = self._common()
+        own = tuple(c for c in body.constraints if c not in common)
+        if any(c.affine.is_constant and c.affine.offset < 0 for c in own):
+            return
+        own = tuple(c for c in own if not c.affine.is_constant)
+        names = self._copy_refs(body, label, keep_allocs=bool(own))
+        if own:
+            self._statements.append(self._guarded(body, own, names))
+        else:
+            self._inline(body, label, names)
+
+    def _common(self) -> tuple[Constraint, ...]:
+        """The constraints without a chosen index: they stay on the block."""
+        return tuple(c for c in self._block.constraints if not c.affine.names() & self._chosen)
+
+    def _copy_refs(self, body: Block, label: str, *, keep_allocs: bool) -> dict[str, str]:
+        """Adds the refinements that depend on the point; the names that they got."""
+        names: dict[str, str] = {}
+        for ref, original in zip(body.refinements, self._block.refinements, strict=True):
+            if self._is_shared(original) or (ref.is_alloc and keep_allocs):
+                continue
+            names[ref.name] = fresh(f"{ref.name}_{label}", self._ref_names)
+            self._ref_names.add(names[ref.name])
+            self._refs.append(replace(ref, name=names[ref.name]))
+        return names
+
+    def _inline(self, body: Block, label: str, names: Mapping[str, str]) -> None:
+        start = len(self._statements)
+        defined = [name for s in body.statements if (name := scalar_defined(s)) is not None]
+        scalars = {name: self._scalar(name, label) for name in defined}
+        for statement in rename_scalars(body.statements, scalars):
+            moved = retarget(statement, names)
+            deps = tuple(dep + start for dep in moved.deps)
+            self._statements.append(replace(moved, deps=deps) if deps else moved)
+
+    def _scalar(self, name: str, label: str) -> str:
+        chosen = name if name not in self._scalars else fresh(f"{name}_{label}", self._scalars)
+        self._scalars.add(chosen)
+        return chosen
+
+    def _guarded(self, body: Block, own: tuple[Constraint, ...], names: Mapping[str, str]) -> Block:
+        """The copy as a block of one point that takes the remaining indices from outside and holds its constraints."""
+        refs = tuple(
+            ref
+            if ref.is_alloc
+            else replace(ref, source=names.get(ref.name, ref.name), access=(Affine(),) * ref.rank)
+            for ref in body.refinements
+        )
+        guarded = replace(
+            body,
+            indices=(),
+            constraints=own,
+            refinements=refs,
+            deps=(),
+            tags=Tags(),
+            comments=(),
+            location=Location(),
+        )
+        used = used_indices(guarded)
+        passed = tuple(
+            Index(index.name, 1, Affine.var(index.name)) for index in self._rest if index.name in used
+        )
+        return replace(guarded, indices=passed)
+
+    def result(self) -> Block:
+        return replace(
+            self._block,
+            indices=self._rest,
+            constraints=self._common(),
+            refinements=tuple(self._refs),
+            statements=tuple(self._statements),
+        )

@@ -1,0 +1,84 @@
+"""The pass `unroll`."""
+
+from __future__ import annotations
+
+from stripe.ir import parse_program, print_program
+from tests.passes.programs import CHAIN, lines_of, run_pass
+
+SUM = """\
+0: #program block [] ( // p
+    #user none new@0x00000000<[0]> I[0, 0] fp32(3:4, 4:1)
+    #user none new@0x00000000<[0]> O[0] fp32(4:1)
+) {
+  0: #main block [] ( // main
+      in<[0]> I[0, 0] fp32(3:4, 4:1)
+      out<[0]> O[0]:assign fp32(4:1)
+  ) {
+    0: #kernel block [#lane x:3, y:4] ( // k
+        2 - x - y >= 0
+        in<[0]> I[x, y] fp32(1:4, 1:1)
+        out<[0]> O[y]:add fp32(1:1)
+    ) {
+      0: $i = load(I)
+      1[0]: O = store($i)
+    }
+  }
+}
+"""
+
+
+def test_unroll_all() -> None:
+    result, remarks = run_pass(SUM.replace("        2 - x - y >= 0\n", ""), "unroll", reqs=["kernel"], max_points=12)
+    assert str(remarks[0]) == "applied: k: x, y unrolled into 12 copies"
+    assert len(lines_of(result, "= load(")) == 12
+    assert "I_x2_y3 = I[2, 3]" in print_program(result)
+
+
+def test_unroll_one_index_guards_copies_whose_constraints_remain() -> None:
+    result, _ = run_pass(SUM, "unroll", reqs=["kernel"], expand_idx="#lane")
+    assert lines_of(result, "block [", ">= 0", "I_x1") == [
+        "0: #program block [] ( // p",
+        "0: #main block [] ( // main",
+        "0: #kernel block [y:4] ( // k",
+        "in<[0]> I_x1 = I[1, y] fp32(1:4, 1:1)",
+        "0: block [y = y] ( // k",
+        "2 - y >= 0",
+        "1: block [y = y] ( // k",
+        "1 - y >= 0",
+        "in<[0]> I = I_x1[0, 0] fp32(1:4, 1:1)",
+        "2: block [y = y] ( // k",
+        "-y >= 0",
+    ]
+
+
+def test_unroll_drops_excluded_points_and_renames() -> None:
+    result, _ = run_pass(SUM, "unroll", reqs=["kernel"], part_name="part")
+    assert lines_of(result, "load(", "store(") == [
+        "0: $i = load(I_part0)",
+        "1[0]: O_part0 = store($i)",
+        "2: $i_part1 = load(I_part1)",
+        "3[2]: O_part1 = store($i_part1)",
+        "4: $i_part2 = load(I_part2)",
+        "5[4]: O_part2 = store($i_part2)",
+        "6: $i_part4 = load(I_part4)",
+        "7[6]: O_part4 = store($i_part4)",
+        "8: $i_part5 = load(I_part5)",
+        "9[8]: O_part5 = store($i_part5)",
+        "10: $i_part8 = load(I_part8)",
+        "11[10]: O_part8 = store($i_part8)",
+    ]
+
+
+def test_unroll_copies_blocks_inside_and_local_buffers() -> None:
+    local, _ = run_pass(CHAIN, "localize")
+    result, _ = run_pass(local, "unroll", reqs=["fused"], expand_idx="x")
+    assert len([line for line in lines_of(result, "none new") if "#tmp" in line]) == 6
+    assert "[k:4, x.o = 5]" in print_program(result)
+
+
+def test_unroll_declines() -> None:
+    result, remarks = run_pass(SUM, "unroll", reqs=["kernel"], max_points=4)
+    assert result == parse_program(SUM)
+    assert str(remarks[0]) == "missed: k: not unrolled: 12 points, at most 4 are allowed"
+    _, remarks = run_pass(SUM, "unroll", reqs=["kernel"], expand_idx="z")
+    assert str(remarks[0]) == "missed: k: not unrolled: no index 'z'"
