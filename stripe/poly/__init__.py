@@ -1,6 +1,7 @@
 """The bridge to integer sets: domains, access relations, footprints, exact counts, dependences, simplification.
 
-Sets have named coordinates. Only this package talks to isl. Importing it loads isl: do so lazily where `--help` passes by.
+Sets have named coordinates. Only this package talks to isl. Importing it loads isl: do so lazily where `--help`
+passes by.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ from stripe.poly.simplify import (
 
 __all__ = [
     "Access", "Buffer", "DepKind", "Dependence", "Domain", "Footprint", "Kind", "Nest", "Points", "PolyLimit",
-    "Relation", "View", "accesses", "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth", "conflicts",
+    "Relation", "View", "accesses", "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth",
+    "conflicts",
     "count_accesses", "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
     "distinct_values", "element_names", "elements", "extent", "feasible", "footprints", "implied", "injective",
     "leaf_accesses", "nest_at", "normalized", "operation_limit", "overlap", "pieces", "race", "reduce_constraints",

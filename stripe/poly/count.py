@@ -1,14 +1,19 @@
 """Exact numbers of integer points: closed forms where dimensions separate, never an enumeration of a large domain.
 
-A set is cut into disjoint convex pieces, floors become variables, and equalities are eliminated. What remains splits into
-components that share no variable, whose counts multiply. In a component one variable is summed out: over its few values,
-or, where these are many, by the quasi-polynomial that the number of points of a slice is between two vertices (Ehrhart;
+A set is cut into disjoint convex pieces, floors become variables, and equalities are eliminated. What remains
+splits into
+components that share no variable, whose counts multiply. In a component one variable is summed out: over its few
+values,
+or, where these are many, by the quasi-polynomial that the number of points of a slice is between two vertices
+(Ehrhart;
 Clauss 1996, "Counting solutions to linear and nonlinear constraints through Ehrhart polynomials").
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import comb, gcd, prod
 from typing import TypeAlias
 
@@ -29,7 +34,8 @@ _MAX_SLICES = 200_000
 
 
 def count_points(points: Points) -> int:
-    """The exact number of points of a finite set. ValueError when it is infinite, PolyLimit when it is too intricate."""
+    """The exact number of points of a finite set. ValueError when it is infinite, PolyLimit when it is too
+    intricate."""
     if not points.raw.is_bounded():
         raise ValueError("the set is infinite")
     known = Points(points.names, points.raw.compute_divs())
@@ -115,7 +121,8 @@ def _count_piece(piece: Points, budget: list[int]) -> int:
 
 
 def _read_rows(basic: isl.BasicSet, equalities: list[Row], inequalities: list[Row]) -> None:
-    """The constraints of a basic set over its coordinates, then its integer divisions, whose definitions are added."""
+    """The constraints of a basic set over its coordinates, then its integer divisions, whose definitions are
+    added."""
     kinds = (isl.dim_type.cst, isl.dim_type.set, isl.dim_type.div, isl.dim_type.param)
     equalities += _matrix(basic.equalities_matrix(*kinds))
     inequalities += _matrix(basic.inequalities_matrix(*kinds))
@@ -280,5 +287,5 @@ def _polynomial_sum(values: Sequence[int], terms: int) -> int:
     differences = list(values)
     for degree in range(len(values)):
         total += differences[0] * comb(terms, degree + 1)
-        differences = [b - a for a, b in zip(differences, differences[1:], strict=False)]
+        differences = [b - a for a, b in itertools.pairwise(differences)]
     return total

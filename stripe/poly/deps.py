@@ -26,7 +26,8 @@ class DepKind(Enum):
 class Dependence:
     """Statement `after` must run after statement `before`, at the same point of their block.
 
-    `elements` are the elements of `buffer` that both touch, with the indices of the block and of the blocks around it as
+    `elements` are the elements of `buffer` that both touch, with the indices of the block and of the blocks around
+    it as
     further coordinates; None for a scalar.
     """
 
@@ -39,7 +40,8 @@ class Dependence:
 
 @dataclass(frozen=True)
 class _Use:
-    """What one statement does to one buffer in one direction: its accesses, as a set over the block's indices and elements."""
+    """What one statement does to one buffer in one direction: its accesses, as a set over the block's indices and
+    elements."""
 
     statement: int
     write: bool
@@ -68,7 +70,8 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
 
 
 def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[int, ...], ...]:
-    """For each direct statement of the block the statements that must run before it; without those that follow from others
+    """For each direct statement of the block the statements that must run before it; without those that follow
+    from others
     when `reduced`.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
@@ -107,7 +110,9 @@ def _uses(nest: Nest, number: int) -> Iterator[_Use]:
     found = accesses(nest.enter(number)) if isinstance(statement, Block) else leaf_accesses(nest, number)
     groups: dict[tuple[bool, Buffer], list[Access]] = {}
     for access in found:
-        if len(access.buffer.path) <= len(nest.path):  # what is allocated inside the statement concerns it alone
+        if len(access.buffer.path) <= len(
+            nest.path
+        ):  # what is allocated inside the statement concerns it alone
             groups.setdefault((access.is_write, access.buffer), []).append(access)
     for (write, buffer), parts in groups.items():
         yield _Use(number, write, buffer, tuple(parts), box_of(parts))
@@ -162,7 +167,8 @@ def common_depth(first: Access, second: Access) -> int:
 
 
 def conflicts(first: Access, second: Access) -> Relation:
-    """Pairs of points of the two accesses, equal in the indices of the blocks outside the allocation (and in that of its own
+    """Pairs of points of the two accesses, equal in the indices of the blocks outside the allocation (and in that
+    of its own
     block), that touch the same element. The names of the second have a prime.
     """
     outer = first.nest.prefix(max(len(first.buffer.path) - 1, -1))
@@ -181,7 +187,8 @@ def _equal_in(first: Domain, second: Domain, names: Sequence[str]) -> Relation:
 
 
 def race(first: Access, second: Access) -> tuple[dict[str, int], dict[str, int]] | None:
-    """Two different points of a block that both accesses lie in, neither ordered before the other, at which they touch one
+    """Two different points of a block that both accesses lie in, neither ordered before the other, at which they
+    touch one
     element of a buffer that both share, one of them writing; None when there are none.
 
     Merges by the same aggregation may meet. The names of the second point have a prime.
@@ -201,7 +208,8 @@ def race(first: Access, second: Access) -> tuple[dict[str, int], dict[str, int]]
 
 
 def _same_point_only(first: Access, second: Access, outer: Sequence[str], varying: Sequence[str]) -> bool:
-    """A quick proof that equal elements mean equal points: both use the same expressions, which determine the indices."""
+    """A quick proof that equal elements mean equal points: both use the same expressions, which determine the
+    indices."""
     if first.index != second.index or first.is_whole or second.is_whole:
         return False
     known = determined(first.index, first.nest.domain, outer)
@@ -210,7 +218,8 @@ def _same_point_only(first: Access, second: Access, outer: Sequence[str], varyin
 
 
 def determined(index: Iterable[Affine], domain: Domain, known: Iterable[str] = ()) -> set[str]:
-    """Indices whose values follow from the element, given those of `known`: by dimensions that are a mixed-radix number of
+    """Indices whose values follow from the element, given those of `known`: by dimensions that are a mixed-radix
+    number of
     indices. Not complete (isl decides the rest), never wrong.
     """
     found = set(known)
@@ -243,7 +252,8 @@ def injective(access: Access) -> bool:
 
 
 def accumulation_indices(nest: Nest, index: Sequence[Affine]) -> tuple[str, ...]:
-    """The nest's indices that run over more than one value and on which the element does not depend: over them a write
+    """The nest's indices that run over more than one value and on which the element does not depend: over them a
+    write
     accumulates.
     """
     used = {name for affine in index for name in affine.names()}
@@ -252,7 +262,8 @@ def accumulation_indices(nest: Nest, index: Sequence[Affine]) -> tuple[str, ...]
 
 
 def distances(first: Access, second: Access) -> Points:
-    """The distance vectors (second - first) between points of the blocks that both lie in, at which both touch the same
+    """The distance vectors (second - first) between points of the blocks that both lie in, at which both touch the
+    same
     element; coordinates are named as the shared indices.
     """
     shared = first.nest.prefix(common_depth(first, second))

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from stripe.ir import Affine, Block, Interval, Path, Refinement
 from stripe.poly.sets import Points
 
-
 _UNKNOWN: Interval = (-(1 << 31), 1 << 31)
 
 
@@ -31,7 +30,8 @@ class Domain:
 
     @staticmethod
     def of_block(block: Block, outside: Mapping[str, Interval] | None = None) -> Domain:
-        """The domain of one block alone, over its own names. An index passed in runs over the interval that follows from
+        """The domain of one block alone, over its own names. An index passed in runs over the interval that
+        follows from
         those of the block outside; give `outside` when there are such indices.
         """
         ranges = block.intervals(dict(outside or {}))
@@ -69,7 +69,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class View:
-    """What a refinement denotes: element e of it is element origin + e of `buffer`; origins over the nest's indices."""
+    """What a refinement denotes: element e of it is element origin + e of `buffer`; origins over the nest's
+    indices."""
 
     ref: Refinement
     buffer: Buffer
@@ -81,7 +82,8 @@ class Nest:
     """A block inside the blocks around it, from the root of the analysis down.
 
     `local` gives each index of the innermost block over the names of `domain`, `views` each of its refinements;
-    `widths[d]` is how many names of the domain belong to what lies outside depth d: `widths[0]` counts the values that
+    `widths[d]` is how many names of the domain belong to what lies outside depth d: `widths[0]` counts the values
+    that
     the root gets passed in.
     """
 
@@ -94,12 +96,15 @@ class Nest:
 
     @staticmethod
     def root(block: Block, path: Path = (0,), outside: Mapping[str, Interval] | None = None) -> Nest:
-        """`block` seen alone. Of the indices outside that it gets passed in, which are called `x@out` in the domain, nothing
+        """`block` seen alone. Of the indices outside that it gets passed in, which are called `x@out` in the
+        domain, nothing
         is known but the interval that `outside` gives.
         """
         known = outside or {}
         used = sorted({name for index in block.passed if index.affine for name in index.affine.names()})
-        base = Domain(tuple(f"{name}@out" for name in used), tuple(known.get(name, _UNKNOWN) for name in used))
+        base = Domain(
+            tuple(f"{name}@out" for name in used), tuple(known.get(name, _UNKNOWN) for name in used)
+        )
         return _nest(block, path, None, base, {name: Affine.var(f"{name}@out") for name in used})
 
     @property
@@ -146,9 +151,7 @@ def nest_at(root: Block, path: Path) -> Nest:
     return nest
 
 
-def _nest(
-    block: Block, path: Path, outer: Nest | None, base: Domain, outside: Mapping[str, Affine]
-) -> Nest:
+def _nest(block: Block, path: Path, outer: Nest | None, base: Domain, outside: Mapping[str, Affine]) -> Nest:
     depth = 0 if outer is None else outer.depth + 1
     local: dict[str, Affine] = {}
     names: list[str] = []
@@ -162,7 +165,9 @@ def _nest(
             names.append(name)
             intervals.append((0, index.range - 1))
     constraints = tuple(constraint.affine.subs(local) for constraint in block.constraints)
-    domain = Domain(base.names + tuple(names), base.intervals + tuple(intervals), base.constraints + constraints)
+    domain = Domain(
+        base.names + tuple(names), base.intervals + tuple(intervals), base.constraints + constraints
+    )
     views = {ref.name: _view(ref, path, outer, local) for ref in block.refinements}
     blocks = (block,) if outer is None else (*outer.blocks, block)
     widths = (*(outer.widths if outer is not None else (len(base.names),)), len(domain.names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ class PolyLimit(Exception):
 
 
 @contextmanager
-def operation_limit(operations: int = DEFAULT_OPERATIONS) -> Iterator[None]:
+def operation_limit(operations: int = DEFAULT_OPERATIONS) -> Generator[None]:
     """Within the context isl raises `PolyLimit` after `operations` steps in all. An outer limit rests meanwhile."""
     outer = CONTEXT.get_max_operations()
     CONTEXT.reset_operations()

@@ -55,15 +55,21 @@ class Points:
         local = isl.LocalSpace.from_space(space)
         result = isl.BasicSet.universe(space)
         for name, (low, high) in bounds.items():
-            result = result.add_constraint(_constraint(local, Affine.var(name) - low, position, equality=False))
-            result = result.add_constraint(_constraint(local, high - Affine.var(name), position, equality=False))
+            result = result.add_constraint(
+                _constraint(local, Affine.var(name) - low, position, equality=False)
+            )
+            result = result.add_constraint(
+                _constraint(local, high - Affine.var(name), position, equality=False)
+            )
         for equality, affines in ((False, at_least_zero), (True, zero)):
             for affine in affines:
                 if affine.is_linear:
                     result = result.add_constraint(_constraint(local, affine, position, equality=equality))
                 else:
                     aff = _aff(local, affine, position)
-                    made = isl.Constraint.equality_from_aff if equality else isl.Constraint.inequality_from_aff
+                    made = (
+                        isl.Constraint.equality_from_aff if equality else isl.Constraint.inequality_from_aff
+                    )
                     result = result.intersect(isl.BasicSet.from_constraint(made(aff)))
         return Points(names, isl.Set.from_basic_set(result))
 
@@ -219,7 +225,9 @@ class Relation:
 
     @staticmethod
     def empty(ins: Sequence[str], outs: Sequence[str]) -> Relation:
-        return Relation(tuple(ins), tuple(outs), isl.Map.empty(isl.Space.alloc(CONTEXT, 0, len(ins), len(outs))))
+        return Relation(
+            tuple(ins), tuple(outs), isl.Map.empty(isl.Space.alloc(CONTEXT, 0, len(ins), len(outs)))
+        )
 
     def points(self) -> Points:
         """The pairs as one set; first and second points must have no name in common."""

@@ -1,12 +1,14 @@
 """The one exact helper for constraints and index expressions: bounds, implication, feasibility, simplification.
 
-Interval arithmetic answers first; isl is asked only where an interval leaves the question open. Whatever is dropped or
-replaced is proved redundant on the given domain. When isl's limit of operations is hit, the expression stays as it is.
+Interval arithmetic answers first; isl is asked only where an interval leaves the question open. Whatever is
+dropped or
+replaced is proved redundant on the given domain. When isl's limit of operations is hit, the expression stays as it
+is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -98,29 +100,17 @@ def simplify_affine(affine: Affine, domain: Domain) -> Affine:
     """An equal expression on the domain: floors that are constant and remainders that do not wrap disappear."""
     if affine.is_linear:
         return affine
-    result = Affine(affine.offset)
-    for atom, coefficient in affine.terms:
-        if isinstance(atom, str):
-            result = result + Affine.var(atom) * coefficient
-            continue
-        inner = simplify_affine(atom.arg, domain)
-        divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
-        quotient = _constant_quotient(inner, divisor, domain)
-        if isinstance(atom, FloorDiv):
-            simpler = inner.floordiv(divisor) if quotient is None else Affine(quotient)
-        else:
-            simpler = inner.mod(divisor) if quotient is None else inner - quotient * divisor
-        result = result + simpler * coefficient
-    return result
+    return _local_simplified(affine, {}, domain)
 
 
 def simplify_block(nest: Nest) -> Block | None:
-    """The innermost block of `nest` with fewer constraints and simpler accesses and passed-in indices, using all that the
+    """The innermost block of `nest` with fewer constraints and simpler accesses and passed-in indices, using all
+    that the
     blocks outside imply; the same object when nothing changed, None when the block has no point. Blocks inside stay.
     """
     block = nest.block
     outer = _outer_domain(nest)
-    names = {name: affine for name, affine in nest.local.items()}
+    names = dict(nest.local)
     kept = _kept_constraints(block, outer, nest)
     if kept is None:
         return None
@@ -161,10 +151,8 @@ def _kept_constraints(block: Block, outer: Domain, nest: Nest) -> tuple[Constrai
     return tuple(constraint for constraint in kept if constraint is not None)
 
 
-def _local_simplified(affine: Affine, local: dict[str, Affine] | object, domain: Domain) -> Affine:
+def _local_simplified(affine: Affine, names: Mapping[str, Affine], domain: Domain) -> Affine:
     """`simplify_affine`, decided on the domain's names and carried out on the block's own."""
-    assert isinstance(local, dict) or hasattr(local, "items")
-    names: dict[str, Affine] = dict(local.items())  # type: ignore[union-attr]
     if affine.is_linear:
         return affine
     result = Affine(affine.offset)
@@ -187,8 +175,7 @@ def _simpler_ref(ref: Refinement, access: Sequence[Affine]) -> Refinement:
     return ref if tuple(access) == ref.access else replace(ref, access=tuple(access))
 
 
-def _simpler_statement(statement: Statement, simpler: object) -> Statement:
-    assert callable(simpler)
+def _simpler_statement(statement: Statement, simpler: Callable[[Affine], Affine]) -> Statement:
     if isinstance(statement, LoadIndex):
         return replace(statement, affine=simpler(statement.affine))
     if isinstance(statement, Block) and any(index.is_passed for index in statement.indices):

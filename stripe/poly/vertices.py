@@ -1,11 +1,12 @@
-"""Over which variable to sum the slices of a polytope, and where their number of points follows one quasi-polynomial."""
+"""Over which variable to sum the slices of a polytope, and where their number of points follows one
+quasi-polynomial."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise, pairwise
 from math import ceil, comb, floor, lcm
 
 from stripe.poly.limits import PolyLimit
@@ -15,7 +16,8 @@ _MAX_BASES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class SlicePlan:
-    """Sum over variable number `variable`: in each chamber (low, high, period), all inclusive, the number of points of a
+    """Sum over variable number `variable`: in each chamber (low, high, period), all inclusive, the number of
+    points of a
     slice is a quasi-polynomial of that period.
     """
 
@@ -84,7 +86,7 @@ def _chambers(
     others = [k for k in range(dims) if k != variable]
     chambers: list[tuple[int, int, int]] = []
     start = ceil(breaks[0])
-    for left, right in zip(breaks, breaks[1:], strict=False):
+    for left, right in pairwise(breaks):
         end = floor(right)
         if end >= start:
             chambers.append((start, end, _period(rows, edges, others, variable, (left + right) / 2)))

@@ -1,0 +1,218 @@
+"""Domains, footprints, dependences and races of blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from poly.programs import conv
+from stripe.ir import Affine, Agg, Block, Constraint, Index, parse_affine, parse_program
+from stripe.poly import (
+    Buffer,
+    DepKind,
+    Domain,
+    Nest,
+    accesses,
+    accumulation_indices,
+    bounds,
+    count_accesses,
+    count_domain,
+    dependences,
+    distances,
+    feasible,
+    footprints,
+    implied,
+    injective,
+    overlap,
+    race,
+    reduce_constraints,
+    simplify_affine,
+    simplify_block,
+    statement_deps,
+    tighten,
+    untouched,
+    view_box,
+)
+
+
+def kernel(number: int) -> Nest:
+    return Nest.root(conv()).enter(number)
+
+
+def test_a_domain_is_counted_with_its_constraints() -> None:
+    assert count_domain(kernel(0).domain) == (3 * 16 - 2) ** 2 * 32 * 8
+
+
+def test_footprints_are_exact() -> None:
+    found = footprints(kernel(0))
+    image, weights, out = (found[Buffer((), name)] for name in "IKT")
+    assert (image.elements_read, image.elements_written) == (16 * 16 * 32, 0)
+    assert weights.elements_touched == 3 * 3 * 32 * 8
+    assert out.elements_written == 16 * 16 * 8
+    assert image.box == ((0, 15), (0, 15), (0, 31))
+    assert count_accesses(image.reads[0]) == (3 * 16 - 2) ** 2 * 32 * 8
+
+
+def test_a_strided_window_leaves_holes() -> None:
+    block = kernel(1).block
+    ref = block.ref("T")
+    strided = replace(
+        block,
+        indices=(Index("x", 4), Index("y", 4), Index("c", 8)),
+        refinements=(replace(ref, access=tuple(map(parse_affine, ("3*x", "x + 2*y", "c")))), block.ref("O")),
+    )
+    found = footprints(strided)[Buffer((), "T")]
+    assert (found.elements_read, found.box) == (4 * 4 * 8, ((0, 9), (0, 9), (0, 7)))
+
+
+def test_the_box_of_a_view_is_what_is_touched_through_it() -> None:
+    nest = Nest.root(conv())
+    assert view_box(nest, "I") == ((0, 15), (0, 15), (0, 31))
+    assert view_box(nest.enter(0), "I") == ((0, 0), (0, 0), (0, 0))
+
+
+def test_dependences_between_kernels() -> None:
+    found = dependences(conv())
+    assert [(d.before, d.after, d.kind, str(d.buffer)) for d in found] == [(0, 1, DepKind.FLOW, "T")]
+    assert statement_deps(conv()) == ((), (0,))
+    assert statement_deps(conv().statements[1]) == ((), (0,), (1,))  # type: ignore[arg-type]
+
+
+def test_dependences_need_common_elements() -> None:
+    """Two kernels that write two halves of a buffer, and one that reads the second half."""
+    main = conv()
+    second = main.statements[1]
+    assert isinstance(second, Block)
+    low = replace(second, indices=(Index("c", 8), Index("x", 8), Index("y", 16)))
+    shifted = replace(
+        low, refinements=tuple(replace(r, access=(r.access[0] + 8, *r.access[1:])) for r in low.refinements)
+    )
+    reads = replace(
+        shifted,
+        refinements=(
+            replace(shifted.ref("O"), dir=main.ref("I").dir, name="T"),
+            replace(shifted.ref("T"), dir=main.ref("O").dir, name="O", agg=Agg.ASSIGN),
+        ),
+    )
+    both = replace(main, statements=(low, shifted, reads))
+    assert statement_deps(both) == ((), (), (1,))
+
+
+def test_accumulation_and_injectivity() -> None:
+    nest = kernel(0)
+    image, weights, out = accesses(nest)
+    assert accumulation_indices(nest, out.index) == ("ci@1", "kx@1", "ky@1")
+    assert not injective(out)
+    assert not injective(image)
+    assert injective(accesses(kernel(1))[1])
+    assert overlap(image, image).equals(image.footprint)
+    assert weights.footprint.box() == {"e0": (0, 2), "e1": (0, 2), "e2": (0, 31), "e3": (0, 7)}
+
+
+def test_a_race_is_two_points_with_one_element() -> None:
+    write = accesses(kernel(0))[2]
+    assert race(write, write) is None  # merges by one aggregation may meet
+    assigned = replace(write, agg=Agg.ASSIGN)
+    found = race(assigned, assigned)
+    assert found is not None
+    first, second = found
+    assert all(first[n] == second[f"{n}'"] for n in ("x@1", "y@1", "co@1"))
+    assert any(first[n] != second[f"{n}'"] for n in ("ci@1", "kx@1", "ky@1"))
+
+
+def test_distances_of_a_reused_window() -> None:
+    image = accesses(kernel(0))[0]
+    box = distances(image, image).onto(("x@1", "kx@1")).box()
+    assert box == {"x@1": (-2, 2), "kx@1": (-2, 2)}
+
+
+def test_untouched_elements() -> None:
+    write = accesses(kernel(1))[1]
+    assert untouched((16, 16, 8), [write]).is_empty
+    assert untouched((17, 16, 8), [write]).box() == {"e0": (16, 16), "e1": (0, 15), "e2": (0, 7)}
+
+
+DOMAIN = Domain.of({"x": (0, 15), "k": (0, 2), "t": (0, 3)})
+
+
+def texts(affines: tuple[Affine, ...] | None) -> list[str] | None:
+    return None if affines is None else [str(a) for a in affines]
+
+
+def test_constraints_that_follow_are_dropped() -> None:
+    given = [
+        parse_affine(text) for text in ("x + 2", "x + k - 1", "2*x + 2*k - 1", "17 - x - k", "20 - x - k")
+    ]
+    assert texts(reduce_constraints(given, DOMAIN)) == ["-1 + k + x"]
+    assert reduce_constraints([parse_affine("x - 9"), parse_affine("8 - x")], DOMAIN) is None
+    both = [parse_affine("x - t"), parse_affine("t - k"), parse_affine("x - k")]
+    assert texts(reduce_constraints(both, DOMAIN)) == ["-t + x", "-k + t"]
+
+
+def test_bounds_are_exact() -> None:
+    narrowed = DOMAIN.with_constraints((parse_affine("3 - x - k"),))
+    assert bounds(parse_affine("x + 2*k"), DOMAIN) == (0, 19)
+    assert bounds(parse_affine("x + 2*k"), narrowed) == (0, 5)
+    assert bounds(parse_affine("(3*x) mod 4"), Domain.of({"x": (0, 2)})) == (0, 3)
+    assert tighten(narrowed) == {"x": (0, 3), "k": (0, 2), "t": (0, 3)}
+    assert implied(parse_affine("5 - x - k"), narrowed)
+    assert not implied(parse_affine("2 - x - k"), narrowed)
+    assert not feasible(narrowed.with_constraints((parse_affine("x - 4"),)))
+
+
+def test_floors_and_remainders_that_do_nothing_disappear() -> None:
+    def simpler(text: str) -> str:
+        return str(simplify_affine(parse_affine(text), DOMAIN))
+
+    assert simpler("floor((4*x + t)/4)") == "x"
+    assert simpler("(4*x + t) mod 4") == "t"
+    assert simpler("(x + 3) mod 32") == "3 + x"
+    assert simpler("floor((x + k)/32) + t") == "t"
+    assert simpler("(x + k) mod 7") == str(parse_affine("(x + k) mod 7"))
+
+
+def test_a_block_is_simplified_under_the_blocks_outside() -> None:
+    nest = kernel(0)
+    block = nest.block
+    more = replace(block, constraints=(*block.constraints, Constraint(parse_affine("x + kx + 1"))))
+    outer = replace(conv(), statements=(more,))
+    simplified = simplify_block(Nest.root(outer).enter(0))
+    assert simplified == block
+    assert simplify_block(nest) is block
+    never = replace(block, constraints=(Constraint(parse_affine("x - 16")),))
+    assert simplify_block(Nest.root(replace(conv(), statements=(never,))).enter(0)) is None
+
+
+NESTED = """
+0: #program block [] ( // copy
+    #user none new@0x00000000 A[0] fp32(16:1)
+    #user none new@0x00000000 B[0] fp32(16:1)
+) {
+  0: #main block [] ( // main
+      in A[0] fp32(16:1)
+      out B[0]:assign fp32(16:1)
+  ) {
+    0: #kernel block [x:4] ( // tiles
+        in A[4*x] fp32(4:1)
+        out B[4*x]:assign fp32(4:1)
+    ) {
+      0: block [x:4, o=x] ( // inner
+          14 - 4*o - x >= 0
+          in A[x] fp32(1:1)
+          out B[x]:assign fp32(1:1)
+      ) {
+        0: $A = load(A)
+        1: B = store($A)
+      }
+    }
+  }
+}
+"""
+
+
+def test_indices_that_are_passed_in_are_followed() -> None:
+    program = parse_program(NESTED, "nested.stripe")
+    found = footprints(program.entry)
+    assert found[Buffer((0,), "B")].elements_written == 15
+    alone = Nest.root(program.main.statements[0].statements[0], (), {"x": (0, 3)})  # type: ignore[union-attr]
+    assert alone.domain.names == ("x@out", "x@0")
+    assert count_domain(alone.domain) == 15

@@ -1,0 +1,106 @@
+"""Exact counts against enumeration, and the speed that large domains demand."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stripe.ir import Affine, Interval, parse_affine
+from stripe.poly import Points, Relation, count_points, distinct_values, tile_elements, tile_extents
+
+NAMES = "abcd"
+WIDTHS = (40, 16, 8, 5)
+
+
+def brute(bounds: Mapping[str, Interval], constraints: list[Affine]) -> list[dict[str, int]]:
+    axes = [range(low, high + 1) for low, high in bounds.values()]
+    points = (dict(zip(bounds, values, strict=True)) for values in itertools.product(*axes))
+    return [point for point in points if all(c.evaluate(point) >= 0 for c in constraints)]
+
+
+@st.composite
+def domains(draw: st.DrawFn) -> tuple[dict[str, Interval], list[Affine]]:
+    size = draw(st.integers(1, 4))
+    bounds: dict[str, Interval] = {}
+    for name in NAMES[:size]:
+        low = draw(st.integers(-3, 3))
+        bounds[name] = (low, low + draw(st.integers(0, WIDTHS[size - 1])))
+    constraints: list[Affine] = []
+    for _ in range(draw(st.integers(0, 3))):
+        affine = Affine.linear({n: draw(st.integers(-3, 3)) for n in bounds}, draw(st.integers(-10, 20)))
+        if draw(st.booleans()):
+            inner = Affine.var(draw(st.sampled_from(list(bounds)))) * draw(st.integers(1, 3)) + 1
+            divisor = draw(st.integers(2, 5))
+            affine = affine + (inner.floordiv(divisor) if draw(st.booleans()) else inner.mod(divisor)) * -2
+        constraints.append(affine)
+    return bounds, constraints
+
+
+@settings(max_examples=150, deadline=None)
+@given(domains())
+def test_counts_as_enumeration_does(case: tuple[dict[str, Interval], list[Affine]]) -> None:
+    bounds, constraints = case
+    points = Points.build(tuple(bounds), bounds, constraints)
+    found = brute(bounds, constraints)
+    assert count_points(points) == len(found)
+    image = Relation.function(points, {"e": Affine.linear({n: k + 1 for k, n in enumerate(bounds)})})
+    assert count_points(image.range) == len({sum((k + 1) * p[n] for k, n in enumerate(p)) for p in found})
+
+
+@given(st.lists(st.tuples(st.integers(-12, 12), st.integers(1, 7)), min_size=1, max_size=4))
+def test_distinct_values_of_strided_sums(terms: list[tuple[int, int]]) -> None:
+    axes = [range(number) for _, number in terms]
+    values = {sum(c * i for (c, _), i in zip(terms, p, strict=True)) for p in itertools.product(*axes)}
+    assert distinct_values(terms) in (None, len(values))
+
+
+@given(
+    st.integers(1, 9), st.integers(1, 9), st.integers(1, 3),
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5)), min_size=1, max_size=5),
+)  # fmt: skip
+def test_tiles_of_many_candidates(a: int, b: int, size: int, tiles: list[tuple[int, int]]) -> None:
+    access = (Affine.linear({"x": a, "k": b}, -1),)
+    columns = {"x": np.array([t[0] for t in tiles]), "k": np.array([t[1] for t in tiles])}
+    counts = tile_elements(access, (size,), columns)
+    (lengths,) = tile_extents(access, (size,), columns)
+    for number, (x, k) in enumerate(tiles):
+        touched = {a * i + b * j + s for i in range(x) for j in range(k) for s in range(size)}
+        assert (counts[number], lengths[number]) == (len(touched), max(touched) + 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "high", "constraints", "expected"),
+    [
+        ("i j k", 1023, ["j - i", "k - j"], 1024 * 1025 * 1026 // 6),
+        ("i j k l", 1023, ["j - i", "k - j", "l - k - 1"], 45902419200),
+        ("i j k", 99999, ["3*i + 2*j - k", "7*k - j - i"], 829360972213889),
+    ],
+)
+def test_large_coupled_sets_are_not_enumerated(
+    names: str, high: int, constraints: list[str], expected: int
+) -> None:
+    bounds = {name: (0, high) for name in names.split()}
+    start = time.perf_counter()
+    assert (
+        count_points(Points.build(tuple(bounds), bounds, [parse_affine(c) for c in constraints])) == expected
+    )
+    assert time.perf_counter() - start < 2
+
+
+def test_the_layer_of_the_slides_takes_milliseconds() -> None:
+    bounds = {"x": (0, 1023), "y": (0, 1023), "kx": (0, 2), "ky": (0, 2), "ci": (0, 31), "co": (0, 63)}
+    inside = ["x + kx - 1", "1024 - x - kx", "y + ky - 1", "1024 - y - ky"]
+    points = Points.build(tuple(bounds), bounds, [parse_affine(text) for text in inside])
+    start = time.perf_counter()
+    assert count_points(points) == (3 * 1024 - 2) ** 2 * 32 * 64
+    assert time.perf_counter() - start < 0.2
+
+
+def test_an_infinite_set_has_no_count() -> None:
+    with pytest.raises(ValueError, match="infinite"):
+        count_points(Points.build(("x",), {}, [Affine.var("x")]))
