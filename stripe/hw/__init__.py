@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stripe.hw.dot import to_dot
     from stripe.hw.graph import Hop, Route, UnitGraph, instances, parse_unit
     from stripe.hw.load import find_file, load_hardware, resolve_parameters, shipped
     from stripe.hw.params import parse_define
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
         render,
         render_json,
     )
-    from stripe.hw.validation import validate
 
 _HOMES = {
+    "dot": ("to_dot",),
     "graph": ("Hop", "Route", "UnitGraph", "instances", "parse_unit"),
     "load": ("find_file", "load_hardware", "resolve_parameters", "shipped"),
     "params": ("parse_define",),
@@ -43,7 +44,6 @@ _HOMES = {
         "TxUnit",
     ),
     "template": ("Document", "Scalar", "free_names", "parse_document", "read_json", "render", "render_json"),
-    "validation": ("validate",),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -51,7 +51,7 @@ __all__ = [
     "Bus", "Document", "Documented", "ExecUnit", "HardwareModel", "Hop", "MemUnit", "Route", "Scalar", "Stencil",
     "StencilIndex", "SystolicArray", "TxUnit", "UnitGraph", "find_file", "free_names", "instances", "load_hardware",
     "parse_define", "parse_document", "parse_unit", "read_json", "render", "render_json", "resolve_parameters",
-    "shipped", "validate",
+    "shipped", "to_dot",
 ]  # fmt: skip
 
 

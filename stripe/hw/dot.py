@@ -9,11 +9,11 @@ _SHAPES = {"mem": "cylinder", "exec": "box", "tx": "cds"}
 _COLOURS = {"mem": "lightsteelblue", "exec": "lightsalmon", "tx": "palegreen"}
 
 
-def draw(graph: UnitGraph, collapse_over: int) -> str:
+def to_dot(model: HardwareModel, *, collapse_over: int = 16) -> str:
     """A digraph: a cylinder for each memory, a box for what computes, an arrow for what moves data, a point for each
     bus that has more than one source or sink. More than `collapse_over` units of one name become one node.
     """
-    model = graph.model
+    graph = UnitGraph(model)
     lines = [
         f"digraph {_quote(model.name or 'machine')} {{",
         "  rankdir=LR;",

@@ -251,12 +251,6 @@ class UnitGraph:
             self._reached[source] = frozenset(reached)
         return self._reached[source]
 
-    def to_dot(self, *, collapse_over: int = 16) -> str:
-        """The machine as a Graphviz drawing; more than `collapse_over` units of one name become one node."""
-        from stripe.hw.dot import draw
-
-        return draw(self, collapse_over)
-
     @property
     def members(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
         """Sources and sinks of each bus as units."""

@@ -9,7 +9,7 @@ from stripe.hw.checks import check_model
 from stripe.hw.params import ParameterFile, parse_value, read_parameters, resolve
 from stripe.hw.schema import HardwareModel
 from stripe.hw.template import Document, Scalar, free_names, read_json, render_json
-from stripe.hw.validation import combine, validate
+from stripe.hw.validate import combine, validate
 from stripe.ir.data import data_dir, list_data
 from stripe.ir.errors import ConfigError, closest
 
@@ -17,7 +17,7 @@ SUFFIXES = (".json.j2", ".json")
 
 
 def find_file(name_or_path: str, kind: str) -> Path:
-    """The file of a hardware model (`kind` "hwmodels") or pass list ("optconfigs"), by name of a shipped one or by path.
+    """The file of a hardware model (`kind` "hwmodels") or pass list ("optconfigs"), by a shipped name or by path.
 
     A text with a folder or a suffix is a path. Raises ConfigError with the names there are.
     """

@@ -20,7 +20,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 
 from stripe.hw.schema import Documented, Part
 from stripe.hw.template import Document, Scalar, evaluate, names_in
-from stripe.hw.validation import combine, validate
+from stripe.hw.validate import combine, validate
 from stripe.ir.errors import ConfigError, closest
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
@@ -110,7 +110,7 @@ class ParameterFile(Part):
 
 
 def read_parameters(document: Document) -> ParameterFile:
-    """The parameters that `document` describes. Raises ConfigError: bad schema, unknown names, cycles in expressions."""
+    """The parameters that `document` describes. Raises ConfigError: bad schema, unknown names, cycles."""
     file = validate(ParameterFile, document)
     errors: list[ConfigError] = []
     for name, parameter in file.parameters.items():
