@@ -22,7 +22,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.prune_refinements import drop_constants
+from stripe.passes.prune_refinements import drop_constants, user_tensors
 from stripe.passes.prune_refinements import prune_block as prune_refs
 
 
@@ -41,6 +41,8 @@ class DeadCodeElimination(Pass):
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
+        user = user_tensors(program)
+
         def visit(block: Block) -> Block:
             if block.tags.has_all(self.reqs):
                 live = {
@@ -48,7 +50,7 @@ class DeadCodeElimination(Pass):
                     for ref in block.refinements
                     if ref.dir is not Direction.NONE or "user" in ref.tags
                 }
-                return _tidy(_eliminate(block, frozenset(live), context))
+                return _tidy(_eliminate(block, frozenset(live), context), user)
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
         return drop_constants(with_entry(program, visit(program.entry)))
@@ -81,10 +83,10 @@ def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> 
     return keep_statements(with_statements(block, statements), reversed(kept))
 
 
-def _tidy(block: Block) -> Block:
+def _tidy(block: Block, user: frozenset[str]) -> Block:
     """Drops unused refinements and corrects directions, inner blocks first."""
 
     def visit(inner: Block) -> Block:
-        return prune_refs(map_statements(inner, lambda s: visit(s) if isinstance(s, Block) else s))
+        return prune_refs(map_statements(inner, lambda s: visit(s) if isinstance(s, Block) else s), user)
 
     return visit(with_directions(block))

@@ -24,8 +24,12 @@ class PruneRefinements(Pass):
     reqs: Reqs = ("all",)
 
     def run(self, program: Program, context: PassContext) -> Program:
+        keep = user_tensors(program)
+
         def prune(block: Block) -> Block:
-            pruned = prune_block(map_statements(block, lambda s: prune(s) if isinstance(s, Block) else s))
+            pruned = prune_block(
+                map_statements(block, lambda s: prune(s) if isinstance(s, Block) else s), keep
+            )
             if len(pruned.refinements) < len(block.refinements):
                 kept = {ref.name for ref in pruned.refinements}
                 gone = [ref.name for ref in block.refinements if ref.name not in kept]
@@ -35,9 +39,19 @@ class PruneRefinements(Pass):
         return drop_constants(with_entry(program, rewrite_matching(program.entry, self.reqs, prune)))
 
 
-def prune_block(block: Block) -> Block:
-    """`block` without the refinements that its statements do not use; user tensors stay."""
-    kept = tuple(ref for ref in block.refinements if "user" in ref.tags or uses_of(block, ref.name))
+def user_tensors(program: Program) -> frozenset[str]:
+    """Names of the tensors that the caller knows: what `main` takes of them is the program's signature."""
+    return frozenset(ref.name for ref in program.entry.refinements if "user" in ref.tags)
+
+
+def prune_block(block: Block, user: frozenset[str]) -> Block:
+    """`block` without the refinements that its statements do not use; `main` keeps its views of `user` tensors."""
+    main = "main" in block.tags
+    kept = tuple(
+        ref
+        for ref in block.refinements
+        if "user" in ref.tags or (main and ref.source in user) or uses_of(block, ref.name)
+    )
     return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)
 
 

@@ -12,6 +12,7 @@ from stripe.passes.base import Pass
 ENTRY_POINT_GROUP = "stripe.passes"
 
 BUILTIN: dict[str, str] = {
+    "compute_deps": "compute_deps:ComputeDeps",
     "dce": "dce:DeadCodeElimination",
     "localize": "localize:Localize",
     "locate_block": "locate_block:LocateBlock",
@@ -21,6 +22,7 @@ BUILTIN: dict[str, str] = {
     "package": "package:Package",
     "prune_indexes": "prune_indexes:PruneIndexes",
     "prune_refinements": "prune_refinements:PruneRefinements",
+    "reduce_constraints": "reduce_constraints:ReduceConstraints",
     "reorder_indexes": "reorder_indexes:ReorderIndexes",
     "rewrite_locations": "rewrite_locations:RewriteLocations",
     "scalarize": "scalarize:Scalarize",

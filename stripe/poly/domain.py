@@ -122,6 +122,17 @@ class Nest:
             raise TypeError(f"statement {number} of {self.block.name} is no block")
         return _nest(block, (*self.path, number), self, self.domain, self.local)
 
+    def with_block(self, block: Block) -> Nest:
+        """The nest with another block in the place of the innermost one."""
+        if block is self.block:
+            return self
+        if self.depth == 0:
+            return Nest.root(block, self.path)
+        outer = Nest.root(self.blocks[0], self.path[:1])
+        for number in self.path[1:-1]:
+            outer = outer.enter(number)
+        return _nest(block, self.path, outer, outer.domain, outer.local)
+
     def children(self) -> Iterator[tuple[int, Nest]]:
         for number, statement in enumerate(self.block.statements):
             if isinstance(statement, Block):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from stripe.exec.interp import interpret
 from stripe.ir import Program, parse_program, print_program, verify_structural
 from stripe.passes.base import Pass, PassContext, Remark
 from stripe.passes.registry import find_pass
@@ -44,15 +47,34 @@ CHAIN = """\
 """O[x] = (sum over k of I[x, k])^2, the two kernels fused over x."""
 
 
-def run_pass(program: Program | str, name: str, **options: object) -> tuple[Program, list[Remark]]:
-    """Runs one pass on a program (or its text) and checks that the result is valid; its remarks come too."""
+def run_pass(
+    program: Program | str, name: str, *, interpreted: bool = True, **options: object
+) -> tuple[Program, list[Remark]]:
+    """Runs one pass on a program (or its text); its remarks come too.
+
+    Checks that the result is valid and computes what the program computed, on small integers.
+    """
     source = parse_program(program) if isinstance(program, str) else program
     assert verify_structural(source) == []
     instance: Pass = find_pass(name).model_validate(options)
     remarks: list[Remark] = []
     result = instance.run(source, PassContext(listener=remarks.append))
     assert verify_structural(result) == [], print_program(result)
+    if interpreted:
+        assert_same_results(source, result)
     return result, remarks
+
+
+def assert_same_results(before: Program, after: Program) -> None:
+    """Interprets both on the same small integers and compares to the bit."""
+    inputs = {
+        ref.name: (np.arange(ref.elements).reshape(ref.sizes) * 7 % 11 - 5).astype(ref.dtype.numpy())
+        for ref in before.inputs
+    }
+    wanted, found = interpret(before, inputs), interpret(after, inputs)
+    assert wanted.keys() == found.keys()
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 def lines_of(program: Program, *needles: str) -> list[str]:

@@ -107,7 +107,7 @@ def test_scalarize_reads_the_identity_before_the_first_store() -> None:
 
 def test_scalarize_leaves_what_is_read_undefined() -> None:
     text = SCALARS.replace("T[0]:add", "T[0]").replace("0: $I = load(I)", "0: $I = load(T)")
-    _, remarks = run_pass(text, "scalarize")
+    _, remarks = run_pass(text, "scalarize", interpreted=False)
     assert "T stays a buffer: it is read before it is written" in str(remarks[0])
 
 
@@ -139,10 +139,27 @@ def test_prune_indexes_not_recursive() -> None:
     assert "[k:4, x.o = x]" in print_program(result)
 
 
-def test_prune_refinements_keeps_user_tensors() -> None:
-    text = CHAIN.replace("        2: O = store($S)\n", "")
-    result, _ = run_pass(text, "prune_refinements")
-    assert lines_of(result, " O[") == ["#user none new@0x00000000<[0]> O[0] fp32(6:1)"]
+UNUSED = CHAIN.replace(
+    "          in<[0]> I[0, k] fp32(1:4, 1:1)\n",
+    "          in<[0]> I[0, k] fp32(1:4, 1:1)\n          in<[0]> J[0] fp32(1:1)\n",
+).replace(
+    "        in<[0]> I[x, one] fp32(1:4, 4:1)\n",
+    "        in<[0]> I[x, one] fp32(1:4, 4:1)\n        in<[0]> J[x] fp32(1:1)\n",
+).replace(
+    "      in<[0]> I[0, 0] fp32(6:4, 4:1)\n", "      in<[0]> I[0, 0] fp32(6:4, 4:1)\n      in<[0]> J[0] fp32(6:1)\n"
+).replace("    #tmp none", "    #user none new@0x00000000<[0]> J[0] fp32(6:1)\n    #tmp none")  # fmt: skip
+
+
+def test_prune_refinements_keeps_the_signature() -> None:
+    result, remarks = run_pass(UNUSED, "prune_refinements")
+    assert lines_of(result, "J[") == [
+        "#user none new@0x00000000<[0]> J[0] fp32(6:1)",
+        "in<[0]> J[0] fp32(6:1)",
+    ]
+    assert [str(remark) for remark in remarks] == [
+        "applied: sum: dropped J",
+        "applied: sum+square: dropped J",
+    ]
 
 
 def test_dce_drops_what_reaches_no_output() -> None:

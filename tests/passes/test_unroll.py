@@ -28,7 +28,9 @@ SUM = """\
 
 
 def test_unroll_all() -> None:
-    result, remarks = run_pass(SUM.replace("        2 - x - y >= 0\n", ""), "unroll", reqs=["kernel"], max_points=12)
+    result, remarks = run_pass(
+        SUM.replace("        2 - x - y >= 0\n", ""), "unroll", reqs=["kernel"], max_points=12
+    )
     assert str(remarks[0]) == "applied: k: x, y unrolled into 12 copies"
     assert len(lines_of(result, "= load(")) == 12
     assert "I_x2_y3 = I[2, 3]" in print_program(result)

@@ -1,0 +1,40 @@
+"""The pass `compute_deps`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from stripe.ir import Block, Program, with_statements
+from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.nests import rewrite_nests
+from stripe.poly import Nest, statement_deps
+
+
+class ComputeDeps(Pass):
+    """Sets on each direct statement of a matching block the earlier statements that it must wait for.
+
+        0: block [x:4] ( out T[x] … )                  0: block [x:4] ( out T[x] … )
+        1: block [x:4] ( out T[4 + x] … )        =>    1: block [x:4] ( out T[4 + x] … )
+        2: block [x:4] ( in T[x] … )                   2[0]: block [x:4] ( in T[x] … )
+
+    Flow, anti and output dependences on exact regions: two statements that touch different elements are independent,
+    contributions with one aggregation to one element commute. What follows from other dependences is left out.
+    """
+
+    pass_name: ClassVar[str] = "compute_deps"
+
+    reqs: Reqs = ("main",)
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def order(nest: Nest) -> Block:
+            block = nest.block
+            deps = statement_deps(nest)
+            statements = [
+                statement if statement.deps == found else replace(statement, deps=found)
+                for statement, found in zip(block.statements, deps, strict=True)
+            ]
+            context.applied(block, f"{sum(map(len, deps))} dependences between {len(deps)} statements")
+            return with_statements(block, statements)
+
+        return rewrite_nests(program, self.reqs, order)
