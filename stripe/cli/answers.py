@@ -1,0 +1,38 @@
+"""What the commands say about themselves: version, passes, schemas, machines."""
+
+from __future__ import annotations
+
+import json
+
+
+def version(prog: str) -> str:
+    """`stripe-opt 0.1.0`."""
+    from stripe import __version__
+
+    return f"{prog} {__version__}\n"
+
+
+def passes() -> str:
+    """All passes with their options."""
+    from stripe.pipeline.describe import list_passes
+
+    return list_passes()
+
+
+def schema(what: str) -> str:
+    """The JSON Schema of pass lists, of hardware models, or of the IR as JSON."""
+    from stripe.pipeline import describe
+
+    made = {"config": describe.config_schema, "hw": describe.hardware_schema, "ir": describe.ir_schema}
+    return json.dumps(made[what](), indent=2) + "\n"
+
+
+def machine(name: str, defines: tuple[str, ...], form: str) -> str:
+    """A hardware model: the graph of its units, or its rendered data."""
+    from stripe.cli.compile import parse_defines
+    from stripe.hw import UnitGraph, load_hardware
+
+    model = load_hardware(name, parse_defines(defines))
+    if form == "dot":
+        return UnitGraph(model).to_dot()
+    return json.dumps(model.model_dump(mode="json", exclude_defaults=True), indent=2) + "\n"

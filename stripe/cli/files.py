@@ -1,0 +1,112 @@
+"""Reading what the user names and writing what she asked for: whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from stripe.ir import ConfigError, StripeError, closest
+
+STDIN = "<stdin>"
+
+
+def read_text(path: str) -> str:
+    """The text of a file, or of standard input for `-`. Raises StripeError that says what is wrong with it."""
+    data = _read_bytes(path)
+    name = STDIN if path == "-" else path
+    if not data.strip():
+        raise StripeError(
+            "the file is empty", path=name, hint="a Tile function or a Stripe program belongs in it"
+        )
+    try:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    except UnicodeDecodeError as error:
+        if b"\0" in data:
+            raise _binary(name) from None
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise StripeError(
+            f"the file is not UTF-8: byte 0x{data[error.start]:02x}", path=name, line=line, col=column,
+            hint="save it as UTF-8",
+        ) from None  # fmt: skip
+    if "\0" in text:
+        raise _binary(name)
+    return text.replace("\r\n", "\n")
+
+
+def _binary(name: str) -> StripeError:
+    return StripeError("this is a binary file", path=name, hint="a .tile or .stripe file is text")
+
+
+def _read_bytes(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise StripeError("no such file", path=path, hint=_similar_file(Path(path))) from None
+    except IsADirectoryError:
+        raise StripeError("this is a directory", path=path, hint="name one file in it") from None
+    except OSError as error:
+        raise StripeError(f"cannot be read: {error.strerror}", path=path) from None
+    except ValueError as error:
+        raise StripeError(f"this is no file name: {error}", path=repr(path)) from None
+
+
+def _similar_file(path: Path) -> str | None:
+    """Names the file beside it with the most similar name, if there is one."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir())
+    except OSError:
+        return None if path.parent.exists() else f"there is no folder '{path.parent}' either"
+    near = closest(path.name, names)
+    return f"did you mean '{path.parent / near}'?" if near else None
+
+
+def write_text(path: str | None, text: str) -> None:
+    """Writes the product to standard output, or to a file that is there whole or not at all."""
+    if path is None or path == "-":
+        sys.stdout.write(text)
+        return
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Writes a file whole or not at all: beside it first, then renamed. Raises ConfigError.
+
+    A link is followed; what is no regular file (a pipe, a terminal, /dev/null) is written directly, never replaced.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise ConfigError("this is a directory", path=path, hint="name a file for the output")
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+
+
+def _umask() -> int:
+    """The permissions that new files of this process do not get. (It can only be read by setting it.)"""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

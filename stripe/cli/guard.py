@@ -1,0 +1,108 @@
+"""What surrounds every command: exceptions become messages and exit statuses, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stripe.cli.usage import UsageError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from stripe.cli.sources import Source
+
+OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 141
+
+
+@dataclass(slots=True)
+class CrashRecord:
+    """What a command knows of its run so far: enough to replay it, should it crash."""
+
+    command: tuple[str, ...] = ()
+    source: Source | None = None
+    shapes: tuple[str, ...] = ()
+    passes: tuple[dict[str, JsonValue], ...] = ()
+    hardware: JsonValue = None
+    verify: str = "structural"
+    verify_roundtrip: bool = False
+    emit: str = "stripe"
+    folder: Path | None = None
+
+
+def guarded(
+    prog: str, argv: Sequence[str] | None, command: Callable[[Sequence[str], CrashRecord], int]
+) -> int:
+    """Runs a command and gives its exit status. Whatever is raised ends as one message on stderr."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    record = CrashRecord(command=(prog, *words))
+    try:
+        status = command(words, record)
+        sys.stdout.flush()
+        return status
+    except UsageError as error:
+        hint = f"\n  hint: {error.hint}" if error.hint else ""
+        print(f"{prog}: error: {error.reason}{hint}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print(f"{prog}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 - the last place that can turn a fault of ours into a report
+        return _report(prog, error, record)
+
+
+def _silence_stdout() -> None:
+    """Keeps the interpreter from complaining at exit that nobody reads any more."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - lives until the process ends
+
+
+def _report(prog: str, error: Exception, record: CrashRecord) -> int:
+    from stripe.ir import StripeError
+
+    if isinstance(error, StripeError):
+        print(error, file=sys.stderr)
+        return error.exit_status
+    return _report_fault(prog, error, record)
+
+
+def _report_fault(prog: str, error: Exception, record: CrashRecord) -> int:
+    """One line that says what happened and where the reproducer lies; then what a pass did wrong, if that is known."""
+    from stripe.pipeline.instrument import InternalFault
+
+    fault = error if isinstance(error, InternalFault) else None
+    reason = fault.reason if fault else f"{type(error).__name__}: {error}"
+    path = (fault.reproducer if fault else None) or _write_reproducer(reason, error, record)
+    where = (
+        f"replay it with: stripe-opt --run-reproducer {path}" if path else "no reproducer could be written"
+    )
+    print(f"{prog}: internal fault: {' '.join(reason.split())}; {where}", file=sys.stderr)
+    for line in fault.details if fault else ():
+        print(f"  {line}", file=sys.stderr)
+    return FAULT
+
+
+def _write_reproducer(reason: str, error: Exception, record: CrashRecord) -> Path | None:
+    from stripe.pipeline.reproducer import Reproducer
+
+    source = record.source
+    return Reproducer(
+        error=reason,
+        traceback="".join(traceback.format_exception(error)),
+        command=record.command,
+        input_format=source.format if source else "stripe",
+        input=source.text if source else "",
+        shapes=record.shapes,
+        passes=record.passes,
+        hardware=record.hardware,
+        verify=record.verify,
+        verify_roundtrip=record.verify_roundtrip,
+        emit=record.emit,
+    ).write(record.folder)

@@ -1,0 +1,119 @@
+"""Inputs: which language a text is in, how it splits, and the program that it denotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from stripe.cli.files import STDIN, read_text
+from stripe.cli.options import INPUT_FORMATS, InputOptions
+from stripe.cli.shapes import parse_shapes
+from stripe.ir import ConfigError, Diagnostic, Program, Span, StripeError, parse_with_spans, verify_structural
+
+SEPARATOR = "// -----"
+_SEPARATOR_LINE = re.compile(r"^// -----[ \t]*$", re.MULTILINE)
+_STRIPE_START = re.compile(r"\d+\s*(\[[\d,\s]*\])?\s*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text, or a part of one: empty lines stand for what comes before, so that line numbers are those of the file."""
+
+    text: str
+    name: str
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program with the places of its statements in the text, where they are known (textual Stripe)."""
+
+    program: Program
+    spans: Mapping[tuple[int, ...], Span] = field(default_factory=dict[tuple[int, ...], Span])
+
+
+def read_source(options: InputOptions) -> Source:
+    """Reads the input. Raises StripeError when it cannot be read, ConfigError when its language is unknown."""
+    path = options.path
+    if path is None:
+        raise ConfigError("no INPUT is given", hint="name a .tile or .stripe file, or - for standard input")
+    text = read_text(path)
+    name = STDIN if path == "-" else path
+    return Source(text, name, options.format or (_guess(text) if path == "-" else _by_suffix(path)))
+
+
+def split_source(source: Source) -> tuple[Source, ...]:
+    """The parts between lines `// -----`; parts that hold nothing are left out."""
+    parts: list[Source] = []
+    start = 0
+    for end, after in [
+        *((m.start(), m.end()) for m in _SEPARATOR_LINE.finditer(source.text)),
+        (len(source.text),) * 2,
+    ]:
+        part = source.text[start:end]
+        if part.strip():
+            parts.append(Source("\n" * source.text.count("\n", 0, start) + part, source.name, source.format))
+        start = after
+    return tuple(parts)
+
+
+def load_program(source: Source, options: InputOptions) -> Loaded:
+    """The program that a text denotes, checked for structure. Raises StripeError with its place."""
+    if source.format == "stripe":
+        if options.shapes:
+            raise ConfigError("--shape is for Tile inputs; Stripe says its shapes", hint="leave --shape out")
+        return _load_stripe(source)
+    from stripe.tile import compile_tile
+
+    return Loaded(compile_tile(source.text, source.name, parse_shapes(options.shapes)))
+
+
+def _load_stripe(source: Source) -> Loaded:
+    parsed = parse_with_spans(source.text, source.name)
+    found = verify_structural(parsed.program)
+    if found:
+        errors = [_placed(diagnostic, parsed.spans, source) for diagnostic in found]
+        raise _joined(errors)
+    return Loaded(parsed.program, parsed.spans)
+
+
+def _placed(diagnostic: Diagnostic, spans: Mapping[tuple[int, ...], Span], source: Source) -> StripeError:
+    """A finding of the verifier at the line of its statement."""
+    span = spans.get(diagnostic.path)
+    where = f"block {diagnostic.name}" if diagnostic.name else None
+    if span is None:
+        return StripeError(diagnostic.message, path=source.name, where=where, hint=diagnostic.hint or None)
+    return StripeError(
+        diagnostic.message, path=source.name, line=span.line, col=span.column, where=where,
+        hint=diagnostic.hint or None, source=source.text.splitlines()[span.line - 1],
+    )  # fmt: skip
+
+
+def _joined(errors: list[StripeError]) -> StripeError:
+    """The first error, with the rest after it."""
+    first, *others = errors
+    return StripeError(
+        first.reason, path=first.path, line=first.line, col=first.col, where=first.where, hint=first.hint,
+        source=first.source, others=tuple(others),
+    )  # fmt: skip
+
+
+def _by_suffix(path: str) -> str:
+    suffix = PurePath(path).suffix.removeprefix(".").lower()
+    if suffix in INPUT_FORMATS:
+        return suffix
+    if suffix == "onnx":
+        raise ConfigError("ONNX networks cannot be read yet", path=path, hint="known are .tile and .stripe")
+    what = f"the suffix '.{suffix}' is unknown" if suffix else "the file has no suffix"
+    raise ConfigError(
+        f"{what}, so its language is", path=path, hint="say --input-format tile or --input-format stripe"
+    )
+
+
+def _guess(text: str) -> str:
+    """Stripe begins with the number of its first statement; everything else is taken for Tile."""
+    lines = (line.strip() for line in text.splitlines())
+    first = next((line for line in lines if line and not line.startswith("//")), "")
+    return "stripe" if _STRIPE_START.match(first) else "tile"

@@ -1,0 +1,95 @@
+"""The argument parser of all commands: wrong usage is an exception with a suggestion, never an exit.
+
+Nothing but argparse is imported here, because `--help` passes by.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+
+class UsageError(Exception):
+    """A command line that is wrong, with what would be right."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError instead of exiting, and names the option nearest to an unknown one."""
+
+    def __init__(self, prog: str, description: str, usage: str, epilog: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            usage=usage,
+            epilog=epilog,
+            allow_abbrev=False,
+            add_help=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for every complaint."""
+        raise UsageError(message, f"'{self.prog} --help' lists the options")
+
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The parsed command line; raises UsageError."""
+        namespace, extra = self.parse_known_args(list(argv))
+        if extra:
+            self._refuse(extra[0])
+        return namespace
+
+    def _refuse(self, word: str) -> NoReturn:
+        if not word.startswith("-"):
+            raise UsageError(
+                f"unexpected argument '{word}'",
+                "one input is read at a time; several options come one by one",
+            )
+        name = word.split("=", 1)[0]
+        near = nearest(name, self._option_string_actions)
+        hint = f"did you mean '{near}'?" if near else f"'{self.prog} --help' lists the options"
+        raise UsageError(f"unknown option '{name}'", hint)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like `word`."""
+    from stripe.ir.errors import closest
+
+    return closest(word, known)
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """An argparse type for a closed set of words, which names the nearest."""
+
+    def check(text: str) -> str:
+        if text in words:
+            return text
+        near = nearest(text, words)
+        hint = f"did you mean '{near}'?" if near else f"known are {', '.join(words)}"
+        raise argparse.ArgumentTypeError(f"unknown value '{text}'; {hint}")
+
+    return check
+
+
+def positive(text: str) -> int:
+    """An argparse type for a number of at least 1."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 on")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    """An argparse type for a number of at least 0."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 0 on")
+    return int(text)
+
+
+def labelled(label: str) -> Callable[[str], tuple[str, str]]:
+    """An argparse type that keeps with each value which option it came from."""
+    return lambda text: (label, text)

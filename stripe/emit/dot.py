@@ -1,0 +1,84 @@
+"""A picture of a program for Graphviz: its blocks, and the buffers between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stripe.ir import Block, Program, reads_of, writes_of
+from stripe.ir.block import Special, Statement
+from stripe.ir.traverse import Path
+
+NODE_STYLE = '  node [fontname="monospace", fontsize=10];'
+
+
+def quote(text: str) -> str:
+    """A text as Graphviz quotes it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def block_graph(program: Program) -> str:
+    """The blocks of `program` in Graphviz's language: nested boxes, buffers, and edges for what is read and written."""
+    lines = [f"digraph {quote(program.name or 'program')} {{", "  compound=true;", NODE_STYLE]
+    lines += _cluster(program.entry, (0,), "  ")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _cluster(block: Block, path: Path, indent: str) -> Iterator[str]:
+    yield f"{indent}subgraph {quote(f'cluster_{_key(path)}')} {{"
+    yield f"{indent}  label={quote(_label(block))};"
+    inside = [(number, s) for number, s in enumerate(block.statements) if isinstance(s, (Block, Special))]
+    buffers = [ref.name for ref in block.refinements] if inside else []
+    for name in buffers:
+        yield f"{indent}  {quote(f'{_key(path)}.{name}')} [label={quote(_buffer_label(block, name))}, shape=box];"
+    if not inside:
+        yield f"{indent}  {quote(_key(path))} [label={quote(f'{len(block.statements)} statements')}, shape=plaintext];"
+    for number, statement in inside:
+        yield from _statement(block, statement, (*path, number), indent + "  ")
+    yield f"{indent}}}"
+
+
+def _statement(outer: Block, statement: Statement, path: Path, indent: str) -> Iterator[str]:
+    if isinstance(statement, Block):
+        yield from _cluster(statement, path, indent)
+        ends = {
+            ref.source: _inner_end(statement, path, ref.name) for ref in statement.refinements if ref.source
+        }
+    else:
+        label = statement.op if isinstance(statement, Special) else "statement"
+        yield f"{indent}{quote(_key(path))} [label={quote(label)}, shape=oval];"
+        ends = dict.fromkeys((*reads_of(statement), *writes_of(statement)), _key(path))
+    known = {ref.name for ref in outer.refinements}
+    for name in dict.fromkeys(reads_of(statement)):
+        if name in known:
+            yield f"{indent}{quote(f'{_key(path[:-1])}.{name}')} -> {quote(ends[name])};"
+    for name in dict.fromkeys(writes_of(statement)):
+        if name in known:
+            yield f"{indent}{quote(ends[name])} -> {quote(f'{_key(path[:-1])}.{name}')};"
+
+
+def _inner_end(block: Block, path: Path, name: str) -> str:
+    """The node in `block` where an edge for its refinement `name` ends: the refinement, or the block's only node."""
+    nested = any(isinstance(statement, (Block, Special)) for statement in block.statements)
+    return f"{_key(path)}.{name}" if nested else _key(path)
+
+
+def _label(block: Block) -> str:
+    ranges = ", ".join(
+        f"{i.name}:{i.range}" if i.affine is None else f"{i.name} = {i.affine}" for i in block.indices
+    )
+    words = " ".join(f"#{word}" for word in block.tags)
+    location = f" <{block.location}>" if block.location else ""
+    return "\n".join(
+        line for line in (f"{block.name}{location}", words, f"[{ranges}]" if ranges else "") if line
+    )
+
+
+def _buffer_label(block: Block, name: str) -> str:
+    ref = block.ref(name)
+    place = f"\n<{ref.location}>" if ref.location else ""
+    return f"{ref.name} {ref.dtype}({', '.join(map(str, ref.sizes))}){place}"
+
+
+def _key(path: Path) -> str:
+    return ":".join(map(str, path))

@@ -1,0 +1,145 @@
+"""What can be written in a pass list: as JSON Schema for editors, and as text for `--list-passes`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import types
+from collections.abc import Iterator
+from enum import Enum
+from typing import Annotated, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import models_json_schema
+
+from stripe.emit.json_ir import ProgramJson
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Stage
+from stripe.passes.base import Pass
+from stripe.passes.registry import SHORT_NAMES, find_pass, pass_names
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def config_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of pass lists, with the options of all registered passes."""
+    classes = {name: find_pass(name) for name in pass_names()}
+    places, definitions = models_json_schema(
+        [(pass_class, "validation") for pass_class in classes.values()], ref_template="#/$defs/{model}"
+    )
+    keys: dict[str, JsonValue] = {
+        "name": {"type": "string", "minLength": 1, "description": "a name of your choosing"}
+    }
+    for name, pass_class in classes.items():
+        for key in (name, *short_names(name)):
+            keys[key] = {
+                **places[(pass_class, "validation")],
+                "description": inspect.getdoc(pass_class) or "",
+            }
+    entry: dict[str, JsonValue] = {
+        "type": "object", "required": ["name"], "minProperties": 2, "maxProperties": 2, "additionalProperties": False,
+        "description": "a name and exactly one pass with its options", "properties": keys,
+    }  # fmt: skip
+    return {
+        "$schema": _DRAFT,
+        "title": "pass list",
+        "type": "object",
+        "required": ["passes"],
+        "additionalProperties": False,
+        "properties": {
+            "hardware": {
+                "type": "string",
+                "description": "the hardware model that the list is for, by name or path",
+            },
+            "passes": {
+                "type": "array",
+                "items": entry,
+                "description": "the passes, in the order in which they run",
+            },
+        },
+        "$defs": definitions.get("$defs", {}),
+    }
+
+
+def hardware_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of rendered hardware models."""
+    return {"$schema": _DRAFT, **HardwareModel.model_json_schema()}
+
+
+def short_names(name: str) -> tuple[str, ...]:
+    """The other names under which a pass is known."""
+    return tuple(sorted(short for short, full in SHORT_NAMES.items() if full == name))
+
+
+def list_passes() -> str:
+    """All passes with documentation, stages and options, as text."""
+    return "\n".join("\n".join(_describe(name, find_pass(name))) for name in pass_names())
+
+
+def _describe(name: str, pass_class: type[Pass]) -> Iterator[str]:
+    also = short_names(name)
+    yield f"{name} (also {', '.join(also)})" if also else name
+    for line in (inspect.getdoc(pass_class) or "").splitlines():
+        yield f"    {line}".rstrip()
+    if pass_class.requires is not Stage.TILED:
+        yield f"    requires the stage {pass_class.requires.name.lower()}"
+    if pass_class.ensures is not None:
+        yield f"    ensures the stage {pass_class.ensures.name.lower()}"
+    if pass_class.model_fields:
+        yield "    options:"
+    for field_name, field in pass_class.model_fields.items():
+        yield from _describe_option(field.alias or field_name, field)
+    yield ""
+
+
+def _describe_option(name: str, field: FieldInfo) -> Iterator[str]:
+    default = (
+        "required"
+        if field.is_required()
+        else f"default {_json(field.get_default(call_default_factory=True))}"
+    )
+    yield f"      {name}: {type_words(field.annotation)}; {default}"
+    if field.description:
+        yield f"          {field.description}"
+
+
+def _json(value: object) -> str:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json(by_alias=True)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_json, value))}]"
+    return json.dumps(value.value if isinstance(value, Enum) else value)
+
+
+_WORDS: dict[object, str] = {
+    bool: "true or false", int: "whole number", float: "number", str: "text", types.NoneType: "null",
+}  # fmt: skip
+
+
+def type_words(annotation: object) -> str:
+    """A type as people say it: `list of text`, `whole number or null`, `object {name, unit}`."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_words(arguments[0])
+    if origin is Literal:
+        return " or ".join(_json(word) for word in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(map(type_words, arguments))
+    if origin in (tuple, list):
+        inner = [argument for argument in arguments if argument is not Ellipsis]
+        return f"list of {' or '.join(dict.fromkeys(map(type_words, inner)))}"
+    if origin is dict:
+        return f"object of {type_words(arguments[1])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return (
+            f"object {{{', '.join(field.alias or name for name, field in annotation.model_fields.items())}}}"
+        )
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " or ".join(_json(member) for member in annotation)
+    return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def ir_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of programs as `--emit json` writes them."""
+    return {"$schema": _DRAFT, **TypeAdapter(ProgramJson).json_schema()}

@@ -1,0 +1,64 @@
+"""The one interface through which dumps, timing, verification, remarks and reproducers watch a run of passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stripe.ir import Program
+from stripe.passes.base import Pass, Remark
+
+
+@dataclass(frozen=True, slots=True)
+class PassEntry:
+    """A pass with its options and the name that the pass list gives it."""
+
+    name: str
+    pass_: Pass
+
+    @property
+    def label(self) -> str:
+        """How messages call it: `'fuse_relu' (fusion)`, or `'dce'` where both names are the same."""
+        kind = self.pass_.pass_name
+        return f"'{self.name}'" if self.name == kind else f"'{self.name}' ({kind})"
+
+
+class InternalFault(Exception):
+    """A fault of ours, not of the user: a pass that crashed or produced invalid IR.
+
+    `details` has one finding per line; `reproducer` says where the crash reproducer lies once it is written.
+    """
+
+    exit_status = 70
+
+    def __init__(self, reason: str, details: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.details = details
+        self.reproducer: Path | None = None
+
+
+class Instrument:
+    """Watches a run; each method does nothing unless a client overrides it.
+
+    Of several clients, `before` is called from the last to the first and all others from the first to the last, so that
+    the first client stands closest to the pass.
+    """
+
+    def begin(self, program: Program) -> None:
+        """The program before the first pass."""
+
+    def before(self, entry: PassEntry, program: Program) -> None:
+        """Just before a pass."""
+
+    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
+        """Just after a pass; the same object twice when it changed nothing. What this raises ends the run."""
+
+    def remark(self, entry: PassEntry, remark: Remark) -> None:
+        """A remark of the running pass."""
+
+    def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
+        """The pass, or a client after it, raised `error`; `program` is what the pass was given."""
+
+    def end(self, program: Program) -> None:
+        """The program after the last pass."""

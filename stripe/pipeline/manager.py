@@ -1,0 +1,95 @@
+"""Runs a list of passes; all that watches the run is a client of `Instrument`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stripe.ir import ConfigError, Program, Stage, StripeError, verify_structural
+from stripe.passes.base import PassContext, Remark
+from stripe.passes.registry import find_pass, pass_names
+from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
+
+
+@dataclass(frozen=True, slots=True)
+class PassManager:
+    """Passes in order, the machine that they may ask about, and those who watch."""
+
+    entries: tuple[PassEntry, ...]
+    hardware: HardwareModel | None = None
+    instruments: tuple[Instrument, ...] = ()
+
+    def run(self, program: Program) -> Program:
+        """The program after all passes; the same object when none changed it.
+
+        Raises StripeError for what the user can change, InternalFault for what only we can.
+        """
+        stage = Stage.TILED
+        for instrument in self.instruments:
+            instrument.begin(program)
+        for number, entry in enumerate(self.entries):
+            stage = require_stage(program, stage, entry, self.entries[:number])
+            program = self._run_entry(entry, program)
+            stage = max(stage, entry.pass_.ensures or stage)
+        for instrument in self.instruments:
+            instrument.end(program)
+        return program
+
+    def _run_entry(self, entry: PassEntry, program: Program) -> Program:
+        try:
+            for instrument in reversed(self.instruments):
+                instrument.before(entry, program)
+            result = entry.pass_.run(program, self._context(entry))
+            for instrument in self.instruments:
+                instrument.after(entry, program, result)
+        except (StripeError, InternalFault) as error:
+            self._report(entry, program, error)
+            raise
+        except Exception as error:
+            fault = InternalFault(f"pass {entry.label} crashed: {type(error).__name__}: {error}")
+            self._report(entry, program, fault)
+            raise fault from error
+        return result
+
+    def _context(self, entry: PassEntry) -> PassContext:
+        def listen(remark: Remark) -> None:
+            for instrument in self.instruments:
+                instrument.remark(entry, remark)
+
+        return PassContext(self.hardware, listen)
+
+    def _report(self, entry: PassEntry, program: Program, error: Exception) -> None:
+        for instrument in self.instruments:
+            instrument.failed(entry, program, error)
+
+
+def require_stage(program: Program, reached: Stage, entry: PassEntry, ran: Sequence[PassEntry]) -> Stage:
+    """The stage that the program has reached, at least what `entry` requires; ConfigError when it has not.
+
+    A program from a file may be further than the passes that ran here tell, so it is asked itself.
+    """
+    wanted = entry.pass_.requires
+    if reached >= wanted:
+        return reached
+    missing = verify_structural(program, wanted)
+    if not missing:
+        return wanted
+    names = ", ".join(f"'{other.name}'" for other in ran)
+    raise ConfigError(
+        f"pass {entry.label} requires the stage '{wanted.name.lower()}', and the program is '{reached.name.lower()}' "
+        + (f"after {names}" if names else "as given")
+        + f": {missing[0]}",
+        hint=_who_ensures(wanted),
+    )
+
+
+def _who_ensures(stage: Stage) -> str:
+    able = [name for name in pass_names() if (find_pass(name).ensures or Stage.TILED) >= stage]
+    if not able:
+        return f"no pass here establishes it; give a program that is already '{stage.name.lower()}'"
+    quoted = " or ".join(f"'{name}'" for name in able)
+    return f"put {quoted} before it"

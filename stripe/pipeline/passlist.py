@@ -1,0 +1,205 @@
+"""Pass lists: JSON files rendered by Jinja, and passes spelled on a command line, as entries that the manager runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_origin
+
+from pydantic import JsonValue
+
+from stripe.hw.jsontext import JsonPath
+from stripe.hw.load import load_parameters, resolve_parameters
+from stripe.hw.template import Document, Scalar, free_names, parse_document, read_text, render_json
+from stripe.hw.validate import combine, validate
+from stripe.ir import ConfigError, closest
+from stripe.passes.base import Pass
+from stripe.passes.registry import find_pass
+from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.spelling import SpelledPass, print_pass, read_passes
+
+_INCLUDES = re.compile(r"\{%-?\s*(include|import|from|extends)\b")
+_KEYS = ("passes", "hardware")
+_HARDWARE = re.compile(
+    r"""^[\s{,]*(?:"hardware"|'hardware'|hardware)\s*:\s*("[^"\n]*"|'[^'\n]*')""", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassList:
+    """The entries of one file, the hardware model that it is for (by name), and its rendered data."""
+
+    entries: tuple[PassEntry, ...]
+    hardware: str | None
+    data: JsonValue
+
+
+def hardware_of(path: Path) -> str | None:
+    """The hardware model that the list names in its key `hardware`, read before rendering, since rendering needs it."""
+    match = _HARDWARE.search(read_text(path))
+    return match[1][1:-1] if match else None
+
+
+def parameters_of(path: Path, defines: Mapping[str, Scalar], elsewhere: Collection[str]) -> dict[str, Scalar]:
+    """The values of the list's own parameters: `defines` over the defaults of its `NAME.params.json`, if it has one.
+
+    Names of `elsewhere` may stand in `defines` without being the list's. Raises ConfigError.
+    """
+    return resolve_parameters(
+        path, defines, defines.keys() if _INCLUDES.search(read_text(path)) else elsewhere
+    )
+
+
+def names_of(path: Path) -> frozenset[str]:
+    """The names that `-D` may give to the list at `path`."""
+    described = load_parameters(path)
+    return free_names(path).union(described[1].parameters if described else ())
+
+
+def load_pass_list(path: Path, parameters: Mapping[str, Scalar]) -> PassList:
+    """Renders and checks the pass list at `path`. Raises ConfigError with all that is wrong, by line and JSON path."""
+    found = read_pass_list(render_json(path, parameters))
+    if found.hardware != hardware_of(path):
+        hint = 'write it as "hardware": "NAME" on a line of its own, without a template expression'
+        raise ConfigError(
+            "the key 'hardware' must be readable before the list is rendered", path=str(path), hint=hint
+        )
+    return found
+
+
+def read_pass_list(document: Document) -> PassList:
+    """Checks a rendered pass list. Raises ConfigError with all that is wrong, by line and JSON path."""
+    data = document.data
+    if not isinstance(data, dict):
+        raise document.error("a pass list is an object", (), 'write { "passes": [ … ] }')
+    for key in data:
+        if key not in _KEYS:
+            near = closest(key, _KEYS)
+            hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(_KEYS)}"
+            raise document.error(f"unknown key '{key}'", (key,), hint, on_key=True)
+    listed = data.get("passes")
+    if listed is None:
+        raise document.error("the key 'passes' is missing", (), 'write "passes": [ … ]')
+    if not isinstance(listed, list):
+        raise document.error("'passes' is a list", ("passes",), 'write "passes": [ … ]')
+    hardware = data.get("hardware")
+    if hardware is not None and not isinstance(hardware, str):
+        raise document.error("'hardware' is the name of a hardware model", ("hardware",), "write a text")
+    return PassList(tuple(_entries(document, listed)), hardware, data)
+
+
+def _entries(document: Document, listed: list[JsonValue]) -> list[PassEntry]:
+    found: list[PassEntry] = []
+    errors: list[ConfigError] = []
+    for number, item in enumerate(listed):
+        try:
+            found.append(_entry(document, item, ("passes", number)))
+        except ConfigError as error:
+            errors += [error, *(other for other in error.others if isinstance(other, ConfigError))]
+            error.others = ()
+    if errors:
+        raise combine(errors)
+    return found
+
+
+def _entry(document: Document, item: JsonValue, at: JsonPath) -> PassEntry:
+    form = 'write { "name": "…", "PASS": { … } }'
+    if not isinstance(item, dict):
+        raise document.error("an entry of a pass list is an object", at, form)
+    name = item.get("name")
+    if name is None:
+        raise document.error("the key 'name' is missing", at, form)
+    if not isinstance(name, str) or not name.strip():
+        raise document.error("'name' is a text of your choosing", (*at, "name"), form)
+    keys = [key for key in item if key != "name"]
+    if not keys:
+        raise document.error(f"entry '{name}' has no pass", at, form)
+    pass_class = _one_pass(document, name, keys, at)
+    return PassEntry(name, validate(pass_class, document, (*at, keys[0])))
+
+
+def _one_pass(document: Document, name: str, keys: list[str], at: JsonPath) -> type[Pass]:
+    """The class of the only key in `keys`."""
+    errors: list[ConfigError] = []
+    known: list[str] = []
+    for key in keys:
+        try:
+            find_pass(key)
+            known.append(key)
+        except ConfigError as error:
+            errors.append(document.error(error.reason, (*at, key), error.hint, on_key=True))
+    if len(keys) == 1 and errors:
+        raise errors[0]
+    if len(known) > 1:
+        reason = f"entry '{name}' has several passes: {' and '.join(known)}"
+        raise document.error(reason, (*at, known[1]), "give each an entry of its own", on_key=True)
+    if known and errors:
+        stray = next(key for key in keys if key not in known)
+        hint = f'options stand inside "{known[0]}": {{ … }}'
+        raise document.error(
+            f"unknown key '{stray}' beside the pass '{known[0]}'", (*at, stray), hint, on_key=True
+        )
+    if errors:
+        raise combine(errors)
+    return find_pass(known[0])
+
+
+def parse_passes(text: str, source: str = "--passes") -> tuple[PassEntry, ...]:
+    """The entries that a command line spells. Raises ConfigError with the column."""
+    return tuple(_spelled_entry(spelled, text, source) for spelled in read_passes(text, source))
+
+
+def _spelled_entry(spelled: SpelledPass, text: str, source: str) -> PassEntry:
+    try:
+        pass_class = find_pass(spelled.pass_name)
+        options = {key: _as_field(pass_class, key, value) for key, value in spelled.options.items()}
+        document = parse_document(json.dumps({spelled.pass_name: options}), source)
+        return PassEntry(spelled.name, validate(pass_class, document, (spelled.pass_name,)))
+    except ConfigError as error:
+        raise combine(
+            [_spelled_error(one, spelled, text, source) for one in (error, *error.others)]
+        ) from None
+
+
+def _spelled_error(error: Exception, spelled: SpelledPass, text: str, source: str) -> ConfigError:
+    """The error with its place in the command line instead of that in a document that nobody wrote."""
+    known = error if isinstance(error, ConfigError) else ConfigError(str(error))
+    return ConfigError(
+        known.reason, path=source, line=1, col=spelled.column, where=known.where, hint=known.hint,
+        source=text.replace("\n", " "), length=len(spelled.pass_name),
+    )  # fmt: skip
+
+
+def _as_field(pass_class: type[Pass], key: str, value: JsonValue) -> JsonValue:
+    """A single value stands for a list of one where the option is a list: `a_reqs=conv` is `a_reqs=[conv]`."""
+    for name, field in pass_class.model_fields.items():
+        if (
+            key in (name, field.alias)
+            and get_origin(field.annotation) is tuple
+            and not isinstance(value, list)
+        ):
+            return [value]
+    return value
+
+
+def pass_options(pass_: Pass) -> dict[str, JsonValue]:
+    """The options that differ from their defaults, as JSON."""
+    return pass_.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+def entry_json(entry: PassEntry) -> dict[str, JsonValue]:
+    """The entry as it stands in a pass list."""
+    return {"name": entry.name, entry.pass_.pass_name: pass_options(entry.pass_)}
+
+
+def spell(entries: tuple[PassEntry, ...]) -> str:
+    """The entries in the spelling that `parse_passes` reads back."""
+    return ",".join(_spelled(entries))
+
+
+def _spelled(entries: tuple[PassEntry, ...]) -> Iterator[str]:
+    for entry in entries:
+        yield print_pass(entry.name, entry.pass_.pass_name, pass_options(entry.pass_))

@@ -1,0 +1,117 @@
+"""Clients that show what happens: programs and remarks on a stream, programs as files."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from typing_extensions import override
+
+from stripe.ir import ConfigError, Program, print_program
+from stripe.passes.base import Remark
+from stripe.pipeline.instrument import Instrument, PassEntry
+
+
+class PrintAfter(Instrument):
+    """`--print-ir-after NAME` and `--print-ir-after-all`: `names` None means all. A name is an entry's or a pass's."""
+
+    def __init__(self, write: Callable[[str], None], names: Collection[str] | None) -> None:
+        self._write = write
+        self._names = names
+
+    @override
+    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
+        if self._names is not None and not {entry.name, entry.pass_.pass_name} & set(self._names):
+            return
+        text = "// (no change)\n" if before is after else print_program(after)
+        self._write(f"// ----- after {entry.label} -----\n{text}")
+
+    @override
+    def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
+        self._write(f"// ----- pass {entry.label} failed; it was given -----\n{print_program(program)}")
+
+
+class Remarks(Instrument):
+    """`--remarks`: `remark: ENTRY: applied|missed|analysis: BLOCK: …`, one line per remark."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    @override
+    def remark(self, entry: PassEntry, remark: Remark) -> None:
+        self._write(f"remark: {entry.name}: {remark}\n")
+
+
+class Progress(Instrument):
+    """Says on a terminal which pass runs, once the run takes longer than a second; the line disappears again."""
+
+    def __init__(self, write: Callable[[str], None], total: int) -> None:
+        self._write = write
+        self._total = total
+        self._count = 0
+        self._started = time.perf_counter()
+        self._shown = False
+
+    @override
+    def before(self, entry: PassEntry, program: Program) -> None:
+        self._count += 1
+        if time.perf_counter() - self._started > 1.0:
+            self._write(f"\r\x1b[K[{self._count}/{self._total}] {entry.name}")
+            self._shown = True
+
+    @override
+    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
+        self._clear()
+
+    @override
+    def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._write("\r\x1b[K")
+            self._shown = False
+
+
+class Dumps(Instrument):
+    """`--dump-dir DIR`: `00_input.stripe`, `01_NAME.stripe`, …, and the rendered pass list and model as JSON."""
+
+    def __init__(self, folder: Path, documents: dict[str, object]) -> None:
+        self._folder = folder
+        self._documents = documents
+        self._count = 0
+
+    @override
+    def begin(self, program: Program) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot make the folder for dumps: {error.strerror}",
+                path=str(self._folder),
+                hint="--dump-dir takes a folder",
+            ) from None
+        for name, document in self._documents.items():
+            self._save(f"{name}.json", json.dumps(document, indent=2) + "\n")
+        self._save("00_input.stripe", print_program(program))
+
+    @override
+    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
+        self._count += 1
+        self._save(f"{self._count:02d}_{_file_name(entry.name)}.stripe", print_program(after))
+
+    def _save(self, name: str, text: str) -> None:
+        try:
+            (self._folder / name).write_text(text, "utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write a dump: {error.strerror}", path=str(self._folder / name)
+            ) from None
+
+
+def _file_name(name: str) -> str:
+    """An entry's name without what a file name cannot hold."""
+    return re.sub(r"[^\w.+-]", "_", name)[:100] or "pass"

@@ -1,0 +1,42 @@
+"""`--timing`: how long each pass took."""
+
+from __future__ import annotations
+
+import time
+
+from typing_extensions import override
+
+from stripe.ir import Program
+from stripe.pipeline.instrument import Instrument, PassEntry
+
+
+class Timing(Instrument):
+    """Measures passes; has to be the first client, so that no other is measured with them."""
+
+    def __init__(self) -> None:
+        self.seconds: list[tuple[str, float]] = []
+        self._started = 0.0
+
+    def add(self, what: str, seconds: float) -> None:
+        """Adds a line for something that is no pass, such as parsing."""
+        self.seconds.append((what, seconds))
+
+    @override
+    def before(self, entry: PassEntry, program: Program) -> None:
+        self._started = time.perf_counter()
+
+    @override
+    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
+        elapsed = time.perf_counter() - self._started
+        kind = entry.pass_.pass_name
+        self.seconds.append((entry.name if entry.name == kind else f"{entry.name} ({kind})", elapsed))
+
+    def table(self) -> str:
+        """Seconds and share of each line, in the order in which they ran, and their sum."""
+        total = sum(seconds for _, seconds in self.seconds)
+        lines = ["  seconds   share  what"]
+        for what, seconds in self.seconds:
+            share = 100 * seconds / total if total else 0.0
+            lines.append(f"{seconds:9.4f} {share:6.1f}%  {what}")
+        lines.append(f"{total:9.4f} {100:6.1f}%  total")
+        return "\n".join(lines)
