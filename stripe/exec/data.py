@@ -1,0 +1,216 @@
+"""Data for programs: random inputs from a seed, and tensors in .npz files.
+
+A .npz file holds one array per tensor under the tensor's name. As numpy's format does not know bf16, such a tensor is
+kept as its 16-bit patterns (u16) under the name followed by `@bf16`; fp32 under the plain name is taken too, when all
+of it is exact in bf16.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stripe.exec.arith import Array
+from stripe.exec.errors import ExecutionError
+from stripe.exec.exactness import best_magnitude
+from stripe.exec.layout import check_inputs
+from stripe.ir import (
+    DTYPES,
+    Block,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    Program,
+    Refinement,
+    Special,
+    Store,
+    walk,
+)
+
+_BF16_SUFFIX = "@bf16"
+_POSITIVE = frozenset({"log", "sqrt", "pow", "acosh"})
+_WITHIN_ONE = frozenset({"asin", "acos", "atanh"})
+
+
+def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
+    """Inputs for `program` from `seed`: small integers, in a range that keeps float sums exact where that is possible.
+
+    Indices of gather and scatter lie within range, states of the random generator are valid ones. Where the program
+    takes logarithms, roots or quotients numbers are positive; where it takes arc functions they are eighths within one.
+    """
+    generator = np.random.default_rng(seed)
+    ops = {s.op for _, block in walk(program.entry) for s in block.statements if isinstance(s, Intrinsic)}
+    magnitude = best_magnitude(program)
+    positive = bool(ops & _POSITIVE) or _divides_by_data(program)
+    roles = _roles(program)
+    result: dict[str, Array] = {}
+    for ref in program.inputs:
+        role = roles.get(ref.name, _Role())
+        if role.state:
+            values = generator.integers(16, 1 << 32, ref.sizes, np.int64)
+        elif role.size is not None:
+            values = generator.integers(0, role.size, ref.sizes, np.int64)
+        elif ref.dtype.kind == "bool":
+            values = generator.integers(0, 2, ref.sizes, np.int64)
+        elif ref.dtype.is_float and ops & _WITHIN_ONE:
+            values = generator.integers(1 if positive else -7, 8, ref.sizes, np.int64) / 8.0
+        else:
+            low = 1 if positive else 0 if ref.dtype.kind == "uint" else -magnitude
+            values = generator.integers(low, max(magnitude, low + 1) + 1, ref.sizes, np.int64)
+        result[ref.name] = np.asarray(values).astype(ref.dtype.numpy())
+    return result
+
+
+def _divides_by_data(program: Program) -> bool:
+    """Whether a quotient or remainder has a divisor other than a constant."""
+    return any(
+        isinstance(s, Intrinsic) and s.op in ("div", "mod") and s.inputs[1] not in _constants(block)
+        for _, block in walk(program.entry)
+        for s in block.statements
+    )
+
+
+def _constants(block: Block) -> set[str]:
+    return {s.into for s in block.statements if isinstance(s, Constant)}
+
+
+@dataclass(slots=True)
+class _Role:
+    """What a tensor is for: indices below `size`, or the state of the random generator."""
+
+    size: int | None = None
+    state: bool = False
+
+
+def _roles(program: Program) -> dict[str, _Role]:
+    """The roles of the entry's tensors, seen through blocks that copy or cast one tensor into another."""
+    roles: dict[str, _Role] = {}
+    copies: dict[str, set[str]] = {}
+    for statement, block, roots in _special_uses(program.entry, {}):
+        if statement is None:
+            for target, source in _copies(block, roots):
+                copies.setdefault(target, set()).add(source)
+        elif statement.op == "prng_step":
+            roles.setdefault(roots[statement.inputs[0]], _Role()).state = True
+        else:
+            indexed = block.ref(statement.inputs[0] if statement.op == "gather" else statement.outputs[0])
+            role = roles.setdefault(roots[statement.inputs[1]], _Role())
+            role.size = min(indexed.sizes[0], role.size or indexed.sizes[0])
+    pending = list(roles)
+    while pending:
+        target = pending.pop()
+        for source in copies.get(target, ()):
+            if source not in roles:
+                roles[source] = roles[target]
+                pending.append(source)
+    return roles
+
+
+def _special_uses(
+    block: Block, outer: Mapping[str, str], depth: int = 0
+) -> Iterator[tuple[Special | None, Block, dict[str, str]]]:
+    """Each block (with None) and each special, with the entry's name for what each refinement of the block views."""
+    roots = {
+        ref.name: (ref.name if depth == 0 else f"{depth}.{ref.name}") if ref.is_alloc else outer[ref.source]
+        for ref in block.refinements
+    }
+    yield None, block, roots
+    for statement in block.statements:
+        if isinstance(statement, Special):
+            yield statement, block, roots
+        elif isinstance(statement, Block):
+            yield from _special_uses(statement, roots, depth + 1)
+
+
+def _copies(block: Block, roots: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Pairs of tensors, the first of which the block fills with elements of the second as they are, or cast."""
+    origin: dict[str, str] = {}
+    for statement in block.statements:
+        match statement:
+            case Load(into, ref):
+                origin[into] = roots[ref]
+            case Intrinsic(into, "ident" | "cast", (value,)) if value in origin:
+                origin[into] = origin[value]
+            case Store(ref, value) if value in origin:
+                yield roots[ref], origin[value]
+            case _:
+                pass
+
+
+def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Writes tensors as .npz, completely or not at all. Raises ExecutionError when the place cannot be written."""
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    stored = dict(_stored(name, np.asarray(array)) for name, array in arrays.items())
+    try:
+        with partial.open("wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in stored.items():  # not np.savez: its keywords make some names impossible
+                with archive.open(name + ".npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        partial.replace(target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise ExecutionError(f"cannot write: {error.strerror}", path=str(target)) from None
+
+
+def _stored(name: str, array: Array) -> tuple[str, Array]:
+    if array.dtype == DTYPES["bf16"].numpy():
+        return name + _BF16_SUFFIX, np.ascontiguousarray(array).view(np.uint16)
+    return name, array
+
+
+def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """The tensors of a .npz file. Raises ExecutionError when it cannot be read or is none."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ExecutionError(
+                    "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
+                )
+            members: dict[str, Array] = {name: archive[name] for name in archive.files}
+            return dict(_restored(name, array) for name, array in members.items())
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        reason = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else "not a .npz file of plain arrays"
+        )
+        raise ExecutionError(f"cannot read tensors: {reason}", path=str(path)) from None
+
+
+def _restored(name: str, array: Array) -> tuple[str, Array]:
+    if name.endswith(_BF16_SUFFIX) and array.dtype == np.uint16:
+        return name.removesuffix(_BF16_SUFFIX), array.view(DTYPES["bf16"].numpy())
+    return name, array
+
+
+def load_inputs(program: Program, path: str | os.PathLike[str]) -> dict[str, Array]:
+    """The inputs of `program` from a .npz file, with names, dtypes and shapes checked; other arrays in it are ignored.
+
+    Raises ExecutionError, which names the file and what is wrong.
+    """
+    found = load_arrays(path)
+    wanted = {ref.name: _narrowed(ref, found[ref.name]) for ref in program.inputs if ref.name in found}
+    try:
+        return check_inputs(program, wanted)
+    except ExecutionError as error:
+        has = ", ".join(found) or "nothing"
+        raise ExecutionError(
+            error.reason, path=str(path), hint=error.hint, where=f"the file has {has}"
+        ) from None
+
+
+def _narrowed(ref: Refinement, array: Array) -> Array:
+    """fp32 data for a bf16 tensor as bf16, when nothing is lost; else the data as they are."""
+    bf16: DType = DTYPES["bf16"]
+    if ref.dtype != bf16 or array.dtype != np.float32:
+        return array
+    narrow = array.astype(bf16.numpy())
+    exact = np.array_equal(narrow.astype(np.float32), array, equal_nan=True)
+    return narrow if exact else array
