@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from math import comb, gcd, prod
 from typing import TypeAlias
 

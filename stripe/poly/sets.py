@@ -176,6 +176,16 @@ class Points:
             fixed = fixed.fix_val(_SET, number, _val(values[name]))
         return not fixed.is_empty()
 
+    def affines(self) -> tuple[Affine, ...]:
+        """Affines that are all >= 0 at exactly the points of the set; an equality comes as two of them.
+
+        Raises ValueError for a set of several pieces; see `pieces`.
+        """
+        parts = self.raw.compute_divs().get_basic_sets()
+        if len(parts) != 1:
+            raise ValueError(f"{len(parts)} pieces have no common list of constraints")
+        return tuple(_affines(parts[0], self.names))
+
     def coalesced(self) -> Points:
         """The same set in fewer pieces, where isl finds a way."""
         return Points(self.names, self.raw.coalesce())
@@ -378,6 +388,32 @@ def _constraint(
         assert isinstance(atom, str)
         made = made.set_coefficient_val(_SET, position[atom], _val(coefficient))
     return made
+
+
+def _affines(basic: isl.BasicSet, names: Sequence[str]) -> Iterator[Affine]:
+    """The constraints of a basic set with explicit floors."""
+    floors: list[Affine] = []
+    for place in range(basic.dim(isl.dim_type.div)):
+        floor = basic.get_div(place)
+        divisor = floor.get_denominator_val().to_python()
+        scaled = floor.scale_val(_val(divisor))
+        terms = Affine(scaled.get_constant_val().to_python())
+        for position, name in enumerate(names):
+            terms = terms + Affine.var(name) * scaled.get_coefficient_val(_IN, position).to_python()
+        for position, inner in enumerate(floors):
+            terms = terms + inner * scaled.get_coefficient_val(isl.dim_type.div, position).to_python()
+        floors.append(terms.floordiv(divisor))
+    for constraint in basic.get_constraints():
+        affine = Affine(constraint.get_constant_val().to_python())
+        for position, name in enumerate(names):
+            affine = affine + Affine.var(name) * constraint.get_coefficient_val(_SET, position).to_python()
+        for position, inner in enumerate(floors):
+            coefficient = constraint.get_coefficient_val(isl.dim_type.div, position).to_python()
+            affine = affine + inner * coefficient
+        if not affine.is_constant:  # what defines a floor holds by itself
+            yield affine
+            if constraint.is_equality():
+                yield -affine
 
 
 def _aff(local: isl.LocalSpace, affine: Affine, position: Mapping[str, int]) -> isl.Aff:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, pairwise, pairwise
+from itertools import combinations, pairwise
 from math import ceil, comb, floor, lcm
 
 from stripe.poly.limits import PolyLimit

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from stripe.ir import Affine, Interval, parse_affine
 from stripe.poly import Points, Relation, count_points, distinct_values, tile_elements, tile_extents
 
@@ -84,7 +85,7 @@ def test_tiles_of_many_candidates(a: int, b: int, size: int, tiles: list[tuple[i
 def test_large_coupled_sets_are_not_enumerated(
     names: str, high: int, constraints: list[str], expected: int
 ) -> None:
-    bounds = {name: (0, high) for name in names.split()}
+    bounds = dict.fromkeys(names.split(), (0, high))
     start = time.perf_counter()
     assert (
         count_points(Points.build(tuple(bounds), bounds, [parse_affine(c) for c in constraints])) == expected
