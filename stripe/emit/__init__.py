@@ -1,1 +1,8 @@
-"""Code generation: C and what follows it."""
+"""C code from programs: `emit_c(program, options)` gives one self-contained C11 file."""
+
+from __future__ import annotations
+
+from stripe.emit.c import CModule, Parameter, emit_c, emit_module
+from stripe.emit.options import EmitOptions
+
+__all__ = ["CModule", "EmitOptions", "Parameter", "emit_c", "emit_module"]
