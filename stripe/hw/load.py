@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stripe.hw.checks import check_model
 from stripe.hw.params import ParameterFile, parse_value, read_parameters, resolve
-from stripe.hw.schema import HardwareModel
+from stripe.hw.schema import Documented, HardwareModel
 from stripe.hw.template import Document, Scalar, free_names, read_json, render_json
 from stripe.hw.validate import combine, validate
 from stripe.ir.data import data_dir, list_data
@@ -104,6 +104,23 @@ def load_hardware(
         update={
             "name": model.name or path.name.split(".")[0],
             "parameters": {**model.parameters, **values},
-            "sources": model.sources + (described[1].values if described else ()),
+            "sources": model.sources + (_sources(described[1], values, defines or {}) if described else ()),
         }
     )
+
+
+def _sources(
+    file: ParameterFile, values: Mapping[str, Scalar], defines: Mapping[str, Scalar]
+) -> tuple[Documented, ...]:
+    """Where the numbers of the template come from, then where the values of its parameters do."""
+    given = tuple(
+        Documented(
+            path=f"parameters.{name}",
+            value=values[name],
+            unit=parameter.unit,
+            source="given with -D" if name in defines else parameter.source,
+        )
+        for name, parameter in file.parameters.items()
+        if parameter.expression is None
+    )
+    return file.values + given

@@ -150,7 +150,8 @@ def find_cycle(needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     """The names on a cycle of `needs`, in order; empty when there is none."""
     import networkx
 
-    graph = networkx.DiGraph[str]([(name, other) for name in needs for other in sorted(needs[name])])
+    graph: networkx.DiGraph[str] = networkx.DiGraph()
+    graph.add_edges_from((name, other) for name in needs for other in sorted(needs[name]))
     for cycle in networkx.simple_cycles(graph):  # pyright: ignore[reportUnknownMemberType]
         first = cycle.index(min(cycle))
         return (*cycle[first:], *cycle[:first])
@@ -196,12 +197,16 @@ def _defined(name: str, parameter: Parameter, given: Scalar) -> Scalar:
         needs = ", ".join(sorted(names_in(parameter.expression)))
         hint = f"set {needs} instead" if needs else None
         raise ConfigError(f"'{name}' is computed ({parameter.expression})", where=where, hint=hint)
-    value = given if isinstance(parameter.default, str) else parse_value(given)
+    value = _as_text(given) if isinstance(parameter.default, str) else parse_value(given)
     if wrong := parameter.misfit(value):
         unit = f", {parameter.unit}" if parameter.unit else ""
         hint = f"{name}: {parameter.description or 'no description'}{unit}"
         raise ConfigError(f"the value of '{name}': {wrong}", where=where, hint=hint)
     return value
+
+
+def _as_text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _computed(document: Document, parameter: Parameter, name: str, values: Mapping[str, Scalar]) -> Scalar:

@@ -296,11 +296,11 @@ class Documented(Part):
     """Where a number of a model comes from."""
 
     path: str = Field(
-        description="place in the rendered model: keys with dots, '*' for any, 'buses.NAME' by name"
+        description="place in the rendered model: keys with dots, '*' for any; a bus by its name"
     )
-    value: float | str | None = Field(default=None, description="the value; absent where parameters give it")
+    value: Scalar | None = Field(default=None, description="the value; absent where parameters give it")
     unit: str = ""
-    source: str = Field(description="a publication, or 'unverified'")
+    source: str = Field(description="a publication, 'parameter NAME', or 'unverified'")
     note: str = ""
 
     @property
