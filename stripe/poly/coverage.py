@@ -1,0 +1,232 @@
+"""What the output access of a contraction touches: whether twice, and which elements not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from stripe.ir.affine import Affine
+from stripe.poly.contraction import Domain, Range, solve
+from stripe.poly.lattice import Lattice, Polynomial
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """An element that two points of a domain reach; the points are over the indices of the domain."""
+
+    element: tuple[int, ...]
+    first: tuple[tuple[str, int], ...]
+    second: tuple[tuple[str, int], ...]
+
+
+def find_collision(domain: Domain, access: Sequence[Affine]) -> Collision | None:
+    """Two points of the domain with one element under `access` (linear), or None when the access is injective.
+
+    Raises `stripe.poly.limits.PolyLimit` when isl would take too long.
+    """
+    if _is_injective_everywhere(domain, access):
+        return None
+    import islpy as isl
+
+    from stripe.poly.limits import CONTEXT, operation_limit
+
+    names = [name for name, _ in domain.indices]
+    same = [f"{_text(affine, 'a')} = {_text(affine, 'b')}" for affine in access]
+    conditions = [*_conditions(domain, "a"), *_conditions(domain, "b"), *same]
+    coordinates = ", ".join(f"{side}{place}" for side in "ab" for place in range(len(names)))
+    rename = {name: str(place) for place, name in enumerate(names)}
+    with operation_limit():
+        for place in range(len(names)):
+            equal = [f"a{before} = b{before}" for before in range(place)]
+            text = " and ".join([*conditions, *equal, f"a{place} < b{place}"])
+            pairs = isl.Set(f"{{ [{coordinates}] : {_numbered(text, rename)} }}", context=CONTEXT)
+            if not pairs.is_empty():
+                return _collision(pairs.lexmin(), names, access)
+    return None
+
+
+def _is_injective_everywhere(domain: Domain, access: Sequence[Affine]) -> bool:
+    """Whether the linear map has no kernel at all: then no two integer points collide."""
+    names = [name for name, _ in domain.indices]
+    columns = tuple(tuple(affine.coeff(name) for affine in access) for name in names)
+    if not columns:
+        return True
+    rank = len(Lattice((0,) * len(access), columns).hermite(range(len(access)))[1])
+    return rank == len(names)
+
+
+def _collision(pairs: isl.Set, names: Sequence[str], access: Sequence[Affine]) -> Collision:
+    point = pairs.sample_point()
+    import islpy as isl
+
+    values = [point.get_coordinate_val(isl.dim_type.set, place).to_python() for place in range(2 * len(names))]
+    first = dict(zip(names, values[: len(names)], strict=True))
+    second = dict(zip(names, values[len(names) :], strict=True))
+    element = tuple(int(affine.evaluate(first)) for affine in access)
+    return Collision(element, tuple(first.items()), tuple(second.items()))
+
+
+def _text(affine: Affine, prefix: str) -> str:
+    """isl's text of a linear affine; index names are marked for `_numbered`."""
+    return " + ".join([*(f"{value}*{prefix}<{atom}>" for atom, value in affine.terms), str(affine.offset)])
+
+
+def _numbered(text: str, rename: dict[str, str]) -> str:
+    for name, number in rename.items():
+        text = text.replace(f"<{name}>", number)
+    return text
+
+
+def _conditions(domain: Domain, prefix: str) -> list[str]:
+    ranges = [f"0 <= {prefix}<{name}> < {size}" for name, size in domain.indices]
+    return ranges + [f"{_text(affine, prefix)} >= 0" for affine in domain.constraints]
+
+
+@lru_cache(maxsize=4096)
+def untouched(
+    domain: Domain, access: tuple[Affine, ...], sizes: tuple[int, ...], names: tuple[str, ...]
+) -> tuple[Domain, ...]:
+    """The elements of a tensor of `sizes` that no point of `domain` reaches through `access`, as disjoint sets.
+
+    Each set has indices of its own; its `values` give the coordinates of an element, called `names`, over them.
+    Raises `stripe.poly.limits.PolyLimit` when isl would take too long.
+    """
+    groups = _groups(domain, access)
+    if all(_covers(domain, group, access, sizes) for group in groups):
+        return ()
+    from stripe.poly.limits import operation_limit
+
+    with operation_limit():
+        image = _image(domain, range(len(access)), access)
+        missing = _box(range(len(sizes)), sizes).subtract(image).coalesce().compute_divs().make_disjoint()
+        return tuple(_domain_of(piece, names) for piece in missing.compute_divs().get_basic_sets())
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Indices and output dimensions that depend on each other, and on no others."""
+
+    indices: tuple[str, ...]
+    dims: tuple[int, ...]
+
+
+def _groups(domain: Domain, access: Sequence[Affine]) -> list[_Group]:
+    links = [affine.names() for affine in (*domain.constraints, *access)]
+    group = {name: place for place, (name, _) in enumerate(domain.indices)}
+    for names in links:
+        roots = {group[name] for name in names}
+        if len(roots) > 1:
+            target = min(roots)
+            group = {name: target if root in roots else root for name, root in group.items()}
+    found = [
+        _Group(
+            tuple(name for name in group if group[name] == root),
+            tuple(place for place, affine in enumerate(access) if any(group[name] == root for name in affine.names())),
+        )
+        for root in sorted(set(group.values()))
+    ]
+    constant = [_Group((), (place,)) for place, affine in enumerate(access) if affine.is_constant]
+    return [item for item in (*found, *constant) if item.dims]
+
+
+def _covers(domain: Domain, group: _Group, access: Sequence[Affine], sizes: Sequence[int]) -> bool:
+    """Whether the points of a group reach every combination of its output dimensions."""
+    if not group.indices:
+        return sizes[group.dims[0]] == 1
+    constrained = any(affine.names() & set(group.indices) for affine in domain.constraints)
+    if not constrained and len(group.dims) == 1 and len(group.indices) == 1:
+        affine = access[group.dims[0]]
+        return abs(affine.coeff(group.indices[0])) == 1 and domain.ranges[group.indices[0]] == sizes[group.dims[0]]
+    points = 1
+    for name in group.indices:
+        points *= domain.ranges[name]
+    elements = 1
+    for place in group.dims:
+        elements *= sizes[place]
+    if points < elements:
+        return False
+    from stripe.poly.limits import operation_limit
+
+    with operation_limit():
+        image = _image(domain, group.dims, access)
+        return _box(group.dims, sizes).is_subset(image)
+
+
+def _box(dims: Iterable[int], sizes: Sequence[int]) -> isl.Set:
+    import islpy as isl
+
+    from stripe.poly.limits import CONTEXT
+
+    dims = tuple(dims)
+    coordinates = ", ".join(f"o{place}" for place in dims)
+    ranges = " and ".join(f"0 <= o{place} < {sizes[place]}" for place in dims)
+    return isl.Set(f"{{ [{coordinates}] : {ranges or 'true'} }}", context=CONTEXT)
+
+
+def _image(domain: Domain, dims: Iterable[int], access: Sequence[Affine]) -> isl.Set:
+    """The elements of the dimensions `dims` that the domain reaches; indices that cannot matter are left out."""
+    import islpy as isl
+
+    from stripe.poly.limits import CONTEXT
+
+    dims = tuple(dims)
+    relevant = frozenset[str]().union(*(access[place].names() for place in dims))
+    while True:  # a constraint ties further indices to the relevant ones
+        tied = relevant.union(*(c.names() for c in domain.constraints if c.names() & relevant))
+        if tied == relevant:
+            break
+        relevant = tied
+    names = [name for name, _ in domain.indices if name in relevant]
+    rename = {name: str(place) for place, name in enumerate(names)}
+    conditions = [f"0 <= a<{name}> < {size}" for name, size in domain.indices if name in relevant]
+    conditions += [f"{_text(affine, 'a')} >= 0" for affine in domain.constraints if affine.names() <= relevant]
+    conditions += [f"o{place} = {_text(access[place], 'a')}" for place in dims]
+    inside = _numbered(" and ".join(conditions) or "true", rename)
+    exists = f"exists {', '.join(f'a{place}' for place in range(len(names)))} : " if names else ""
+    coordinates = ", ".join(f"o{place}" for place in dims)
+    return isl.Set(f"{{ [{coordinates}] : {exists}{inside} }}", context=CONTEXT)
+
+
+def _domain_of(piece: isl.BasicSet, names: tuple[str, ...]) -> Domain:
+    """A basic set with explicit floors as a domain: each floor becomes an index, which the coordinates determine."""
+    import islpy as isl
+
+    floors = piece.dim(isl.dim_type.div)
+    extra = tuple(f"q{place}" for place in range(floors))  # eliminated, or a pivot behind the coordinates
+    columns = [(isl.dim_type.set, place) for place in range(len(names))]
+    columns += [(isl.dim_type.div, place) for place in range(floors)]
+    everything = (*names, *extra)
+    ranges: list[Range] = []
+    for constraint in piece.get_constraints():
+        terms = {
+            name: Fraction(constraint.get_coefficient_val(kind, place).to_python())
+            for name, (kind, place) in zip(everything, columns, strict=True)
+        }
+        polynomial = Polynomial.of(terms, constraint.get_constant_val().to_python())
+        ranges.append(Range(polynomial, 1 if constraint.is_equality() else None))
+    for place in range(floors):
+        ranges.append(_floor_range(piece.get_div(place), everything, columns, extra[place]))
+    return solve(everything, tuple(ranges))
+
+
+def _floor_range(
+    floor: isl.Aff, names: Sequence[str], columns: Sequence[tuple[isl.dim_type, int]], own: str
+) -> Range:
+    """0 <= numerator - divisor * own < divisor, which defines `own` as the floor."""
+    import islpy as isl
+
+    divisor = floor.get_denominator_val().to_python()
+    terms: dict[str, Fraction] = {}
+    for name, (kind, place) in zip(names, columns, strict=True):
+        source = isl.dim_type.in_ if kind == isl.dim_type.set else kind
+        value = floor.get_coefficient_val(source, place)
+        terms[name] = Fraction(str(value)) * divisor
+    offset = Fraction(str(floor.get_constant_val())) * divisor
+    terms[own] = terms.get(own, Fraction(0)) - divisor
+    return Range(Polynomial.of(terms, offset), divisor)
