@@ -12,6 +12,7 @@ from stripe.passes.base import Pass
 ENTRY_POINT_GROUP = "stripe.passes"
 
 BUILTIN: dict[str, str] = {
+    "cache": "cache:Cache",
     "compute_deps": "compute_deps:ComputeDeps",
     "dce": "dce:DeadCodeElimination",
     "localize": "localize:Localize",

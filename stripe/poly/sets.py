@@ -194,6 +194,10 @@ class Points:
         """A simpler set that agrees with this one inside `context`."""
         return Points(self.names, self.raw.gist(self._same(context)))
 
+    def times(self, other: Points) -> Points:
+        """All pairs of a point of this set and one of `other`."""
+        return Points(self.names + other.names, self.raw.flat_product(other.raw))
+
     def identity(self, suffix: str) -> Relation:
         """Relates each point to itself, the image with `suffix` after its names."""
         return Relation(self.names, tuple(name + suffix for name in self.names), self.raw.identity())
@@ -279,6 +283,10 @@ class Relation:
     def beside(self, other: Relation) -> Relation:
         """Relates x to (y, z) where this relates x to y and `other` relates x to z."""
         return Relation(self.ins, self.outs + other.outs, self.raw.flat_range_product(other.raw))
+
+    def across(self, other: Relation) -> Relation:
+        """Relates (x, u) to (y, v) where this relates x to y and `other` relates u to v."""
+        return Relation(self.ins + other.ins, self.outs + other.outs, self.raw.flat_product(other.raw))
 
     def named(self, ins: Sequence[str], outs: Sequence[str]) -> Relation:
         """The same pairs under other names."""

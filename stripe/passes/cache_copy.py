@@ -1,0 +1,292 @@
+"""How one view is cached: the copy, and the blocks that transfer exactly what is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Constraint,
+    Dim,
+    Direction,
+    Index,
+    Interval,
+    Load,
+    Location,
+    Path,
+    Refinement,
+    Statement,
+    Store,
+    Tags,
+    fresh,
+    map_views,
+)
+from stripe.passes.base import PassContext, TagSet
+from stripe.passes.visibility import pass_index, replace_at
+from stripe.poly import (
+    Access,
+    Kind,
+    Nest,
+    Points,
+    element_names,
+    nest_at,
+    pieces,
+    through_view,
+    touched_at,
+    union,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOptions:
+    """The options of the pass `cache` that shape one copy; see there."""
+
+    memory: Location
+    transfer: Location
+    add_constraints: bool
+    reorder: bool
+    odd_size: bool
+    layout: tuple[int, ...]
+    prefetch: int
+    load_set: TagSet
+    store_set: TagSet
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """Elements to transfer: over the names of the nest's domain and `e0`, `e1`, … relative to the view's origin."""
+
+    affines: tuple[Affine, ...]
+
+
+def cache_view(entry: Block, path: Path, name: str, options: CacheOptions, context: PassContext) -> Block:
+    """Caches the view `name` of the block at `path`; the same entry when that is declined (a remark says why)."""
+    nest = nest_at(entry, path)
+    parts = through_view(nest, name)
+    box = _local_box(parts)
+    if box is None:
+        context.missed(nest.block, f"{name} is not cached: nothing is touched through it")
+        return entry
+    loads = _regions(nest, name, [part for part in parts if not part.is_write], box, exact=False)
+    writes = [part for part in parts if part.is_write]
+    agg = writes[0].agg if writes else Agg.ASSIGN
+    stores = _regions(nest, name, writes, box, exact=agg is Agg.ASSIGN)
+    if writes and loads:
+        if not _written_first(nest, parts):
+            context.missed(nest.block, f"{name} is not cached: it is read before it is written inside")
+            return entry
+        loads = []
+    if not options.add_constraints and any(region.affines for region in (*loads, *stores)):
+        context.missed(
+            nest.block, f"{name} is not cached: its box hangs over an edge, and add_constraints is off"
+        )
+        return entry
+    entry, loads = _made_visible(entry, path, loads)
+    entry, stores = _made_visible(entry, path, stores)
+    sizes = tuple(high - low + 1 for low, high in box)
+    elements = 1
+    for size in sizes:
+        elements *= size
+    dtype = nest.block.ref(name).dtype
+    where = options.memory or "a copy"
+    context.applied(
+        nest.block, f"{name}: {elements * dtype.bytes} bytes in {where}, {'x'.join(map(str, sizes)) or '1'}"
+    )
+    return replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))
+
+
+def _local_box(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
+    """The box, relative to the view's origin, of all that one point of the block can touch."""
+    found: list[list[Interval]] = []
+    for part in parts:
+        inner = part.relation.range.box()
+        if inner is not None:
+            found.append([(inner[n][0], inner[n][1]) for n in element_names(len(part.index))])
+    if not found:
+        return None
+    return tuple((min(b[0] for b in dim), max(b[1] for b in dim)) for dim in zip(*found, strict=True))
+
+
+def _regions(
+    nest: Nest, name: str, parts: Sequence[Access], box: Sequence[Interval], *, exact: bool
+) -> list[_Region]:
+    """What is touched for each point of the block, simplified under what holds there.
+
+    One convex region where the touched set is one; else, when `exact` or where the source may hold elements that nobody
+    wrote, disjoint parts; else the part of the box that exists.
+    """
+    if not parts:
+        return []
+    prefix = nest.prefix(nest.depth)
+    rank = len(box)
+    names = element_names(rank)
+    touched = union((touched_at(part, prefix) for part in parts), (*prefix, *names)).coalesced()
+    bounds = dict(zip(names, box, strict=True))
+    known = Points.build((*prefix, *names), {**nest.domain.ranges, **bounds}, nest.domain.constraints)
+    found = [_Region(_simplified(piece, known)) for piece in pieces(touched)]
+    if len(found) == 1 or exact or not _is_whole(nest, name):
+        return found
+    view = nest.views[name]
+    sizes = nest_at(nest.blocks[0], view.buffer.path).block.ref(view.buffer.name).sizes
+    inside: list[Affine] = []
+    for element, origin, size in zip(names, view.origin, sizes, strict=True):
+        inside += [origin + Affine.var(element), size - 1 - origin - Affine.var(element)]
+    return [_Region(_simplified(Points.build(known.names, {}, inside), known))]
+
+
+def _simplified(region: Points, known: Points) -> tuple[Affine, ...]:
+    gist = region.gist(known).coalesced()
+    return gist.affines() if len(list(pieces(gist))) == 1 else region.affines()
+
+
+def _is_whole(nest: Nest, name: str) -> bool:
+    """Whether every element of the buffer behind the view holds a value: the program's own tensors do."""
+    return len(nest.views[name].buffer.path) == 1
+
+
+def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
+    """Whether the statements of the block that write all stand before those that read, and write all that is read."""
+    depth = len(nest.path)
+    first_read = min(part.path[depth] for part in parts if not part.is_write)
+    writers = [part for part in parts if part.is_write]
+    if max(part.path[depth] for part in writers) >= first_read:
+        return False
+    prefix = nest.prefix(nest.depth)
+    names = (*prefix, *element_names(len(parts[0].index)))
+    read = union((touched_at(part, prefix) for part in parts if part.kind is Kind.READ), names)
+    return read.subset_of(union((touched_at(part, prefix) for part in writers), names))
+
+
+def _made_visible(entry: Block, path: Path, regions: list[_Region]) -> tuple[Block, list[_Region]]:
+    """The regions in the block's own index names; what lies further out is passed in."""
+    result: list[_Region] = []
+    for region in regions:
+        outer = sorted({n for affine in region.affines for n in affine.names() if "@" in n})
+        mapping: dict[str, Affine] = {}
+        for qualified in outer:
+            index, _, depth = qualified.partition("@")
+            entry, own = pass_index(entry, path, int(depth), index)
+            mapping[qualified] = Affine.var(own)
+        result.append(_Region(tuple(affine.subs(mapping) for affine in region.affines)))
+    return entry, result
+
+
+def _cached(
+    block: Block,
+    name: str,
+    box: Sequence[Interval],
+    loads: Sequence[_Region],
+    stores: Sequence[_Region],
+    agg: Agg,
+    options: CacheOptions,
+) -> Block:
+    view = block.ref(name)
+    raw_name = fresh(f"{name}_raw", {ref.name for ref in block.refinements})
+    raw = replace(view, name=raw_name, dir=_direction(bool(loads), bool(stores)))
+    location = options.memory or view.location
+    copy = _copy(view, box, location, options)
+    lows = [low for low, _ in box]
+
+    def relaid(ref: Refinement) -> Refinement:
+        dims = tuple(Dim(dim.size, new.stride) for dim, new in zip(ref.dims, copy.dims, strict=True))
+        return replace(ref, dims=dims, location=location)
+
+    block = map_views(block, name, relaid)
+    inner = [_shifted(statement, name, lows) for statement in block.statements]
+    loading = [
+        _transfer(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
+    ]
+    storing = [_transfer(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores]
+    first = next((n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set)), 0)
+    inner = [_later(statement, first, len(loading)) for statement in inner]
+    refs: list[Refinement] = []
+    for ref in block.refinements:
+        refs += [raw, copy] if ref.name == name else [ref]
+    return replace(
+        block, refinements=tuple(refs), statements=(*inner[:first], *loading, *inner[first:], *storing)
+    )
+
+
+def _later(statement: Statement, first: int, by: int) -> Statement:
+    """The statement with its dependences on statements from `first` on renumbered, `by` more standing before those."""
+    deps = tuple(dep + by if dep >= first else dep for dep in statement.deps)
+    return statement if deps == statement.deps else replace(statement, deps=deps)
+
+
+def _direction(reads: bool, writes: bool) -> Direction:
+    return Direction.INOUT if reads and writes else Direction.OUT if writes else Direction.IN
+
+
+def _shifted(statement: Statement, name: str, lows: Sequence[int]) -> Statement:
+    """Views of the copy count from the copy's first element."""
+    if not isinstance(statement, Block) or not any(lows):
+        return statement
+    refs = tuple(
+        replace(ref, access=tuple(a - low for a, low in zip(ref.access, lows, strict=True)))
+        if ref.source == name
+        else ref
+        for ref in statement.refinements
+    )
+    return replace(statement, refinements=refs)
+
+
+def _copy(view: Refinement, box: Sequence[Interval], location: Location, options: CacheOptions) -> Refinement:
+    """The allocation that holds the box, compact in the order of `layout`."""
+    sizes = [high - low + 1 for low, high in box]
+    padded = [size | 1 if options.odd_size and size > 1 else size for size in sizes]
+    order = options.layout if sorted(options.layout) == list(range(len(sizes))) else tuple(range(len(sizes)))
+    strides = [0] * len(sizes)
+    stride = 1
+    for dim in reversed(order):
+        strides[dim] = stride
+        stride *= padded[dim]
+    dims = tuple(Dim(size, step) for size, step in zip(sizes, strides, strict=True))
+    zeros = (Affine(),) * len(sizes)
+    return Refinement(
+        view.name, Direction.NONE, "", zeros, view.dtype, dims, location=location, tags=Tags.of("cached")
+    )
+
+
+def _transfer(
+    block: Block,
+    raw: Refinement,
+    copy: Refinement,
+    lows: Sequence[int],
+    region: _Region,
+    options: CacheOptions,
+    *,
+    load: bool,
+    agg: Agg,
+) -> Block:
+    """The block that moves a region between the far view `raw` and the near `copy`."""
+    taken = {index.name for index in block.indices}
+    own = [fresh(f"d{dim}", taken) for dim in range(copy.rank)]
+    back = {f"e{dim}": Affine.var(own[dim]) + lows[dim] for dim in range(copy.rank)}
+    constraints = tuple(Constraint(affine.subs(back)) for affine in region.affines)
+    passed_names = sorted({n for c in constraints for n in c.affine.names()} - set(own))
+    indices = [Index(name, size) for name, size in zip(own, copy.sizes, strict=True)]
+    if options.reorder:
+        strides = dict(zip(own, raw.strides, strict=True))
+        indices.sort(key=lambda index: -abs(strides[index.name]))
+    passed = tuple(Index(name, 1, Affine.var(name)) for name in passed_names)
+    near = tuple(Affine.var(name) for name in own)
+    far = tuple(Affine.var(name) + low for name, low in zip(own, lows, strict=True))
+    source, target = (raw, copy) if load else (copy, raw)
+    one = {raw.name: far, copy.name: near}
+    refs = tuple(
+        replace(
+            ref, dir=way, source=ref.name, access=one[ref.name], dims=tuple(Dim(1, dim.stride) for dim in ref.dims),
+            agg=agg if way is Direction.OUT else Agg.ASSIGN, tags=Tags(), offset=0, bank_dim=None,
+        )
+        for ref, way in ((source, Direction.IN), (target, Direction.OUT))
+    )  # fmt: skip
+    tags = Tags.of(*(options.load_set if load else options.store_set))
+    if load and options.prefetch:
+        tags = tags.set("prefetch", options.prefetch)
+    scalar = copy.name
+    body = (Load(scalar, source.name), Store(target.name, scalar))
+    title = f"load_{copy.name}" if load else f"store_{copy.name}"
+    return Block(title, (*indices, *passed), constraints, refs, body, options.transfer, (), (), tags)

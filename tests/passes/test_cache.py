@@ -1,0 +1,184 @@
+"""The pass `cache`: what is transferred, and that the meaning stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.ir import Block, Program, parse_program, print_block, rewrite_matching, with_entry
+from stripe.passes.tiling import tile_block
+from tests.passes.programs import CHAIN, lines_of, run_pass
+
+CONV = """\
+0: #program block [] ( // conv
+    #user none new@0x00000000<DRAM[0]> I[0, 0] fp32(10:4, 4:1)
+    #user none new@0x00000000<DRAM[0]> K[0, 0, 0] fp32(3:8, 4:2, 2:1)
+    #user none new@0x00000000<DRAM[0]> O[0, 0] fp32(10:2, 2:1)
+) {
+  0: #main block [] ( // main
+      in<DRAM[0]> I[0, 0] fp32(10:4, 4:1)
+      in<DRAM[0]> K[0, 0, 0] fp32(3:8, 4:2, 2:1)
+      out<DRAM[0]> O[0, 0]:assign fp32(10:2, 2:1)
+  ) {
+    0: #conv #kernel block [ci:4, co:2, k:3, x:10] ( // conv
+        -1 + k + x >= 0
+        10 - k - x >= 0
+        in<DRAM[0]> I[-1 + k + x, ci] fp32(1:4, 1:1)
+        in<DRAM[0]> K[k, ci, co] fp32(1:8, 1:2, 1:1)
+        out<DRAM[0]> O[x, co]:add fp32(1:2, 1:1)
+    ) {
+      0: $I = load(I)
+      1: $K = load(K)
+      2: $m = mul($I, $K)
+      3: O = store($m)
+    }
+  }
+}
+"""
+SRAM = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
+
+
+def tiled(text: str = CONV, tag: str = "conv", **sizes: int) -> Program:
+    program = parse_program(text)
+    return with_entry(program, rewrite_matching(program.entry, [tag], lambda block: tile_block(block, sizes)))
+
+
+def block_of(program: Program, number: int) -> str:
+    """The text of a statement of the first kernel."""
+    kernel = next(program.main.blocks)
+    inner = kernel.statements[number]
+    assert isinstance(inner, Block)
+    return print_block(inner)
+
+
+def test_inputs_with_halo_are_transferred_once_and_only_where_they_exist() -> None:
+    result, remarks = run_pass(tiled(x=4, ci=2), "cache", reqs=["conv"], dirs=["in"], **SRAM)
+    assert block_of(result, 0) == (
+        "0: #cache #cache_load block<DMA[0]> [d0:6, d1:2, x = x] ( // load_I\n"
+        "    -1 + d0 + 4*x >= 0\n"
+        "    10 - d0 - 4*x >= 0\n"
+        "    in<DRAM[0]> I_raw[d0, d1] fp32(1:4, 1:1)\n"
+        "    out<SRAM[0]> I[d0, d1]:assign fp32(1:2, 1:1)\n"
+        ") {\n"
+        "  0: $I = load(I_raw)\n"
+        "  1: I = store($I)\n"
+        "}\n"
+    )
+    assert [str(remark) for remark in remarks] == [
+        "applied: conv: I: 48 bytes in SRAM[0], 6x2",
+        "applied: conv: K: 48 bytes in SRAM[0], 3x2x2",
+    ]
+
+
+def test_an_aggregated_output_is_merged_outwards() -> None:
+    result, _ = run_pass(tiled(x=4, ci=2), "cache", reqs=["conv"], dirs=["out"], **SRAM)
+    assert "out<DRAM[0]> O_raw[d0, d1]:add" in block_of(result, 1)
+    assert "9 - d0 - 4*x >= 0" in block_of(result, 1)
+
+
+def test_two_levels_pass_outer_indices_down() -> None:
+    outer = tiled(x=4)
+    inner = with_entry(outer, rewrite_matching(outer.entry, ["conv"], tile_inside))
+    near, _ = run_pass(inner, "cache", reqs=["conv"], **SRAM)
+    nearest, _ = run_pass(near, "cache", reqs=["inner"], mem_loc={"name": "REGS"})
+    assert lines_of(nearest, "load_I", "REGS[0]> I[0") == [
+        "0: #cache #cache_load block<DMA[0]> [d0:6, d1:4, x = x] ( // load_I",
+        "#cached none new@0x00000000<REGS[0]> I[0, 0] fp32(4:4, 4:1)",
+        "0: #cache #cache_load block [d0:4, d1:4, x = x, x.o = x.o] ( // load_I",
+    ]
+
+
+def tile_inside(block: Block) -> Block:
+    """Tiles the block inside once more and tags it."""
+    (inner,) = block.blocks
+    again = tile_block(inner, {"x": 2})
+    return replace(block, statements=(replace(again, tags=again.tags.add("inner")),))
+
+
+STRIDED = """\
+0: #program block [] ( // p
+    #user none new@0x00000000<[0]> I[0] fp32(20:1)
+    #user none new@0x00000000<[0]> O[0] fp32(20:1)
+) {
+  0: #main block [] ( // main
+      in<[0]> I[0] fp32(20:1)
+      out<[0]> O[0]:assign fp32(20:1)
+  ) {
+    0: #even #kernel block [x:10] ( // even
+        in<[0]> I[2*x] fp32(1:1)
+        out<[0]> O[18 - 2*x]:assign fp32(1:1)
+    ) {
+      0: $I = load(I)
+      1: O = store($I)
+    }
+    1: #kernel block [x:10] ( // odd
+        in<[0]> I[1 + 2*x] fp32(1:1)
+        out<[0]> O[1 + 2*x]:assign fp32(1:1)
+    ) {
+      0: $I = load(I)
+      1: O = store($I)
+    }
+  }
+}
+"""
+
+
+def test_only_written_elements_of_an_assigned_output_go_back() -> None:
+    result, _ = run_pass(tiled(STRIDED, "even", x=4), "cache", reqs=["even"], **SRAM)
+    store = block_of(result, 2).splitlines()
+    assert store[0] == "0: #cache #cache_store block<DMA[0]> [d0:7, x = x] ( // store_O"
+    assert [line for line in store if "floor" in line]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"odd_size": True}, "I[0, 0] fp32(6:3, 2:1)"),
+        ({"layout": [1, 0]}, "I[0, 0] fp32(6:1, 2:6)"),
+        ({"refs": ["K"]}, "I[-1 + 4*x, 2*ci] fp32(6:4, 2:1)"),
+        ({"prefetch": 1}, "#prefetch=1"),
+        ({"load_set": ["in_flight"]}, "#in_flight block<DMA[0]>"),
+        ({"store_set": ["leaving"]}, "#leaving block<DMA[0]>"),
+        ({"reorder_idx": False, "layout": [1, 0]}, "[d0:6, d1:2, x = x]"),
+    ],
+)
+def test_options(options: dict[str, object], expected: str) -> None:
+    result, _ = run_pass(tiled(x=4, ci=2), "cache", reqs=["conv"], **SRAM, **options)
+    assert lines_of(result, expected)
+
+
+def test_ref_picks_what_a_tagged_block_inside_uses() -> None:
+    result, _ = run_pass(CHAIN, "cache", reqs=["fused"], ref="sum", dirs=["in"], **SRAM)
+    assert lines_of(result, "block<DMA[0]>") == [
+        "0: #cache #cache_load block<DMA[0]> [d0:1, d1:4] ( // load_I"
+    ]
+
+
+def test_without_constraints_a_halo_is_declined() -> None:
+    program = tiled(x=4, ci=2)
+    result, remarks = run_pass(program, "cache", reqs=["conv"], refs=["I"], add_constraints=False, **SRAM)
+    assert result is program
+    assert (
+        str(remarks[0])
+        == "missed: conv: I is not cached: its box hangs over an edge, and add_constraints is off"
+    )
+
+
+def test_what_is_read_before_it_is_written_is_declined() -> None:
+    text = STRIDED.replace("#kernel block [x:10] ( // odd", "#odd #kernel block [x:10] ( // odd")
+    text = text.replace("in<[0]> I[1 + 2*x]", "in<[0]> I = O[18 - 2*x]").replace(
+        "out<[0]> O[0]", "inout<[0]> O[0]"
+    )
+    packed, _ = run_pass(text, "package", reqs=["odd"], package_set=["pack"], interpreted=False)
+    result, remarks = run_pass(packed, "cache", reqs=["pack"], dirs=["inout"], interpreted=False)
+    assert result is packed
+    assert "O is not cached: it is read before it is written inside" in str(remarks[0])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 10), st.integers(1, 4), st.integers(1, 3), st.integers(1, 2), st.booleans())
+def test_any_tiling_keeps_its_meaning(x: int, ci: int, k: int, co: int, odd: bool) -> None:
+    run_pass(tiled(x=x, ci=ci, k=k, co=co), "cache", reqs=["conv"], odd_size=odd, **SRAM)
