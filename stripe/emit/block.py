@@ -57,6 +57,7 @@ class Emitter:
         statements = StatementEmitter(self.helpers, scope, block, {})
         live = statements.live()
         for number, statement in enumerate(block.statements):
+            self.storage.before(statement, scope, function)
             if isinstance(statement, Block):
                 self.main(statement, scope, function)
             elif number in live:
@@ -228,6 +229,7 @@ class _Work:
         statements = StatementEmitter(emitter.helpers, scope, block, self.accumulators)
         live = statements.live()
         for number, statement in enumerate(block.statements):
+            emitter.storage.before(statement, scope, function)
             if isinstance(statement, Block):
                 emitter.block(statement, scope, function, own=self.kernels)
             elif number in live:

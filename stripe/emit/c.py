@@ -15,14 +15,14 @@ from typing import Literal
 from stripe.emit.block import Emitter
 from stripe.emit.boxes import box_element, box_loops
 from stripe.emit.constants import constant_array
-from stripe.emit.function import THREADS, WORKSPACE, Buffer, Function, View
+from stripe.emit.function import THREADS, WORKSPACE, Buffer, Function, View, whole_view
 from stripe.emit.memory import check_size, is_placed, plan_arenas
 from stripe.emit.names import Names, sanitize, sanitize_comment
 from stripe.emit.options import EmitOptions
 from stripe.emit.scalars import memory_type
 from stripe.emit.scope import Scope
 from stripe.emit.storage import is_compact
-from stripe.ir import Affine, Agg, Program, Refinement, StripeError
+from stripe.ir import Affine, Program, Refinement, StripeError
 from stripe.ir.verifier import allocation_agg
 
 Role = Literal["in", "out", "inout", "const"]
@@ -111,7 +111,7 @@ class _ModuleEmitter:
     def _bind(self, parameter: Parameter, scope: Scope) -> None:
         """Makes a parameter visible; in an arena, copies it in now and out at the end."""
         ref = parameter.ref
-        view = View(_buffer(parameter.name, ref), Affine(), ref.sizes)
+        view = whole_view(_buffer(parameter.name, ref))
         self.function.declare(parameter.name)
         scope.views[ref.name] = view
         if self.options.arenas and is_placed(ref):
@@ -123,9 +123,7 @@ class _ModuleEmitter:
                 self.copies_out.append((placed, view))
         if parameter.role == "out":
             agg = allocation_agg(self.program.entry, ref.name)
-            if agg is not Agg.ASSIGN:
-                value = agg.identity(ref.dtype)
-                self.emitter.storage.fill(scope.views[ref.name], value, scope, self.function)
+            self.emitter.storage.start(scope.views[ref.name], agg, scope, self.function)
 
     def _bind_inline_constants(self, parameters: tuple[Parameter, ...], scope: Scope) -> None:
         """Constants that are no parameters become static arrays at file scope."""
@@ -138,7 +136,7 @@ class _ModuleEmitter:
             name = self.scope.names.take(ref.name)
             scope.names.take(name)
             self.function.declare(name)
-            view = View(_buffer(name, ref), Affine(), ref.sizes)
+            view = whole_view(_buffer(name, ref))
             scope.views[ref.name] = view
             self.constants.append(constant_array(name, constant, ref, self.emitter.helpers))
             if self.options.arenas and is_placed(ref):

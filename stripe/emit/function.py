@@ -51,6 +51,14 @@ class View:
     sizes: tuple[int, ...]
 
 
+def whole_view(buffer: Buffer) -> View:
+    """All of a buffer. With negative strides its origin lies above the lowest element, where the pointer points."""
+    lowest = sum(
+        (size - 1) * -stride for size, stride in zip(buffer.sizes, buffer.strides, strict=True) if stride < 0
+    )
+    return View(buffer, Affine(lowest), buffer.sizes)
+
+
 @dataclass(slots=True)
 class Function:
     """Lines of a function body. What is used and not declared inside is passed in."""
@@ -111,7 +119,7 @@ class Function:
         return f"static void {name}({', '.join(texts) or 'void'})"
 
     def call(self, name: str, outer: Function, private: str | None = None) -> str:
-        """The call of the finished function from `outer`, which uses what it passes; `private` replaces the workspace."""
+        """The call of the finished function from `outer`, which uses what it passes; `private` is its workspace."""
         buffers, variables = self.parameters()
         arguments = [outer.use(buffer, write=buffer.name in self.written) for buffer in buffers]
         for variable in variables:

@@ -58,7 +58,7 @@ class Arena:
 
 def is_placed(ref: Refinement) -> bool:
     """Whether memory placement has given the allocation an address."""
-    return ref.is_alloc and "placed" in ref.tags
+    return ref.is_alloc and "placed" in ref.tags and bool(ref.location)
 
 
 def bytes_in_unit(ref: Refinement) -> int:
@@ -93,7 +93,7 @@ def plan_arenas(program: Program, names: Names) -> dict[str, Arena]:
             axes[place] = max(axes[place], last + 1)
         sizes[key] = max(sizes.get(key, 0), ref.offset + bytes_in_unit(ref))
     return {
-        key: Arena(names.take(f"arena_{key or 'nowhere'}"), key, tuple(axes), align(sizes[key]))
+        key: Arena(names.take(f"arena_{key}"), key, tuple(axes), align(sizes[key]))
         for key, axes in extents.items()
     }
 

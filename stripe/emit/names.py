@@ -17,10 +17,12 @@ nexttoward pow remainder remquo rint round scalbln scalbn sin sinh sqrt tan tanh
 """
 _OTHER = """
 signgam j0 j1 jn y0 y1 yn gamma abort abs atexit atof atoi calloc div exit free getenv labs llabs malloc qsort rand
-realloc srand strtod system memcpy memmove memset memcmp strlen printf fprintf fputs fopen fclose fread fwrite stdin stdout
-stderr errno isnan isinf isfinite isnormal signbit fpclassify isgreater isless isunordered alloca linux unix i386
-BUFSIZ EOF FILENAME_MAX NULL NAN INFINITY RAND_MAX CHAR_BIT NFDBITS TMP_MAX DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS
-BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PDP_ENDIAN L_tmpnam L_ctermid L_cuserid P_tmpdir math_errhandling ws threads
+realloc srand system strtod memcpy memmove memset memcmp strlen printf fprintf fputs fopen fclose fread fwrite
+stdin stdout stderr errno isnan isinf isfinite isnormal signbit fpclassify isgreater isless isunordered alloca
+linux unix i386 BUFSIZ EOF FILENAME_MAX NULL NAN INFINITY RAND_MAX
+CHAR_BIT NFDBITS TMP_MAX DOMAIN SING OVERFLOW
+UNDERFLOW PLOSS TLOSS BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PDP_ENDIAN L_tmpnam L_ctermid L_cuserid P_tmpdir
+math_errhandling ws threads
 """
 _RESERVED = frozenset(
     [*_KEYWORDS.split(), *_OTHER.split(), *(name + end for name in _MATH.split() for end in ("", "f", "l"))]

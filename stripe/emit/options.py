@@ -11,9 +11,9 @@ class EmitOptions:
     """Choices about the emitted C; none of them changes a bit of the results.
 
     `openmp` turns blocks tagged `thread` or `parallel` into OpenMP loops. `arenas` puts allocations tagged `placed`
-    into one arena per location, at their addresses. `constants` says whether constant buffers are static arrays or further
-    arguments after the outputs. `stack_bytes` is the largest allocation that becomes a local array. `checked` gives
-    each larger allocation a heap block of its own, so that a sanitizer sees where it ends.
+    into one arena per location, at their addresses. `constants` says whether constant buffers are static arrays or
+    further arguments after the outputs. `stack_bytes` is the largest allocation that becomes a local array. `checked`
+    gives each larger allocation a heap block of its own, so that a sanitizer sees where it ends.
     """
 
     openmp: bool = False

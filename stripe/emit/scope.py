@@ -18,14 +18,18 @@ STACK_BYTES = 1 << 17
 class Scope:
     """The inside of a block: its indices as affines over C variables, and its refinements as views of C buffers.
 
-    `workspace` bytes of the workspace are taken outside; `private` says that a parallel loop is around, so that the
-    workspace is the thread's own.
+    `pending` has the buffers in arenas that still must be set to a value before their first use: until then their
+    memory may be another buffer's. Inner scopes share it. `workspace` bytes of the workspace are taken outside;
+    `private` says that a parallel loop is around, so that the workspace is the thread's own.
     """
 
     names: Names
     intervals: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
     indices: dict[str, Affine] = field(default_factory=dict[str, Affine])
     views: dict[str, View] = field(default_factory=dict[str, View])
+    pending: dict[str, tuple[View, bool | int | float]] = field(
+        default_factory=dict[str, tuple[View, bool | int | float]]
+    )
     stack_left: int = STACK_BYTES
     workspace: int = 0
     private: bool = False

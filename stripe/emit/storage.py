@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from math import prod
 
 from stripe.emit.boxes import box_element, box_loops
-from stripe.emit.function import WORKSPACE, Buffer, Function, View
+from stripe.emit.function import WORKSPACE, Buffer, Function, View, whole_view
 from stripe.emit.helpers import Helpers
 from stripe.emit.memory import ALIGNMENT, Arena, align, arena_key, check_size, is_placed, units_of
 from stripe.emit.options import EmitOptions
 from stripe.emit.scalars import is_zero_bits, memory_literal, memory_type
 from stripe.emit.scope import Scope
-from stripe.ir import Affine, Agg, Block, Load, Refinement, Special, reads_of, writes_of
+from stripe.ir import Agg, Block, Load, Refinement, Special, Statement, reads_of, writes_of
 from stripe.ir.verifier import allocation_agg
 
 
@@ -42,9 +42,26 @@ class Storage:
         scope.views[ref.name] = view
         if not is_loaded(block, ref.name):
             function.line(f"(void){view.buffer.name};")
-        agg = allocation_agg(block, ref.name)
-        if agg is not Agg.ASSIGN:
-            self.fill(view, agg.identity(ref.dtype), scope, function)
+        self.start(view, allocation_agg(block, ref.name), scope, function)
+
+    def start(self, view: View, agg: Agg, scope: Scope, function: Function) -> None:
+        """Sets a new buffer to the identity of `agg`; one in an arena only just before its first use."""
+        if agg is Agg.ASSIGN:
+            return
+        value = agg.identity(view.buffer.dtype)
+        if view.buffer.arena is None:
+            self.fill(view, value, scope, function)
+        else:
+            scope.pending[view.buffer.name] = (view, value)
+
+    def before(self, statement: Statement, scope: Scope, function: Function) -> None:
+        """Sets what `statement` uses first to its value; a block that runs once does so by itself, deeper inside."""
+        if not scope.pending or (isinstance(statement, Block) and runs_once(statement)):
+            return
+        used = {scope.views[name].buffer.name for name in (*reads_of(statement), *writes_of(statement))}
+        for name in sorted(used & scope.pending.keys()):
+            view, value = scope.pending.pop(name)
+            self.fill(view, value, scope, function)
 
     def _declare(self, ref: Refinement, scope: Scope, function: Function, stack: ExitStack) -> View:
         if self.options.arenas and is_placed(ref):
@@ -69,7 +86,7 @@ class Storage:
             function.line(f"{c_type} *restrict {name} = ({c_type} *)(void *)({place});")
             scope.workspace += size
             self._note(scope)
-        return View(buffer, Affine(), ref.sizes)
+        return whole_view(buffer)
 
     def _note(self, scope: Scope) -> None:
         if scope.private:
@@ -92,7 +109,7 @@ class Storage:
         buffer = Buffer(name, ref.dtype, ref.sizes, strides, span, extent)
         units = tuple(scope.affine(unit) for unit in units_of(ref))
         origin = arena.unit(units) * (arena.unit_bytes // ref.dtype.bytes)
-        return View(buffer, origin, ref.sizes)
+        return View(buffer, origin + whole_view(buffer).origin, ref.sizes)
 
     def fill(self, view: View, value: bool | int | float, scope: Scope, function: Function) -> None:
         """Sets all elements of a buffer to `value`, without touching what lies between them."""
@@ -113,6 +130,11 @@ class Storage:
         with box_loops(buffer.sizes, scope, function) as coordinates:
             element = box_element(view, coordinates, scope, function, self.helpers, write=True)
             function.line(f"{element} = {memory_literal(value, buffer.dtype)};")
+
+
+def runs_once(block: Block) -> bool:
+    """Whether the block has exactly one point whatever is outside."""
+    return not block.constraints and block.points == 1
 
 
 def is_compact(sizes: Sequence[int], strides: Sequence[int]) -> bool:

@@ -1,0 +1,171 @@
+"""Programs as machine code: emitted as C, compiled, loaded and called on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from stripe.emit import CModule, EmitOptions, Parameter, emit_module
+from stripe.exec.arith import Array
+from stripe.exec.layout import check_inputs, constant_array, from_flat, to_flat
+from stripe.exec.sanitize import run_sanitized, with_main
+from stripe.exec.toolchain import toolchain
+from stripe.ir import Program, Refinement, row_major
+
+_INLINE_CONSTANTS = 1 << 20
+"""Constants of more bytes than this are passed in: as text they would take compilers minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to build. `compiler` None takes `cc`, `gcc` or `clang`, whichever is there first.
+
+    `native` tunes for this processor; `openmp` runs blocks tagged `thread` or `parallel` on several threads; `arenas`
+    puts what is placed at its address. `sanitize` runs the program in a process of its own under the address and
+    undefined-behaviour sanitizers. No choice changes a bit of the results.
+    """
+
+    compiler: str | None = None
+    level: Literal["O0", "O1", "O2", "O3", "Os"] = "O2"
+    native: bool = False
+    openmp: bool = False
+    arenas: bool = True
+    sanitize: bool = False
+    extra_flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds of each run."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def min(self) -> float:
+        return min(self.seconds)
+
+
+class CompiledProgram:
+    """A program that has been built. `source` is the C, `library` what the compiler made of it."""
+
+    def __init__(self, program: Program, module: CModule, library: Path, *, sanitized: bool) -> None:
+        self.program = program
+        self.module = module
+        self.library = library
+        self._sanitized = sanitized
+        self._constants = {constant.name: constant_array(constant) for constant in program.constants}
+        self._entry = None if sanitized else _load(library, module)
+
+    @property
+    def source(self) -> str:
+        return self.module.source
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, as C-contiguous arrays in logical shape, for inputs in logical shape and dtype.
+
+        Raises ExecutionError for inputs that do not fit, and, when built with `sanitize`, SanitizerError.
+        """
+        buffers = self._buffers(inputs)
+        if self._entry is None:
+            run_sanitized(self.library, self.module, buffers)
+        else:
+            self._entry(*(buffer.ctypes.data for buffer in buffers))
+        return {
+            parameter.ref.name: _result(parameter.ref, buffer)
+            for parameter, buffer in zip(self.module.parameters, buffers, strict=True)
+            if parameter.role in ("out", "inout")
+        }
+
+    def bench(self, inputs: Mapping[str, Array], repeats: int = 10) -> Timings:
+        """Seconds of `repeats` calls after one that does not count. Only the calls are timed, not the marshalling."""
+        if self._entry is None:
+            raise ValueError("a sanitized program is not for timing")
+        buffers = self._buffers(inputs)
+        changing = [
+            (buffer, buffer.copy())
+            for parameter, buffer in zip(self.module.parameters, buffers, strict=True)
+            if parameter.role == "inout"
+        ]
+        pointers = [buffer.ctypes.data for buffer in buffers]
+        seconds: list[float] = []
+        for _ in range(repeats + 1):
+            for buffer, original in changing:
+                buffer[...] = original
+            start = time.perf_counter_ns()
+            self._entry(*pointers)
+            seconds.append((time.perf_counter_ns() - start) / 1e9)
+        return Timings(tuple(seconds[1:]))
+
+    def _buffers(self, inputs: Mapping[str, Array]) -> list[Array]:
+        """The memory of each parameter in order: inputs under their strides, outputs zero."""
+        given = {**check_inputs(self.program, inputs), **self._constants}
+        return [_buffer(parameter, given.get(parameter.ref.name)) for parameter in self.module.parameters]
+
+
+def compile_program(program: Program, options: CompileOptions | None = None) -> CompiledProgram:
+    """Emits, compiles and loads a structurally valid program.
+
+    Raises ConfigError when there is no compiler, StripeError for sizes that no machine can address, and CompileError,
+    a fault of ours, when the compiler refuses the code.
+    """
+    chosen = options or CompileOptions()
+    tools = toolchain(
+        chosen.compiler,
+        level=chosen.level,
+        native=chosen.native,
+        openmp=chosen.openmp,
+        sanitize=chosen.sanitize,
+        extra=chosen.extra_flags,
+    )
+    module = emit_module(program, _emit_options(program, chosen))
+    source = with_main(module) if chosen.sanitize else module.source
+    library = tools.build(source, shared=not chosen.sanitize)
+    return CompiledProgram(program, module, library, sanitized=chosen.sanitize)
+
+
+def _emit_options(program: Program, options: CompileOptions) -> EmitOptions:
+    large = sum(len(constant.data) for constant in program.constants) > _INLINE_CONSTANTS
+    return EmitOptions(
+        openmp=options.openmp,
+        arenas=options.arenas,
+        constants="arguments" if large else "inline",
+        checked=options.sanitize,
+    )
+
+
+def _load(library: Path, module: CModule) -> Callable[..., object]:
+    entry = ctypes.CDLL(str(library))[module.entry]
+    entry.argtypes = [ctypes.c_void_p] * len(module.parameters)
+    entry.restype = None
+    return entry
+
+
+def _buffer(parameter: Parameter, given: Array | None) -> Array:
+    ref = parameter.ref
+    if given is None:
+        return np.zeros(ref.span, ref.dtype.numpy())
+    if parameter.role != "inout" and _is_row_major(ref.sizes, ref.strides):
+        return np.require(given, requirements=["C", "A"]).reshape(-1)
+    return to_flat(ref, given)
+
+
+def _result(ref: Refinement, flat: Array) -> Array:
+    return flat.reshape(ref.sizes) if _is_row_major(ref.sizes, ref.strides) else from_flat(ref, flat)
+
+
+def _is_row_major(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    compact = row_major(tuple(sizes))
+    return all(
+        size == 1 or stride == dim.stride for size, stride, dim in zip(sizes, strides, compact, strict=True)
+    )

@@ -1,0 +1,135 @@
+"""The C compiler: finding it, running it, and keeping what it made by content.
+
+An object is kept under a hash of the source, the compiler's version and the flags, so that equal code is built once,
+on this machine and by any number of processes at the same time: each writes to a name of its own and renames.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from stripe.ir import ConfigError
+
+CANDIDATES = ("cc", "gcc", "clang")
+_FLAGS = (
+    "-std=c11",
+    "-ffp-contract=off",  # a*b + c in one rounding would change bits
+    "-fno-math-errno",  # nobody reads errno, and sqrt without it is one instruction
+    "-fno-trapping-math",  # nor floating-point exceptions: lets conditions become selections
+)
+
+
+class CompileError(Exception):
+    """The C compiler refused what we emitted: a fault of ours. `str()` has the command and what the compiler said."""
+
+    def __init__(self, command: tuple[str, ...], output: str, source: str) -> None:
+        super().__init__(f"the C compiler refused the emitted code\n$ {' '.join(command)}\n{output.strip()}")
+        self.command = command
+        self.output = output
+        self.source = source
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler with the flags of a build."""
+
+    compiler: str
+    flags: tuple[str, ...]
+    cache: Path
+
+    def build(self, source: str, *, shared: bool) -> Path:
+        """Compiles `source` to a shared object, or to a program; from the cache when it is there.
+
+        Raises CompileError when the compiler refuses, ConfigError when the cache cannot be written.
+        """
+        flags = (*self.flags, *(("-shared", "-fPIC") if shared else ()))
+        key = "\0".join([source, self.compiler, identity(self.compiler, "-march=native" in flags), *flags])
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        target = self.cache / digest[:2] / (digest[2:40] + (".so" if shared else ".exe"))
+        if target.is_file():
+            return target
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as folder:
+                built = self._compile(source, flags, Path(folder))
+                built.replace(target)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write to the cache: {error.strerror}",
+                path=str(self.cache),
+                hint="set XDG_CACHE_HOME to a folder that can be written",
+            ) from None
+        return target
+
+    def _compile(self, source: str, flags: tuple[str, ...], folder: Path) -> Path:
+        text, built = folder / "program.c", folder / "program.out"
+        text.write_text(source, encoding="utf-8")
+        command = (self.compiler, *flags, "-o", str(built), str(text), "-lm")
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if result.returncode:
+            raise CompileError(command, result.stderr or result.stdout, source)
+        return built
+
+
+def toolchain(
+    compiler: str | None, *, level: str, native: bool, openmp: bool, sanitize: bool, extra: tuple[str, ...]
+) -> Toolchain:
+    """The toolchain for these choices; `compiler` None takes the first of `CANDIDATES` on the path.
+
+    Raises ConfigError when there is no such compiler.
+    """
+    flags = [*_FLAGS, f"-{level}"]
+    flags += ["-march=native"] if native else []
+    flags += ["-fopenmp"] if openmp else []
+    flags += _SANITIZE if sanitize else []
+    return Toolchain(find_compiler(compiler), (*flags, *extra), cache_folder())
+
+
+_SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+
+
+def find_compiler(name: str | None = None) -> str:
+    """The path of the C compiler `name`, or of the first of `CANDIDATES`; raises ConfigError when there is none."""
+    for candidate in (name,) if name else CANDIDATES:
+        found = shutil.which(candidate)
+        if found is not None:
+            return found
+    if name:
+        raise ConfigError(
+            f"no C compiler '{name}'", hint="name one that is on the path, such as gcc or clang"
+        )
+    raise ConfigError(
+        f"no C compiler: none of {', '.join(CANDIDATES)} is on the path",
+        hint="install gcc or clang, or name one",
+    )
+
+
+def cache_folder() -> Path:
+    """`stripe-opt` in the user's cache folder, as the XDG base directory specification has it."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    return base / "stripe-opt" / "objects"
+
+
+@lru_cache(maxsize=32)
+def identity(compiler: str, native: bool) -> str:
+    """What tells one compiler from another: its version; with -march=native also what it finds this processor to be."""
+    version = _output((compiler, "--version"))
+    return version + (
+        _output((compiler, "-march=native", "-dM", "-E", "-x", "c", os.devnull)) if native else ""
+    )
+
+
+def _output(command: tuple[str, ...]) -> str:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise ConfigError(f"cannot run the C compiler: {error.strerror}", path=command[0]) from None
+    return result.stdout
