@@ -227,14 +227,15 @@ class UnitGraph:
 
     def memories_of(self, unit: str, access: Literal["read", "write", "both"] = "both") -> tuple[str, ...]:
         """The memories that an execution unit can read, write, or both: the widest way first, then the nearest."""
-        found: list[tuple[float, float, int, str]] = []
+        found: list[tuple[float, float, int, int, str]] = []
         for number, memory in enumerate(self.memories):
             reads, writes = unit in self.reached_from(memory), memory in self.reached_from(unit)
             if {"read": reads, "write": writes, "both": reads and writes}[access]:
                 routes = [self.route(memory, unit)] if access != "write" else []
                 routes += [self.route(unit, memory)] if access != "read" else []
                 width = min(route.bytes_per_cycle for route in routes)
-                found.append((-width, max(route.latency_cycles for route in routes), number, memory))
+                latency = max(route.latency_cycles for route in routes)
+                found.append((-width, latency, len(routes[0].hops), number, memory))
         return tuple(entry[-1] for entry in sorted(found))
 
     def reached_from(self, source: str) -> frozenset[str]:
