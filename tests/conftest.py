@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["support.golden", "pytester"]
+pytest_plugins = ["support.golden", "support.misbehaving", "pytester"]
 
 # Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, `make fuzz` explores.
 settings.register_profile("everyday", deadline=None, derandomize=True)

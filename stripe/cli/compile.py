@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stripe.cli.guard import CrashRecord
 from stripe.cli.options import InputOptions, PipelineOptions
+from stripe.cli.sources import Loaded
 from stripe.ir import ConfigError, Program, closest
 
 if TYPE_CHECKING:
@@ -110,27 +111,28 @@ def _check_names(names: tuple[str, ...], entries: list[PassEntry]) -> None:
 
 
 def run_passes(
-    program: Program,
+    loaded: Loaded,
     setup: Setup,
     options: PipelineOptions,
     record: CrashRecord,
     listener: Instrument | None = None,
 ) -> Program:
     """The program after all passes, watched as the options say; `listener` watches as well."""
-    if not setup.entries and options.dump_dir is None and not options.verify_roundtrip:
+    program = loaded.program
+    if not (setup.entries or options.dump_dir or options.verify_roundtrip or options.timing):
         return program
     from stripe.pipeline.manager import PassManager
 
     instruments, timing = _instruments(setup, options, record)
-    if listener is not None:
-        instruments.append(listener)
+    instruments += [listener] if listener is not None else []
     started = time.perf_counter()
     try:
         return PassManager(setup.entries, setup.hardware, tuple(instruments)).run(program)
     finally:
         if timing is not None:
-            passes = sum(seconds for _, seconds in timing.seconds)
-            timing.add("watching: checks, dumps, prints", max(0.0, time.perf_counter() - started - passes))
+            watching = time.perf_counter() - started - sum(seconds for _, seconds in timing.seconds)
+            timing.seconds.insert(0, ("reading and lowering the input", loaded.seconds))
+            timing.seconds.append(("checks, dumps, prints", max(0.0, watching)))
             _to_stderr(timing.table() + "\n")
 
 

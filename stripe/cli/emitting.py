@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from enum import Enum
+from typing import cast
 
 from stripe.cli.sources import Source
 from stripe.ir import ConfigError, Program, Span
@@ -54,30 +55,39 @@ def emit_source(source: Source, form: str) -> str:
 def _tree_lines(label: str, node: object, indent: str) -> Iterator[str]:
     """One line per node: its field, its class, its place, and its plain values; nodes inside are indented."""
     if isinstance(node, tuple):
-        for item in node:
+        for item in cast("tuple[object, ...]", node):
             yield from _tree_lines(label, item, indent)
         return
-    if not _is_node(node):
+    fields = _fields(node)
+    if fields is None:
         yield f"{indent}{label}{_plain(node)}"
         return
-    values: list[str] = []
-    inner: list[tuple[str, object]] = []
-    place = ""
-    for field in dataclasses.fields(node):
-        value: object = getattr(node, field.name)
-        if isinstance(value, Span):
-            place = f" @{value.line}:{value.column}" if field.name == "span" else place
-        elif _is_node(value) or (isinstance(value, tuple) and value):
-            inner.append((f"{field.name}: ", value))
-        elif value not in (None, (), ""):
-            values.append(f"{field.name}={_plain(value)}")
-    yield f"{indent}{label}{type(node).__name__}{place}{' ' if values else ''}{' '.join(values)}"
-    for name, value in inner:
-        yield from _tree_lines(name, value, indent + "  ")
+    span = fields.pop("span", None)
+    inner = {name: value for name, value in fields.items() if _holds_nodes(value)}
+    values = [
+        f"{name}={_plain(value)}"
+        for name, value in fields.items()
+        if name not in inner and value not in _EMPTY
+    ]
+    place = f" @{span.line}:{span.column}" if isinstance(span, Span) else ""
+    yield " ".join([f"{indent}{label}{type(node).__name__}{place}", *values])
+    for name, value in inner.items():
+        yield from _tree_lines(f"{name}: ", value, indent + "  ")
 
 
-def _is_node(value: object) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+_EMPTY = (None, (), "")
+
+
+def _fields(node: object) -> dict[str, object] | None:
+    """The fields of a dataclass, other places than its own left out; None for plain values."""
+    if not dataclasses.is_dataclass(node) or isinstance(node, type):
+        return None
+    values: dict[str, object] = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+    return {name: value for name, value in values.items() if name == "span" or not isinstance(value, Span)}
+
+
+def _holds_nodes(value: object) -> bool:
+    return (isinstance(value, tuple) and value != ()) or _fields(cast("object", value)) is not None
 
 
 def _plain(value: object) -> str:

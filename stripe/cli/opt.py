@@ -190,7 +190,7 @@ class Run:
             from stripe.cli.expectations import RemarkCollector
 
             collector = RemarkCollector(loaded, remarks)
-        program = run_passes(loaded.program, self.setup, self.options, self.record, collector)
+        program = run_passes(loaded, self.setup, self.options, self.record, collector)
         return emitting.emit_program(program, form)
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from stripe.cli.files import STDIN, read_text
 from stripe.cli.options import INPUT_FORMATS, InputOptions
-from stripe.cli.shapes import parse_shapes
 from stripe.ir import ConfigError, Diagnostic, Program, Span, StripeError, parse_with_spans, verify_structural
+
+if TYPE_CHECKING:
+    from stripe.tile.shapes import Binding
 
 SEPARATOR = "// -----"
 _SEPARATOR_LINE = re.compile(r"^// -----[ \t]*$", re.MULTILINE)
@@ -28,9 +32,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A program with the places of its statements in the text, where they are known (textual Stripe)."""
+    """A program, how long it took to read, and the places of its statements, where they are known (textual Stripe)."""
 
     program: Program
+    seconds: float
     spans: Mapping[tuple[int, ...], Span] = field(default_factory=dict[tuple[int, ...], Span])
 
 
@@ -67,16 +72,32 @@ def load_program(source: Source, options: InputOptions) -> Loaded:
         return _load_stripe(source)
     from stripe.tile import compile_tile
 
-    return Loaded(compile_tile(source.text, source.name, parse_shapes(options.shapes)))
+    started = time.perf_counter()
+    program = compile_tile(source.text, source.name, _shapes(options.shapes))
+    return Loaded(program, time.perf_counter() - started)
+
+
+def _shapes(texts: tuple[str, ...]) -> dict[str, Binding]:
+    """The values of `--shape` by input."""
+    from stripe.tile.shapes import parse_shape
+
+    shapes: dict[str, Binding] = {}
+    for text in texts:
+        name, shape = parse_shape(text)
+        if name in shapes:
+            raise ConfigError(f"--shape gives '{name}' twice", hint="give each input once")
+        shapes[name] = shape
+    return shapes
 
 
 def _load_stripe(source: Source) -> Loaded:
+    started = time.perf_counter()
     parsed = parse_with_spans(source.text, source.name)
     found = verify_structural(parsed.program)
     if found:
         errors = [_placed(diagnostic, parsed.spans, source) for diagnostic in found]
         raise _joined(errors)
-    return Loaded(parsed.program, parsed.spans)
+    return Loaded(parsed.program, time.perf_counter() - started, parsed.spans)
 
 
 def _placed(diagnostic: Diagnostic, spans: Mapping[tuple[int, ...], Span], source: Source) -> StripeError:

@@ -7,7 +7,7 @@ import json
 import types
 from collections.abc import Iterator
 from enum import Enum
-from typing import Annotated, Literal, Union, get_args, get_origin
+from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic.fields import FieldInfo
@@ -108,7 +108,7 @@ def _json(value: object) -> str:
     if isinstance(value, BaseModel):
         return value.model_dump_json(by_alias=True)
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_json, value))}]"
+        return f"[{', '.join(_json(item) for item in cast('tuple[object, ...]', value))}]"
     return json.dumps(value.value if isinstance(value, Enum) else value)
 
 
@@ -137,7 +137,7 @@ def type_words(annotation: object) -> str:
         )
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return " or ".join(_json(member) for member in annotation)
-    return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
+    return _WORDS.get(cast("object", annotation), str(cast("object", annotation)))
 
 
 def ir_schema() -> dict[str, JsonValue]:

@@ -51,6 +51,7 @@ class PassManager:
             raise
         except Exception as error:
             fault = InternalFault(f"pass {entry.label} crashed: {type(error).__name__}: {error}")
+            fault.__cause__ = error  # the reproducer shows where in our code it was
             self._report(entry, program, fault)
             raise fault from error
         return result

@@ -17,10 +17,6 @@ class Timing(Instrument):
         self.seconds: list[tuple[str, float]] = []
         self._started = 0.0
 
-    def add(self, what: str, seconds: float) -> None:
-        """Adds a line for something that is no pass, such as parsing."""
-        self.seconds.append((what, seconds))
-
     @override
     def before(self, entry: PassEntry, program: Program) -> None:
         self._started = time.perf_counter()

@@ -1,0 +1,103 @@
+"""Running a program for `stripe-run`: data, engines, and the references to compare with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from stripe.cli.report import Comparison
+from stripe.cli.sources import Source
+from stripe.exec.arith import Array
+from stripe.exec.compare import Tolerance, compare, tolerance_for
+from stripe.exec.data import load_inputs, random_inputs, save_arrays
+from stripe.exec.interp import interpret
+from stripe.ir import ConfigError, Program, StripeError
+
+Arrays = Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Something that runs one program on data."""
+
+    name: str
+    run: Callable[[Arrays], dict[str, Array]]
+
+    @staticmethod
+    def of(name: str, program: Program) -> Engine:
+        """The interpreter, or the program compiled by way of C."""
+        if name == "interp":
+            return Engine(name, lambda inputs: interpret(program, inputs))
+        from stripe.exec.compile import compile_program
+
+        return Engine(name, compile_program(program).run)
+
+    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
+        """The seconds that each of `count` runs took."""
+        times: list[float] = []
+        for _ in range(count):
+            started = time.perf_counter()
+            self.run(inputs)
+            times.append(time.perf_counter() - started)
+        return tuple(times)
+
+
+def find_inputs(program: Program, path: str | None, seed: int) -> dict[str, Array]:
+    """The inputs from a file, or random ones."""
+    return random_inputs(program, seed) if path is None else load_inputs(program, path)
+
+
+def save(path: str, outputs: Arrays) -> None:
+    """Writes the outputs as .npz. What is wrong with the place is wrong usage, not an error in the input."""
+    try:
+        save_arrays(path, outputs)
+    except StripeError as error:
+        raise ConfigError(error.reason, path=error.path, hint="--out takes the name of a file") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is compared: the program before and after the passes, what it read, and what an engine made of it."""
+
+    source: Source
+    original: Program
+    program: Program
+    inputs: Arrays
+    outputs: Arrays
+    engine: str
+    small_integers: bool
+
+    def against(self, reference: str) -> Comparison:
+        """Compares with another way to compute the same. Raises ConfigError when the input has no such way."""
+        expected = self._expected(reference)
+        tolerance = self._tolerance()
+        found = tuple(compare(expected, self.outputs, tolerance))
+        blame = self._blame(expected, tolerance) if found else ""
+        return Comparison(reference, tolerance.exact, found, blame)
+
+    def _tolerance(self) -> Tolerance:
+        """What rounding allows. Passes may change the order of sums, so the looser of both programs holds."""
+        both = [tolerance_for(p, small_integers=self.small_integers) for p in (self.original, self.program)]
+        return max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
+
+    def _expected(self, reference: str) -> dict[str, Array]:
+        if reference == "interp":
+            return interpret(self.original, self.inputs)
+        raise ConfigError(
+            "--compare onnx is for ONNX networks", path=self.source.name, hint="use --compare interp"
+        )
+
+    def _blame(self, expected: Arrays, tolerance: Tolerance) -> str:
+        """Whether passes or the engine are at fault, where that can be told apart."""
+        if self.program is self.original:
+            return ""
+        try:
+            interpreted = interpret(self.program, self.inputs)
+        except StripeError as error:
+            return f"the interpreter refuses the program after the passes: {error.reason}"
+        if compare(expected, interpreted, tolerance):
+            return "the interpreter differs too: the passes changed the result"
+        return (
+            f"the interpreter agrees on the program after the passes: the engine '{self.engine}' is at fault"
+        )

@@ -1,0 +1,162 @@
+"""What `stripe-run` prints: outputs, comparison and times, as text or as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from stripe.cli.files import write_text
+from stripe.exec.arith import Array
+from stripe.exec.compare import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of `--compare`: with what, how exactly, and what differs. `blame` says what a failure is due to."""
+
+    reference: str
+    exact: bool
+    differences: tuple[Difference, ...]
+    blame: str = ""
+
+
+@dataclass(slots=True)
+class Report:
+    """What one run gave."""
+
+    engine: str
+    input: str
+    outputs: Mapping[str, Array]
+    dtypes: Mapping[str, str]
+    comparison: Comparison | None = None
+    times: tuple[float, ...] = ()
+
+
+class OutputJson(BaseModel):
+    """One output tensor in short: NaN and infinities do not count for `min`, `max` and `mean`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    min: float | None = Field(description="null when there is no finite element")
+    max: float | None
+    mean: float | None
+    sha256: str = Field(description="of the elements in row-major order, little-endian")
+
+
+class ComparisonJson(BaseModel):
+    """The result of `--compare`."""
+
+    reference: str
+    equal: bool
+    exact: bool = Field(description="whether equal means bit for bit")
+    differences: tuple[str, ...]
+    blame: str
+
+
+class TimesJson(BaseModel):
+    """The result of `--bench`, in seconds."""
+
+    runs: int
+    min: float
+    median: float
+    max: float
+
+
+class ReportJson(BaseModel):
+    """What `--json` writes."""
+
+    input: str
+    engine: str
+    outputs: tuple[OutputJson, ...]
+    comparison: ComparisonJson | None
+    bench: TimesJson | None
+
+
+def write(report: Report, path: str | None) -> None:
+    """Prints the report, and writes it as JSON to `path` (`-`: to standard output, instead of the text)."""
+    made = _as_json(report)
+    if path is not None:
+        write_text(path, json.dumps(made.model_dump(mode="json"), indent=2) + "\n")
+    if path != "-":
+        sys.stdout.write(_as_text(made))
+
+
+def _as_json(report: Report) -> ReportJson:
+    comparison = report.comparison
+    return ReportJson(
+        input=report.input,
+        engine=report.engine,
+        outputs=tuple(_output(name, report.dtypes[name], array) for name, array in report.outputs.items()),
+        comparison=None
+        if comparison is None
+        else ComparisonJson(
+            reference=comparison.reference,
+            equal=not comparison.differences,
+            exact=comparison.exact,
+            differences=tuple(map(str, comparison.differences)),
+            blame=comparison.blame,
+        ),
+        bench=None if not report.times else _times(report.times),
+    )
+
+
+def _output(name: str, dtype: str, array: Array) -> OutputJson:
+    values = np.asarray(array).astype(np.float64)
+    finite = values[np.isfinite(values)]
+    some = finite.size > 0
+    return OutputJson(
+        name=name,
+        dtype=dtype,
+        shape=tuple(array.shape),
+        min=float(finite.min()) if some else None,
+        max=float(finite.max()) if some else None,
+        mean=float(finite.mean()) if some else None,
+        sha256=hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest(),
+    )
+
+
+def _times(times: tuple[float, ...]) -> TimesJson:
+    return TimesJson(runs=len(times), min=min(times), median=statistics.median(times), max=max(times))
+
+
+def _as_text(report: ReportJson) -> str:
+    lines = [_output_line(output) for output in report.outputs]
+    if report.comparison is not None:
+        lines += _comparison_lines(report.comparison, report.engine)
+    if report.bench is not None:
+        times = report.bench
+        lines.append(
+            f"{report.engine}: {times.runs} runs, median {_ms(times.median)}, "
+            f"min {_ms(times.min)}, max {_ms(times.max)}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _output_line(output: OutputJson) -> str:
+    numbers = [("min", output.min), ("max", output.max), ("mean", output.mean)]
+    known = ", ".join(f"{word} {value:g}" for word, value in numbers if value is not None)
+    shape = ", ".join(map(str, output.shape))
+    return (
+        f"{output.name}: {output.dtype}({shape}) {known or 'no finite element'}, sha256 {output.sha256[:16]}"
+    )
+
+
+def _comparison_lines(comparison: ComparisonJson, engine: str) -> list[str]:
+    how = "bit for bit" if comparison.exact else "within rounding"
+    if comparison.equal:
+        return [f"{engine} agrees with {comparison.reference}, {how}"]
+    lines = [f"{engine} DIFFERS from {comparison.reference} ({how}):"]
+    lines += [f"  {difference}" for difference in comparison.differences]
+    return [*lines, *([f"  {comparison.blame}"] if comparison.blame else [])]
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.3f} ms"

@@ -1,0 +1,53 @@
+"""What only a process of its own shows: what help imports, interrupts, closed pipes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.programs import MATMUL
+
+HEAVY = ("numpy", "networkx", "islpy", "namedisl", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
+
+
+def _python(code: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], input=stdin, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("command", ["opt", "run"])
+def test_help_imports_nothing_heavy(command: str) -> None:
+    done = _python(
+        f"import sys, json\nfrom stripe.cli.{command} import main\nstatus = main(['--help'])\n"
+        "print(json.dumps([status, sorted(sys.modules)]))"
+    )
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+    assert status == 0
+    assert [name for name in modules if name.split(".")[0] in HEAVY] == []
+
+
+def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    path = tmp_path / "mm.stripe"
+    path.write_text(MATMUL, "utf-8")
+    code = (
+        "import os, sys\nfrom stripe.cli.opt import main\n"
+        "read, write = os.pipe()\nos.close(read)\nos.dup2(write, 1)\n"
+        f"sys.exit(main([{str(path)!r}]))"
+    )
+    done = _python(code)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_an_interrupt_is_130(tmp_path: Path) -> None:
+    code = (
+        "import sys\nimport stripe.cli.files as files\nfrom stripe.cli.opt import main\n"
+        "def stop(path):\n    raise KeyboardInterrupt\n"
+        "files._read_bytes = stop\nsys.exit(main(['x.stripe']))"
+    )
+    done = _python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")

@@ -1,0 +1,189 @@
+"""The pass manager: stages, faults of passes, and the clients that watch it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stripe.ir import ConfigError, Program, parse_program, print_program
+from stripe.passes.base import Remark
+from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.passlist import entry_json, parse_passes
+from stripe.pipeline.printing import Dumps, PrintAfter, Remarks
+from stripe.pipeline.reproducer import CrashReproducer, Reproducer
+from stripe.pipeline.timing import Timing
+from stripe.pipeline.verification import RoundTripCheck, StructureCheck
+from support.programs import MATMUL
+
+PROGRAM = parse_program(MATMUL)
+
+
+def _run(passes: str, *instruments: Instrument) -> Program:
+    return PassManager(parse_passes(passes), None, instruments).run(PROGRAM)
+
+
+class _Log(Instrument):
+    """Notes every call."""
+
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self._name = name
+        self._lines = lines
+
+    def begin(self, program: Program) -> None:
+        self._lines.append(f"{self._name} begin")
+
+    def before(self, entry: PassEntry, program: Program) -> None:
+        self._lines.append(f"{self._name} before {entry.name}")
+
+    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
+        self._lines.append(f"{self._name} after {entry.name} {'same' if before is after else 'changed'}")
+
+    def remark(self, entry: PassEntry, remark: Remark) -> None:
+        self._lines.append(f"{self._name} remark {entry.name} {remark.kind.value}")
+
+    def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
+        self._lines.append(f"{self._name} failed {entry.name} {type(error).__name__}")
+
+    def end(self, program: Program) -> None:
+        self._lines.append(f"{self._name} end")
+
+
+def test_no_pass_gives_the_same_object() -> None:
+    assert PassManager(()).run(PROGRAM) is PROGRAM
+    assert _run("dce") is PROGRAM
+
+
+def test_clients_are_called_around_each_pass_the_first_closest() -> None:
+    lines: list[str] = []
+    _run("x:prune_indexes,dce", _Log("a", lines), _Log("b", lines))
+    calls = [line for line in lines if "remark" not in line]
+    assert calls == [
+        "a begin", "b begin",
+        "b before x", "a before x", "a after x changed", "b after x changed",
+        "b before dce", "a before dce", "a after dce same", "b after dce same",
+        "a end", "b end",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_user_errors_pass_through_and_are_told_to_the_clients() -> None:
+    lines: list[str] = []
+    with pytest.raises(ConfigError, match="cannot do that"):
+        _run("refuses", _Log("a", lines))
+    assert lines == ["a begin", "a before refuses", "a remark refuses missed", "a failed refuses ConfigError"]
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_a_crash_is_our_fault_and_names_the_pass() -> None:
+    with pytest.raises(
+        InternalFault, match=r"pass 'x' \(crash\) crashed: RuntimeError: the pass fell over"
+    ) as caught:
+        _run("x:crash")
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_invalid_ir_is_our_fault_and_says_what_is_wrong() -> None:
+    with pytest.raises(InternalFault, match="pass 'invalid' produced invalid IR") as caught:
+        _run("dce,invalid", StructureCheck())
+    assert any("index 'bad' has range 0" in line for line in caught.value.details)
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_what_a_pass_ensures_is_checked_also_when_it_changes_nothing() -> None:
+    with pytest.raises(InternalFault, match="'says_located' produced invalid IR") as caught:
+        _run("says_located", StructureCheck())
+    assert any("has no location" in line for line in caught.value.details)
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_an_unmet_stage_names_who_ran_what_is_missing_and_who_ensures_it() -> None:
+    with pytest.raises(ConfigError) as caught:
+        _run("first:dce,needs_schedule")
+    assert "pass 'needs_schedule' requires the stage 'scheduled'" in caught.value.reason
+    assert "'tiled' after 'first'" in caught.value.reason
+    assert "has no location" in caught.value.reason
+    assert caught.value.hint
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_a_program_that_comes_scheduled_satisfies_a_pass_that_requires_it() -> None:
+    located = MATMUL.replace("<[0]>", "<DRAM[0]>").replace("#kernel block [", "#kernel block<CONV[0]> [")
+    program = parse_program(located)
+    assert PassManager(parse_passes("needs_schedule")).run(program) is program
+
+
+def test_remarks_name_the_entry() -> None:
+    lines: list[str] = []
+    _run("loc:locate{reqs=kernel,loc={name:CONV}}", Remarks(lines.append))
+    assert lines == ["remark: loc: applied: kernel_0: located on CONV[0]\n"]
+
+
+def test_programs_are_shown_after_named_passes() -> None:
+    shown: list[str] = []
+    result = _run("a:prune_indexes,b:prune_indexes,dce", PrintAfter(shown.append, ("a", "dce")))
+    assert shown == [
+        f"// ----- after 'a' (prune_indexes) -----\n{print_program(result)}",
+        "// ----- after 'dce' -----\n// (no change)\n",
+    ]
+    everything: list[str] = []
+    _run("a:prune_indexes,b:prune_indexes,dce", PrintAfter(everything.append, None))
+    assert len(everything) == 3
+
+
+def test_dumps_are_numbered_and_come_with_the_documents(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    entries = parse_passes('"odd/name":prune_indexes,dce')
+    _run('"odd/name":prune_indexes,dce', Dumps(folder, {"config": [entry_json(entry) for entry in entries]}))
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "00_input.stripe", "01_odd_name.stripe", "02_dce.stripe", "config.json",
+    ]  # fmt: skip
+    assert (folder / "00_input.stripe").read_text("utf-8") == MATMUL
+    assert json.loads((folder / "config.json").read_text("utf-8"))[0]["name"] == "odd/name"
+
+
+def test_a_dump_folder_that_is_a_file_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", "utf-8")
+    with pytest.raises(ConfigError, match="cannot make the folder for dumps"):
+        _run("dce", Dumps(tmp_path / "file", {}))
+
+
+def test_timing_lists_passes_and_their_sum() -> None:
+    timing = Timing()
+    _run("x:prune_indexes,dce", timing)
+    lines = timing.table().splitlines()
+    assert [line.split(maxsplit=2)[2] for line in lines] == ["what", "x (prune_indexes)", "dce", "total"]
+
+
+def test_the_round_trip_check_accepts_what_prints_well_and_names_what_does_not() -> None:
+    _run("prune_indexes", RoundTripCheck())
+    broken = parse_program(MATMUL)
+    object.__setattr__(broken.entry, "name", "two\nlines")
+    with pytest.raises(InternalFault, match="the input prints to text"):
+        PassManager((), None, (RoundTripCheck(),)).run(broken)
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_a_reproducer_holds_input_pass_list_and_error(tmp_path: Path) -> None:
+    entries = parse_passes("prune_indexes,crash")
+    template = Reproducer(
+        error="",
+        input_format="stripe",
+        input="",
+        passes=tuple(map(entry_json, entries)),
+        hardware={"clock_mhz": 1},
+    )
+    with pytest.raises(InternalFault) as caught:
+        PassManager(entries, None, (CrashReproducer(template, tmp_path),)).run(PROGRAM)
+    path = caught.value.reproducer
+    assert path is not None
+    assert path.parent == tmp_path
+    found = Reproducer.model_validate_json(path.read_text("utf-8"))
+    assert found.input == MATMUL
+    assert found.passes == ({"name": "prune_indexes", "prune_indexes": {}}, {"name": "crash", "crash": {}})
+    assert found.hardware == {"clock_mhz": 1}
+    assert "the pass fell over" in found.error
+    assert "RuntimeError" in found.traceback

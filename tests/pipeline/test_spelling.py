@@ -1,0 +1,106 @@
+"""The `--passes` spelling: read, refused with a column, and printed back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from stripe.ir import ConfigError
+from stripe.pipeline.passlist import parse_passes, spell
+from stripe.pipeline.spelling import SpelledPass, print_pass, read_passes
+
+
+def test_names_options_and_nested_values() -> None:
+    text = 'a1:fusion{a_reqs=[conv, "x y"],n=-3,f=2.5,on=true,off=null,loc={name:SRAM,unit:"2*i"}}, dce'
+    assert read_passes(text, "--passes") == (
+        SpelledPass(
+            "a1",
+            "fusion",
+            {
+                "a_reqs": ["conv", "x y"],
+                "n": -3,
+                "f": 2.5,
+                "on": True,
+                "off": None,
+                "loc": {"name": "SRAM", "unit": "2*i"},
+            },
+            4,
+        ),
+        SpelledPass("dce", "dce", {}, text.index("dce") + 1),
+    )
+
+
+def test_trailing_commas_and_empty_braces_are_taken() -> None:
+    (only,) = read_passes("p{a=[1,2,],b={},c=[],}", "--passes")
+    assert only.options == {"a": [1, 2], "b": {}, "c": []}
+    assert read_passes("p{}", "--passes")[0].options == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason"),
+    [
+        ("", 1, "no pass is named"),
+        ("dce,", 5, "expected the name of a pass"),
+        ("dce dce", 5, "unexpected 'd'"),
+        ("dce{", 5, "expected the name of an option"),
+        ("dce{a}", 6, "expected '=' after 'a'"),
+        ("dce{a=}", 7, "expected a value"),
+        ("dce{a=[1", 9, "expected ',' or ']'"),
+        ("dce{a=1,a=2}", 10, "'a' stands here twice"),
+        ("dce{a={b=1}}", 9, "expected ':' after 'b'"),
+        ('dce{a="x', 7, "expected a value"),
+        ("dce{a=" + "[" * 60, 57, "nested too deeply"),
+        ("dce}", 4, "unexpected '}'"),
+    ],
+)
+def test_errors_have_a_column_and_a_reason(text: str, column: int, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_passes(text, "--passes")
+    assert (caught.value.path, caught.value.col, caught.value.reason) == ("--passes", column, reason)
+
+
+_NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
+_VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(_NAMES, _NAMES, st.dictionaries(_NAMES, _VALUES, max_size=3))
+def test_what_is_printed_reads_back(name: str, pass_name: str, options: dict[str, JsonValue]) -> None:
+    (again,) = read_passes(print_pass(name, pass_name, options), "--passes")
+    assert (again.name, again.pass_name, again.options) == (name, pass_name, options)
+
+
+def test_a_pass_prints_to_its_own_specification() -> None:
+    text = "loc:locate{reqs=conv,loc={name:CONV,unit:1}},prune_idxs,dce{fix_deps=false}"
+    entries = parse_passes(text)
+    printed = spell(entries)
+    assert parse_passes(printed) == entries
+    assert (
+        printed
+        == "loc:locate_block{reqs=[conv],loc={name:CONV,unit:1}},prune_idxs:prune_indexes,dce{fix_deps=false}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("dce,localise", "--passes:1:5: error: unknown pass 'localise'", "did you mean 'localize'?"),
+        (
+            "dce{fix_dep=1}",
+            "--passes:1:1: $.dce.fix_dep: error: unknown key 'fix_dep'",
+            "did you mean 'fix_deps'?",
+        ),
+        ("locate{loc={name:X}}", "$.locate: error: the key 'reqs' is missing", ""),
+        ("dce{fix_deps=maybe}", "$.dce.fix_deps: error: expected true or false, found 'maybe'", ""),
+    ],
+)
+def test_wrong_passes_and_options_are_named_with_their_place(text: str, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_passes(text)
+    assert message in str(caught.value)
+    assert hint in str(caught.value)
