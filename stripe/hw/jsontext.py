@@ -39,7 +39,7 @@ class JsonText:
 def parse_json5(text: str) -> JsonText:
     """Reads a whole JSON5 text (comments, trailing commas, single quotes, plain keys, hexadecimal, …).
 
-    A key that occurs twice in one object is refused. Raises JsonSyntaxError.
+    Beyond JSON5, a comma may be left out between two texts in a list, as in templates that write lists by loops. A key that occurs twice in one object is refused. Raises JsonSyntaxError.
     """
     return _Reader(text).document()
 
@@ -136,7 +136,9 @@ class _Reader:
         self._pos += 1
         while self._peek() != "]":
             items.append(self._value((*path, len(items))))
-            self._separator("]")
+            # The slides' loops over units write no commas: in a list, one text may follow another without.
+            if not (isinstance(items[-1], str) and self._peek() in ('"', "'")):
+                self._separator("]")
         self._pos += 1
         return items
 
@@ -186,7 +188,7 @@ class _Reader:
             char = self._text[self._pos : self._pos + 1]
             if char == quote:
                 self._pos += 1
-                return "".join(parts)
+                return self._joined(parts, start)
             if char != "\\":
                 raise self._typographic() or JsonSyntaxError(
                     "this string has no end",
@@ -194,6 +196,13 @@ class _Reader:
                     f"write {quote} where it ends; it cannot go on in the next line",
                 )
             parts.append(self._escape())
+
+    def _joined(self, parts: list[str], start: int) -> str:
+        """The text of `parts`, where escapes may give a character beyond 16 bits in two halves."""
+        try:
+            return "".join(parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            raise JsonSyntaxError("an escape '\\u' in this string gives half a character", start) from None
 
     def _escape(self) -> str:
         start = self._pos

@@ -258,7 +258,7 @@ def _reason(error: BaseException, parameters: Mapping[str, Scalar]) -> tuple[str
         return "nested too deeply: does a file include itself, or a macro call itself, without end?", None
     if isinstance(error, (SyntaxError, MemoryError)):
         return f"the template is nested too deeply ({error})", None
-    return text or type(error).__name__, None
+    return (text[:1].lower() + text[1:]) or type(error).__name__, None
 
 
 def _undefined_hint(name: str, parameters: Mapping[str, Scalar]) -> str:
