@@ -92,7 +92,6 @@ class Pass(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     pass_name: ClassVar[str]
-    aliases: ClassVar[tuple[str, ...]] = ()
     requires: ClassVar[Stage] = Stage.TILED
     ensures: ClassVar[Stage | None] = None
 

@@ -15,6 +15,7 @@ BUILTIN: dict[str, str] = {
     "cache": "cache:Cache",
     "compute_deps": "compute_deps:ComputeDeps",
     "dce": "dce:DeadCodeElimination",
+    "fusion": "fusion:Fusion",
     "localize": "localize:Localize",
     "locate_block": "locate_block:LocateBlock",
     "locate_inner_block": "locate_inner_block:LocateInnerBlock",
@@ -27,6 +28,7 @@ BUILTIN: dict[str, str] = {
     "reorder_indexes": "reorder_indexes:ReorderIndexes",
     "rewrite_locations": "rewrite_locations:RewriteLocations",
     "scalarize": "scalarize:Scalarize",
+    "tensorize": "tensorize:Tensorize",
     "thread": "thread:Thread",
     "unroll": "unroll:Unroll",
 }

@@ -1,0 +1,187 @@
+"""Matching a block against stencils: a search over its access matrix.
+
+Row i of the access matrix holds, for each output and input, by how many elements one step of index i moves it. A
+stencil demands rows; to match is to give each of its indices a row of its own. The rows that fit each stencil index
+are found first, then a branch-and-bound search over those lists takes the cheapest choice, so that the work follows the number of
+rows that fit, not the number of permutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from stripe.hw.schema import Stencil, StencilIndex
+from stripe.ir import Block, Index, Intrinsic, Load, Refinement, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A stencil with the index of the block for each of its indices ("" where it works on a single point)."""
+
+    stencil: Stencil
+    names: tuple[str, ...]
+    tiles: tuple[int, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    cost: float
+    uses: int
+
+    @property
+    def key(self) -> tuple[float, int, tuple[str, ...]]:
+        return (self.cost, self.uses, self.names)
+
+    def sizes(self) -> dict[str, int]:
+        """Elements per tile of each matched index."""
+        return {name: tile for name, tile in zip(self.names, self.tiles, strict=True) if name}
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a leaf block computes at a point: one combination of its loads, stored by one aggregation."""
+
+    combination: str
+    inputs: tuple[Refinement, ...]
+    output: Refinement
+
+
+def body_of(block: Block) -> Body | str:
+    """The body of a contraction, or why the block is none."""
+    loads = [s for s in block.statements if isinstance(s, Load)]
+    stores = [s for s in block.statements if isinstance(s, Store)]
+    others = [s for s in block.statements if not isinstance(s, Load | Store)]
+    if len(stores) != 1 or len(others) > 1 or not all(isinstance(s, Intrinsic) for s in others):
+        return (
+            f"its body is no contraction: {len(loads)} loads, {len(others)} operations, {len(stores)} stores"
+        )
+    operation = others[0] if others else None
+    by_scalar = {load.into: block.ref(load.ref) for load in loads}
+    if operation is None:
+        return Body("", tuple(by_scalar.values()), block.ref(stores[0].ref))
+    assert isinstance(operation, Intrinsic)
+    if stores[0].value != operation.into or any(name not in by_scalar for name in operation.inputs):
+        return "its body is no contraction: what is stored is not the operation on the loads"
+    return Body(operation.op, tuple(by_scalar[name] for name in operation.inputs), block.ref(stores[0].ref))
+
+
+def why_unfit(body: Body, stencil: Stencil) -> str | None:
+    """Why the stencil cannot compute the body; None when it can."""
+    if stencil.combination is not None and stencil.combination != body.combination:
+        return f"it combines by {stencil.combination}, the block by {body.combination or 'nothing'}"
+    if stencil.aggregation is not None and stencil.aggregation != body.output.agg.value:
+        return f"it aggregates by {stencil.aggregation}, the block by {body.output.agg.value}"
+    for ref in body.inputs:
+        if stencil.dtypes and ref.dtype.name not in stencil.dtypes:
+            return f"it takes {', '.join(stencil.dtypes)}, {ref.name} is {ref.dtype}"
+    rules = stencil.idxs[0]
+    if (len(rules.outs), len(rules.ins)) != (1, len(body.inputs)):
+        return f"it has {len(rules.ins)} inputs and {len(rules.outs)} outputs, the block {len(body.inputs)} and 1"
+    return None
+
+
+def step(ref: Refinement, name: str) -> int | None:
+    """Elements by which one step of an index moves a view in memory; None where a floor or mod makes that uneven."""
+    total = 0
+    for access, dim in zip(ref.access, ref.dims, strict=True):
+        linear = access.coeff(name)
+        if not access.is_linear and any(
+            not isinstance(atom, str) and name in atom.arg.names() for atom, _ in access.terms
+        ):
+            return None
+        total += linear * dim.stride
+    return total
+
+
+def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> Match | None:
+    """The cheapest match over all orders of the inputs; None when there is none.
+
+    Cost: points computed, padding included, plus `startup_cost` for each use of the stencil (PlaidML 0.7's
+    formula). With `strict` a tile divides its range, and an index that a constraint mentions is matched whole or not at all.
+    """
+    best: Match | None = None
+    for inputs in permutations(body.inputs):
+        candidates = [_candidates(block, rules, (body.output, *inputs), strict) for rules in stencil.idxs]
+        for names, tiles in _choices(stencil.idxs, candidates):
+            found = _costed(block, stencil, names, tiles, inputs, body.output)
+            if best is None or found.key < best.key:
+                best = found
+    return best
+
+
+def _candidates(
+    block: Block, rules: StencilIndex, refs: Sequence[Refinement], strict: bool
+) -> list[tuple[str, int]]:
+    """Indices whose row fits, with the tile; a stencil index that nothing need move with also fits no index at all."""
+    found: list[tuple[str, int]] = []
+    wanted = (*rules.outs, *rules.ins)
+    constrained = {name for constraint in block.constraints for name in constraint.affine.names()}
+    for index in block.iterated:
+        row = [step(ref, index.name) for ref in refs]
+        if any(
+            s is None or (rule != -1 and rule != s) for rule, s in zip(wanted, row, strict=True)
+        ) or not any(row):
+            continue
+        tile = index.range if rules.size == -1 else min(rules.size, index.range)
+        uneven = tile != index.range and (index.range % tile or index.name in constrained)
+        if strict and (uneven or tile < rules.size):
+            continue
+        found.append((index.name, tile))
+    if all(rule in (-1, 0) for rule in wanted) and (rules.size in (-1, 1) or not strict):
+        found.append(("", 1))
+    return found
+
+
+def _choices(
+    rules: Sequence[StencilIndex], candidates: Sequence[Sequence[tuple[str, int]]]
+) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """All ways to give each stencil index a candidate of its own, the most constrained stencil index first."""
+    order = sorted(range(len(rules)), key=lambda number: len(candidates[number]))
+    chosen: dict[int, tuple[str, int]] = {}
+
+    def search(depth: int) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+        if depth == len(order):
+            pairs = [chosen[number] for number in range(len(rules))]
+            if any(name for name, _ in pairs):
+                yield tuple(name for name, _ in pairs), tuple(tile for _, tile in pairs)
+            return
+        taken = {name for name, _ in chosen.values() if name}
+        for name, tile in candidates[order[depth]]:
+            if name not in taken:
+                chosen[order[depth]] = (name, tile)
+                yield from search(depth + 1)
+                del chosen[order[depth]]
+
+    yield from search(0)
+
+
+def _costed(
+    block: Block,
+    stencil: Stencil,
+    names: tuple[str, ...],
+    tiles: tuple[int, ...],
+    inputs: tuple[Refinement, ...],
+    output: Refinement,
+) -> Match:
+    chosen = dict(zip(names, tiles, strict=True))
+    lanes = {name: rules.size for rules, name in zip(stencil.idxs, names, strict=True) if rules.size != -1}
+    points, uses = 1, 1
+    for index in block.iterated:
+        tile = chosen.get(index.name, 1)
+        count = -(-index.range // tile)
+        points *= count * lanes.get(index.name, tile)  # lanes without work count too
+        uses *= count
+    if "" in names:
+        points *= lanes.get("", 1)
+    cost = points + stencil.startup_cost * uses
+    return Match(stencil, names, tiles, tuple(r.name for r in inputs), (output.name,), cost, uses)
+
+
+def is_leaf(block: Block) -> bool:
+    """Whether the block holds no block."""
+    return not any(True for _ in block.blocks)
+
+
+def unmatched(block: Block, match: Match) -> tuple[Index, ...]:
+    """The iterated indices that the stencil leaves."""
+    return tuple(index for index in block.iterated if index.name not in match.names)
