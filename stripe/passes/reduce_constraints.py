@@ -34,12 +34,10 @@ class ReduceConstraints(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         def reduce(nest: Nest) -> Block | None:
-            shrunk = self._shrink(nest)
-            if shrunk is None:
+            reduced = _reduced(nest, self.skip_idxs)
+            if reduced is None:
                 context.applied(nest.block, "dropped: it has no point")
-                return None
-            reduced = simplify_block(nest.with_block(shrunk))
-            if reduced is not None and reduced is not nest.block:
+            elif reduced is not nest.block:
                 counts = f"{len(nest.block.constraints)} constraints become {len(reduced.constraints)}"
                 context.applied(reduced, f"{counts}, {nest.block.points} points {reduced.points}")
             return reduced
@@ -49,29 +47,41 @@ class ReduceConstraints(Pass):
 
         return rewrite_nests(program, self.reqs, below)
 
-    def _shrink(self, nest: Nest) -> Block | None:
-        """The block with each iterated index cut to its exact interval and starting at 0; None without points."""
-        block = nest.block
-        if not block.constraints:
-            return block
-        intervals = tighten(nest.domain)
-        if intervals is None:
-            return None
-        starts: dict[str, Affine] = {}
-        indices: list[Index] = []
-        for index in block.indices:
-            low, high = (0, 0) if index.is_passed else intervals[_own_name(nest, index)]
-            if index.is_passed or index.tags.has_any(self.skip_idxs) or (low, high) == (0, index.range - 1):
-                indices.append(index)
-                continue
-            indices.append(replace(index, range=high - low + 1))
-            if low:
-                starts[index.name] = Affine.var(index.name) + low
-        return (
-            block
-            if tuple(indices) == block.indices
-            else replace(substitute(block, starts), indices=tuple(indices))
-        )
+
+def reduce_nest(nest: Nest) -> Block | None:
+    """The innermost block of `nest` and all inside it, reduced; None when it has no point."""
+    return rewrite_below(nest, lambda inner: _reduced(inner, ()))
+
+
+def _reduced(nest: Nest, skip: tuple[str, ...]) -> Block | None:
+    """One block reduced, those inside left; the same object when nothing changed."""
+    shrunk = _shrunk(nest, skip)
+    return None if shrunk is None else simplify_block(nest.with_block(shrunk))
+
+
+def _shrunk(nest: Nest, skip: tuple[str, ...]) -> Block | None:
+    """The block with each iterated index cut to its exact interval and starting at 0; None without points."""
+    block = nest.block
+    if not block.constraints:
+        return block
+    intervals = tighten(nest.domain)
+    if intervals is None:
+        return None
+    starts: dict[str, Affine] = {}
+    indices: list[Index] = []
+    for index in block.indices:
+        low, high = (0, 0) if index.is_passed else intervals[_own_name(nest, index)]
+        if index.is_passed or index.tags.has_any(skip) or (low, high) == (0, index.range - 1):
+            indices.append(index)
+            continue
+        indices.append(replace(index, range=high - low + 1))
+        if low:
+            starts[index.name] = Affine.var(index.name) + low
+    return (
+        block
+        if tuple(indices) == block.indices
+        else replace(substitute(block, starts), indices=tuple(indices))
+    )
 
 
 def _own_name(nest: Nest, index: Index) -> str:

@@ -22,6 +22,7 @@ BUILTIN: dict[str, str] = {
     "locate_memory": "locate_memory:LocateMemory",
     "locate_recursive": "locate_recursive:LocateRecursive",
     "package": "package:Package",
+    "peel": "peel:Peel",
     "prune_indexes": "prune_indexes:PruneIndexes",
     "prune_refinements": "prune_refinements:PruneRefinements",
     "reduce_constraints": "reduce_constraints:ReduceConstraints",

@@ -2,8 +2,8 @@
 
 Row i of the access matrix holds, for each output and input, by how many elements one step of index i moves it. A
 stencil demands rows; to match is to give each of its indices a row of its own. The rows that fit each stencil index
-are found first, then a branch-and-bound search over those lists takes the cheapest choice, so that the work follows the number of
-rows that fit, not the number of permutations.
+are found first, then a search over those lists takes the cheapest choice, so that the work follows the number of rows
+that fit, not the number of permutations.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> M
     """The cheapest match over all orders of the inputs; None when there is none.
 
     Cost: points computed, padding included, plus `startup_cost` for each use of the stencil (PlaidML 0.7's
-    formula). With `strict` a tile divides its range, and an index that a constraint mentions is matched whole or not at all.
+    formula). With `strict` a tile divides its range, and an index that a constraint mentions is matched whole or not at
+    all.
     """
     best: Match | None = None
     for inputs in permutations(body.inputs):

@@ -1,0 +1,140 @@
+"""The pass `peel`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import (
+    Affine,
+    Block,
+    Index,
+    Interval,
+    Program,
+    Statement,
+    substitute,
+    with_entry,
+    with_statements,
+)
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.reduce_constraints import reduce_nest
+from stripe.passes.splice import splice
+from stripe.poly import Nest, Points, pieces
+
+
+class Peel(Pass):
+    """Splits a block into an interior, where no constraint needs testing, and blocks for the edges.
+
+        block [k:3, x:100] (                           #interior block [k:3, x:98] ( in I[k + x] … )
+            -1 + k + x >= 0                  =>        #edge block [k:2, x:1] ( in I[k] … )
+            100 - k - x >= 0                           #edge block [k:2, x:1] ( in I[98 + k] … )
+            in I[-1 + k + x] …
+
+    For each index that constraints of the block or of blocks inside mention, the longest run of values for which they
+    all hold whatever the others are is the interior; the rest is split off, one index after the other, so that n
+    indices make at most 2n edges. Ranges and constraints of each part are then reduced exactly.
+    """
+
+    pass_name: ClassVar[str] = "peel"
+
+    reqs: Reqs
+    idxs: tuple[str, ...] = Field(
+        default=(), description="indices to split, by name or '#tag'; all where empty"
+    )
+    interior_set: TagSet = Field(default=("interior",), description="tags added to the interior")
+    edge_set: TagSet = Field(default=("edge",), description="tags added to the edges")
+    max_blocks: int = Field(
+        default=16, ge=1, description="split off no further edges beyond this many blocks"
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def visit(nest: Nest) -> Block:
+            block = nest.block
+            statements: list[Statement] = list(block.statements)
+            parts: dict[int, list[Block]] = {}
+            for number, child in nest.children():
+                if not child.block.tags.has_all(self.reqs):
+                    statements[number] = visit(child)
+                elif not child.block.tags.has_any((*self.interior_set, *self.edge_set)):
+                    parts[number] = self._peeled(child, context)
+            return splice(with_statements(block, statements), parts)
+
+        return with_entry(program, visit(Nest.root(program.entry)))
+
+    def _peeled(self, nest: Nest, context: PassContext) -> list[Block]:
+        block = nest.block
+        interior: dict[str, Interval] = {}
+        edges: list[Block] = []
+        for index in block.iterated:
+            if not self._wants(index):
+                continue
+            good = _interior(nest, index)
+            if good == (0, index.range - 1):
+                continue
+            if good is None:
+                context.missed(
+                    block,
+                    f"{index.name} is not peeled: constraints matter for each of its {index.range} values",
+                )
+                continue
+            outside = [
+                part for part in ((0, good[0] - 1), (good[1] + 1, index.range - 1)) if part[0] <= part[1]
+            ]
+            if len(edges) + len(outside) + 1 > self.max_blocks:
+                context.missed(
+                    block, f"{index.name} is not peeled: that makes more than {self.max_blocks} blocks"
+                )
+                continue
+            edges += [_restricted(block, interior | {index.name: part}) for part in outside]
+            interior[index.name] = good
+        if not interior:
+            return [block]
+        inner = _restricted(block, interior)
+        kept = [
+            self._tagged(inner, self.interior_set),
+            *(self._tagged(edge, self.edge_set) for edge in edges),
+        ]
+        reduced = [part for part in (reduce_nest(nest.with_block(part)) for part in kept) if part is not None]
+        cuts = ", ".join(f"{name} in {low}..{high}" for name, (low, high) in interior.items())
+        share = inner.points / block.points * 100
+        context.applied(block, f"interior {cuts}: {share:.1f} % of the points; {len(reduced) - 1} edges")
+        return reduced
+
+    def _wants(self, index: Index) -> bool:
+        return not self.idxs or any(
+            name[1:] in index.tags if name.startswith("#") else name == index.name for name in self.idxs
+        )
+
+    @staticmethod
+    def _tagged(block: Block, tags: TagSet) -> Block:
+        return replace(block, tags=block.tags.add(*tags))
+
+
+def _interior(nest: Nest, index: Index) -> Interval | None:
+    """The longest run of values of an index at which every constraint on it holds; None when there is none."""
+    name = nest.local[index.name].single_name
+    assert name is not None
+    good = Points.build((name,), {name: (0, index.range - 1)})
+    for inner in nest.walk():
+        box = Points.build(inner.domain.names, inner.domain.ranges)
+        for constraint in inner.block.constraints:
+            affine = constraint.affine.subs(inner.local)
+            if name in affine.names():
+                good = good - box.where([-1 - affine]).onto((name,))
+    runs = [run for piece in pieces(good.coalesced()) if (run := piece.bounds(name)) is not None]
+    return max(runs, key=lambda run: (run[1] - run[0], -run[0]), default=None)
+
+
+def _restricted(block: Block, intervals: Mapping[str, Interval]) -> Block:
+    """The points of `block` with these indices in these intervals; the indices count from 0 again."""
+    shifts = {name: Affine.var(name) + low for name, (low, _) in intervals.items() if low}
+    indices = tuple(
+        replace(index, range=intervals[index.name][1] - intervals[index.name][0] + 1)
+        if index.name in intervals
+        else index
+        for index in block.indices
+    )
+    return replace(substitute(block, shifts), indices=indices)
