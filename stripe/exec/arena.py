@@ -19,7 +19,6 @@ import numpy.typing as npt
 from stripe.exec.arith import Array
 from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
-from stripe.exec.layout import lowest
 from stripe.exec.storage import INITIAL, Buffer, Gathered, Memory, Selection
 from stripe.ir import Affine, Agg, Block, Device, Interval, Location, Program, Refinement
 
@@ -54,7 +53,7 @@ class PlacedBuffer(Buffer):
     ) -> None:
         content, owners = arena.open(checks=checks)
         size = ref.dtype.bytes
-        start = (bank * arena.capacity + ref.offset) // size + lowest(ref)
+        start = (bank * arena.capacity + ref.offset) // size
         super().__init__(ref, content.view(ref.dtype.numpy()), LaneValue(start), None, agg is not Agg.ASSIGN)
         self.owners = owners
         self.number = number

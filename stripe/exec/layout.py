@@ -46,12 +46,7 @@ def _check_input(ref: Refinement, given: Array | None) -> Array:
 def logical_view(ref: Refinement, flat: Array) -> Array:
     """The elements of an allocation in logical shape, without copying; `flat` has its `span` elements."""
     size = flat.strides[0]
-    return as_strided(flat[lowest(ref) :], ref.sizes, [stride * size for stride in ref.strides])
-
-
-def lowest(ref: Refinement) -> int:
-    """How many elements the origin of an allocation lies above its lowest element: 0 unless a stride is negative."""
-    return sum((dim.size - 1) * -dim.stride for dim in ref.dims if dim.stride < 0)
+    return as_strided(flat, ref.sizes, [stride * size for stride in ref.strides])
 
 
 def to_flat(ref: Refinement, array: Array) -> Array:

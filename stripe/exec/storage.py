@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.lanes import Extents, IntArray, LaneValue, lane_count, lane_numbers
-from stripe.exec.layout import lowest, to_flat
+from stripe.exec.layout import to_flat
 from stripe.ir import Agg, Block, Refinement
 from stripe.ir.verifier import writers
 
@@ -140,8 +140,7 @@ class Memory:
         stamps: Stamps | None = None
         if self.checks and _may_assign(frame, ref):
             stamps = np.full(data.size, INITIAL if defined else 0, np.int32)
-        base = lane_numbers(frame.extents, ref.span)
-        return Buffer(ref, data, LaneValue(base.offset + lowest(ref), base.coefficients), stamps, defined)
+        return Buffer(ref, data, lane_numbers(frame.extents, ref.span), stamps, defined)
 
 
 def _new_memory(frame: Frame, ref: Refinement, agg: Agg) -> Array:

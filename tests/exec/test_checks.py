@@ -1,0 +1,198 @@
+"""What the interpreter refuses at run time, and that it says where: block, refinement, point, element."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stripe.exec.errors import ExecutionError
+from stripe.exec.interp import interpret
+from stripe.ir import Program
+from support.exec_programs import program
+
+DATA = {"A": np.arange(6, dtype=np.int32)}
+BUDGETS = pytest.mark.parametrize("budget", [1 << 30, 1])
+
+
+def copy(head: str, source: str, target: str, size: int = 6) -> Program:
+    """A kernel `copy` with `head` as indices and constraints, from A (6 elements) to O."""
+    return program(
+        f"""0: #kernel block {head}
+            in<[0]> A{source}
+            out<[0]> O{target}
+        ) {{
+          0: $a = load(A)
+          1: O = store($a)
+        }}""",
+        inputs={"A": ((6,), "i32")},
+        outputs={"O": ((size,), "i32")},
+    )
+
+
+@BUDGETS
+def test_load_out_of_bounds(budget: int) -> None:
+    built = copy("[i:6] ( // copy", "[1 + i] i32(1:1)", "[i]:assign i32(1:1)")
+    with pytest.raises(ExecutionError) as caught:
+        interpret(built, DATA, memory_budget=budget, checks=False)
+    assert str(caught.value) == (
+        "block 0:0:0 (copy): error: load of 'A' touches element [6] outside the view 'A' of sizes (6)"
+        " at the point i=5"
+    )
+
+
+@BUDGETS
+def test_store_out_of_bounds(budget: int) -> None:
+    built = copy("[i:6] ( // copy\n -1 + i >= 0", "[i] i32(1:1)", "[-2 + i]:assign i32(1:1)")
+    with pytest.raises(ExecutionError, match=r"store to 'O' touches element \[-1\] .* at the point i=1"):
+        interpret(built, DATA, memory_budget=budget)
+
+
+@BUDGETS
+def test_constraints_make_accesses_legal(budget: int) -> None:
+    built = copy("[i:6] ( // copy\n 4 - i >= 0", "[1 + i] i32(1:1)", "[i]:add i32(1:1)")
+    assert interpret(built, DATA, memory_budget=budget)["O"].tolist() == [1, 2, 3, 4, 5, 0]
+
+
+@BUDGETS
+def test_access_outside_the_box_of_a_view(budget: int) -> None:
+    built = program(
+        """0: #kernel block [t:2] ( // outer
+            in<[0]> B = A[3*t] i32(2:1)
+            out<[0]> O[3*t]:assign i32(3:1)
+        ) {
+          0: block [i:3] ( // inner
+              in<[0]> C = B[i] i32(1:1)
+              out<[0]> O[i]:assign i32(1:1)
+          ) {
+            0: $a = load(C)
+            1: O = store($a)
+          }
+        }""",
+        inputs={"A": ((6,), "i32")},
+        outputs={"O": ((6,), "i32")},
+    )
+    with pytest.raises(ExecutionError) as caught:
+        interpret(built, DATA, memory_budget=budget)
+    assert str(caught.value) == (
+        "block 0:0:0:0 (inner): error: load of 'C' touches element [2] outside the view 'B' of sizes (2)"
+        " at the point t=0, i=2"
+    )
+
+
+@BUDGETS
+def test_two_points_assign_one_element(budget: int) -> None:
+    built = copy("[i:6] ( // copy", "[i] i32(1:1)", "[floor(i/2)]:assign i32(1:1)", size=3)
+    with pytest.raises(
+        ExecutionError, match=r"assigns 'O'\[0\], which another point has assigned, at the point i=1"
+    ):
+        interpret(built, DATA, memory_budget=budget)
+    got = interpret(built, DATA, memory_budget=budget, checks=False)["O"]
+    assert all(value in (2 * i, 2 * i + 1) for i, value in enumerate(got))
+
+
+@BUDGETS
+def test_an_index_that_the_address_lacks_assigns_twice(budget: int) -> None:
+    built = copy("[i:6, k:3] ( // copy", "[i] i32(1:1)", "[i]:assign i32(1:1)")
+    with pytest.raises(ExecutionError, match="another point has assigned"):
+        interpret(built, DATA, memory_budget=budget)
+
+
+@BUDGETS
+def test_one_point_may_be_chosen_by_constraints(budget: int) -> None:
+    built = copy("[i:6, k:3] ( // copy\n -1 + k >= 0\n 1 - k >= 0", "[i] i32(1:1)", "[i]:assign i32(1:1)")
+    assert interpret(built, DATA, memory_budget=budget)["O"].tolist() == list(range(6))
+
+
+@BUDGETS
+def test_blocks_in_sequence_may_assign_one_element(budget: int) -> None:
+    block = """block [i:6] (
+        in<[0]> A[i] i32(1:1)
+        out<[0]> O[i]:assign i32(1:1)
+    ) {
+      0: $a = load(A)
+      1: O = store($a)
+    }"""
+    built = program(f"0: {block}\n1: {block}", inputs={"A": ((6,), "i32")}, outputs={"O": ((6,), "i32")})
+    assert interpret(built, DATA, memory_budget=budget)["O"].tolist() == list(range(6))
+
+
+@BUDGETS
+def test_an_output_must_be_written_everywhere(budget: int) -> None:
+    built = copy("[i:4] ( // copy", "[i] i32(1:1)", "[1 + i]:assign i32(1:1)")
+    with pytest.raises(
+        ExecutionError, match=r"'O' ends with its element \[0\], which nobody has written \(2 such"
+    ):
+        interpret(built, DATA, memory_budget=budget)
+
+
+@BUDGETS
+def test_an_undefined_element_must_not_be_read(budget: int) -> None:
+    built = program(
+        """0: block [i:5] ( // fill
+            in<[0]> A[i] i32(1:1)
+            out<[0]> T[i]:assign i32(1:1)
+        ) {
+          0: $a = load(A)
+          1: T = store($a)
+        }
+        1: block [i:6] ( // use
+            in<[0]> T[i] i32(1:1)
+            out<[0]> O[i]:assign i32(1:1)
+        ) {
+          0: $t = load(T)
+          1: O = store($t)
+        }""",
+        inputs={"A": ((6,), "i32")},
+        outputs={"O": ((6,), "i32")},
+        temporaries={"T": ((6,), "i32")},
+    )
+    with pytest.raises(ExecutionError) as caught:
+        interpret(built, DATA, memory_budget=budget)
+    message = "block 0:0:1 (use): error: load of 'T' reads 'T'[5], which nobody has written, at the point i=5"
+    assert str(caught.value) == message
+
+
+def test_undefined_local_memory_of_another_point() -> None:
+    """Each point has its own L: what point 0 wrote is not there for point 1."""
+    built = program(
+        """0: #kernel block [i:6] ( // locals
+            in<[0]> A[i] i32(1:1)
+            out<[0]> O[i]:assign i32(1:1)
+            none new@0x00000000<[0]> L[0]:assign i32(1:1)
+        ) {
+          0: block [i = i] (
+              -i >= 0
+              in<[0]> A[0] i32(1:1)
+              out<[0]> L[0]:assign i32(1:1)
+          ) {
+            0: $a = load(A)
+            1: L = store($a)
+          }
+          1: $l = load(L)
+          2: O = store($l)
+        }""",
+        inputs={"A": ((6,), "i32")},
+        outputs={"O": ((6,), "i32")},
+    )
+    with pytest.raises(ExecutionError, match=r"reads 'L'\[0\], which nobody has written, at the point i=1"):
+        interpret(built, DATA)
+
+
+def test_memory_that_no_machine_has() -> None:
+    huge = 1 << 55
+    built = program(
+        f"""0: #kernel block [i:6] (
+            in<[0]> A[i] i32(1:1)
+            out<[0]> O[i]:assign i32(1:1)
+            none new@0x00000000<[0]> L[0]:assign i32({huge}:1)
+        ) {{
+          0: $a = load(A)
+          1: O = store($a)
+        }}""",
+        inputs={"A": ((6,), "i32")},
+        outputs={"O": ((6,), "i32")},
+    )
+    with pytest.raises(
+        ExecutionError, match=r"the buffer 'L' takes .* bytes, more than the memory of this machine"
+    ):
+        interpret(built, DATA)
