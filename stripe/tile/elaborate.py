@@ -1,0 +1,303 @@
+"""Turns the statements of a Tile function into single typed operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stripe.ir.dtypes import BOOL, common_type_of
+from stripe.ir.errors import StripeError
+from stripe.ir.names import fresh
+from stripe.ir.span import Span
+from stripe.poly.contraction import Range
+from stripe.poly.lattice import Polynomial
+from stripe.tile import ast, fold
+from stripe.tile.diagnostics import SourceText, did_you_mean
+from stripe.tile.operations import BINARY_OPS, SYMBOLS, UNARY_OPS, OperandError, broadcast, result_dtype
+from stripe.tile.polynomials import Poisoned, index_names, polynomial
+from stripe.tile.printer import print_statement
+from stripe.tile.shapes import MAX_BYTES, sizes_text
+from stripe.tile.typed import (
+    Const,
+    ContractionOp,
+    ElementwiseOp,
+    Op,
+    Operand,
+    Origin,
+    Tensor,
+    TupleValue,
+    TypedAccess,
+    Value,
+)
+
+_OUTPUT_SIZES = dict[str, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class Elaborator:
+    """The state of one binding: what each name means so far, the operations made, the errors found.
+
+    A name that maps to None depends on a statement with an error; what uses it is skipped silently.
+    """
+
+    source: SourceText
+    env: dict[str, Value | None] = field(default_factory=dict[str, "Value | None"])
+    defined_at: dict[str, Span] = field(default_factory=dict[str, Span])
+    taken: set[str] = field(default_factory=set[str])
+    ops: list[Op] = field(default_factory=list[Op])
+    errors: list[StripeError] = field(default_factory=list[StripeError])
+    output_sizes: _OUTPUT_SIZES = field(default_factory=_OUTPUT_SIZES)
+    softmaxes: dict[str, tuple[Operand, ...]] = field(default_factory=dict[str, "tuple[Operand, ...]"])
+    """The arguments of each tensor that a softmax made, for log(softmax(…))."""
+
+    def statement(self, node: ast.Stmt) -> None:
+        """Elaborates one statement; its errors are collected."""
+        if node.target in self.defined_at:
+            self.errors.append(self._redefined(node.target, node.target_span))
+            return
+        self.defined_at[node.target] = node.target_span
+        before = len(self.ops)
+        try:
+            if isinstance(node, ast.Contraction):
+                self.env[node.target] = self.contraction(node, node.target)
+            else:
+                scope = Scope(self, node)
+                self.env[node.target] = scope.value(node.value, node.target)
+        except StripeError as error:
+            del self.ops[before:]
+            self.env[node.target] = None
+            if not isinstance(error, Poisoned):
+                self.errors.append(error)
+
+    def _redefined(self, name: str, span: Span) -> StripeError:
+        first = self.defined_at[name]
+        hint = f"it is defined in line {first.line}; a name is given once, so choose another"
+        return self.source.error(f"'{name}' is defined twice", span, hint)
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing else in the function has."""
+        name = fresh(base, self.taken)
+        self.taken.add(name)
+        return name
+
+    def lookup(self, node: ast.Name) -> Value:
+        """What a name stands for; raises StripeError when it is not defined (yet)."""
+        if node.name not in self.env:
+            known = [name for name in self.env if name != node.name]
+            if node.name in self.taken:
+                raise self.source.error(
+                    f"'{node.name}' is used before it is defined", node.span, "move the statement that defines it up"
+                )
+            hint = did_you_mean(node.name, known, f"known here: {', '.join(known) or 'nothing'}")
+            raise self.source.error(f"unknown name '{node.name}'", node.span, hint)
+        value = self.env[node.name]
+        if value is None:
+            raise Poisoned
+        return value
+
+    def make(self, name: str, sizes: tuple[int, ...], dtype_of: Tensor | Const, span: Span) -> Tensor:
+        """A tensor of the given sizes with the dtype of `dtype_of`."""
+        return self.checked(Tensor(name, sizes, dtype_of.dtype), span)
+
+    def checked(self, tensor: Tensor, span: Span) -> Tensor:
+        """The tensor, when its sizes are at least 1 and it has fewer than 2^63 bytes."""
+        check_sizes(self.source, tensor.name, tensor.sizes, tensor.dtype.bytes, span)
+        return tensor
+
+    def integer(self, expr: ast.Expr, what: str) -> int:
+        """The value of an expression that must be a constant integer."""
+        before = len(self.ops)
+        value = Scope(self, ast.Assignment("T", expr, (), expr.span)).value(expr, None)
+        del self.ops[before:]
+        if isinstance(value, Const) and not isinstance(value.value, float):
+            return int(value.value)
+        found = f"it is {value.value}" if isinstance(value, Const) else "it is a tensor"
+        raise self.source.error(f"{what} must be a constant integer; {found}", expr.span, "use sizes and integers")
+
+    def contraction(self, node: ast.Contraction, name: str) -> Tensor:
+        """The tensor that a contraction makes, called `name`."""
+        sizes = self._sizes(node)
+        output = tuple(polynomial(index, self.env, self.source) for index in node.output.indices)
+        if len(output) != len(sizes):
+            hint = f"write one size for each index: {node.target}[i, j : I, J]"
+            raise self.source.error(
+                f"'{node.target}' has {len(output)} indices and {len(sizes)} sizes", node.target_span, hint
+            )
+        inputs = tuple(self._access(access) for access in node.inputs)
+        dtypes = [access.operand.dtype for access in inputs]
+        dtype = BOOL if node.comb == "==" else common_type_of(dtypes)
+        out = self.checked(Tensor(name, sizes, dtype), node.target_span)
+        bounds = tuple(
+            Range(polynomial(bound.polynomial, self.env, self.source), self._limit(bound)) for bound in node.bounds
+        )
+        default = self._default(node, out)
+        origin = Origin(print_statement(node, attributes=False), node.attributes, node.span)
+        self.ops.append(
+            ContractionOp(out, output, node.agg, node.comb, inputs, bounds, _all_indices(node), default, origin)
+        )
+        return out
+
+    def _sizes(self, node: ast.Contraction) -> tuple[int, ...]:
+        if node.sizes is not None:
+            return tuple(self.integer(size, "a size") for size in node.sizes)
+        if not node.output.indices:
+            return ()
+        if node.target in self.output_sizes:
+            return self.output_sizes[node.target]
+        hint = f"write {node.target}[… : N, …], a size for each index"
+        raise self.source.error(f"the sizes of '{node.target}' are missing", node.target_span, hint)
+
+    def _limit(self, bound: ast.Bound) -> int:
+        limit = self.integer(bound.limit, "the limit of a constraint")
+        if limit < 1:
+            reason = f"no value satisfies this constraint: it means 0 <= … < {limit}"
+            raise self.source.error(reason, bound.span, "the limit must be at least 1")
+        return limit
+
+    def _access(self, access: ast.Access) -> TypedAccess:
+        operand = self.operand(self.lookup(ast.Name(access.tensor, access.span)), access.span)
+        if len(operand.sizes) != len(access.indices):
+            shape = f"rank {len(operand.sizes)} ({sizes_text(operand.sizes)})"
+            reason = f"'{access.tensor}' has {shape} and is used with {len(access.indices)} indices"
+            raise self.source.error(reason, access.span, "give one index polynomial for each dimension")
+        return TypedAccess(operand, tuple(polynomial(index, self.env, self.source) for index in access.indices))
+
+    def operand(self, value: Value, span: Span) -> Operand:
+        """A value as an operand; raises StripeError for tuples and random states."""
+        if isinstance(value, (Tensor, Const)):
+            return value
+        if isinstance(value, TupleValue):
+            raise self.source.error("a tuple cannot be computed with", span, "take an element: element(T, 0)")
+        raise self.source.error(
+            "the result of prng_step cannot be computed with", span, "use prng_value(R) and prng_state(R)"
+        )
+
+    def _default(self, node: ast.Contraction, out: Tensor) -> Operand | None:
+        if node.default is None:
+            return None
+        default = self.operand(self.lookup(node.default), node.default.span)
+        if isinstance(default, Tensor) and default.sizes != out.sizes:
+            reason = f"'{node.default.name}' is {sizes_text(default.sizes)}, '{node.target}' is {sizes_text(out.sizes)}"
+            raise self.source.error(reason, node.default.span, "the default tensor has the shape of the result")
+        return default
+
+
+def check_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: int, span: Span) -> None:
+    """Raises StripeError for sizes below 1 and for tensors past 2^63 bytes."""
+    for place, size in enumerate(sizes):
+        if size < 1:
+            reason = f"dimension {place} of '{name}' has size {size}"
+            raise source.error(reason, span, "sizes are at least 1; check how this one is computed")
+    count = width
+    for size in sizes:
+        count *= size
+    if count > MAX_BYTES:
+        reason = f"'{name}' has {count // width} elements ({sizes_text(sizes)}), more than an address can reach"
+        raise source.error(reason, span, "a tensor has less than 2^63 bytes")
+
+
+def _all_indices(node: ast.Contraction) -> tuple[str, ...]:
+    polynomials = [*node.output.indices, *(index for access in node.inputs for index in access.indices)]
+    polynomials += [bound.polynomial for bound in node.bounds]
+    return tuple(sorted({name for expr in polynomials for name in index_names(expr)}))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Evaluates the expressions of one statement."""
+
+    state: Elaborator
+    statement: ast.Assignment
+
+    def value(self, expr: ast.Expr, target: str | None) -> Value:
+        """The value of `expr`; a new tensor is called `target`, or by a fresh name where that is None."""
+        match expr:
+            case ast.IntLit(value):
+                return fold.integer(value)
+            case ast.FloatLit():
+                return fold.float_(expr.value)
+            case ast.Name():
+                return self.state.lookup(expr)
+            case ast.IndexName(name):
+                raise self.error(f"the index '{name}' cannot stand here", expr.span, "use index(X, dimension)")
+            case ast.Unary(op, operand):
+                return self.operation(UNARY_OPS[op], [self.operand(operand)], expr.span, target)
+            case ast.Chain():
+                return self._chain(expr, target)
+            case ast.Cond(condition, then, other):
+                operands = [self.operand(part) for part in (condition, then, other)]
+                return self.operation("cond", operands, expr.span, target)
+            case ast.Call():
+                from stripe.tile.builtins import call
+
+                return call(self, expr, target)
+
+    def operand(self, expr: ast.Expr) -> Operand:
+        """The value of an expression that must be a tensor or a number."""
+        return self.state.operand(self.value(expr, None), expr.span)
+
+    def error(self, reason: str, span: Span, hint: str) -> StripeError:
+        return self.state.source.error(reason, span, hint)
+
+    def _chain(self, expr: ast.Chain, target: str | None) -> Operand:
+        total = self.operand(expr.first)
+        last = len(expr.rest) - 1
+        for place, (op, part) in enumerate(expr.rest):
+            operands = [total, self.operand(part)]
+            total = self.operation(BINARY_OPS[op], operands, expr.span, target if place == last else None)
+        return total
+
+    def operation(self, op: str, operands: Sequence[Operand], span: Span, target: str | None) -> Operand:
+        """One element-wise operation: folded when all operands are constants."""
+        try:
+            constants = [operand for operand in operands if isinstance(operand, Const)]
+            if len(constants) == len(operands):
+                folded = fold.fold(op, constants)
+                if folded is not None:
+                    return folded
+            dtype = result_dtype(op, [operand.dtype for operand in operands])
+            sizes = broadcast([operand.sizes for operand in operands])
+        except OperandError as error:
+            raise self.error(str(error), span, error.hint) from None
+        for operand in operands:
+            if isinstance(operand, Const) and isinstance(operand.value, int) and operand.value.bit_length() > 63:
+                raise self.error("the constant does not fit 64 bits", span, "compute with smaller sizes")
+        out = self.state.checked(Tensor(self.name(target), sizes, dtype), span)
+        self.emit(ElementwiseOp(out, op, tuple(operands), self.origin(out.name, operation_text(op, operands), span)))
+        return out
+
+    def name(self, target: str | None) -> str:
+        """The name of a new tensor: the target, or one derived from the target of the statement."""
+        return target if target is not None else self.state.fresh(self.statement.target)
+
+    def origin(self, name: str, text: str, span: Span) -> Origin:
+        """The origin of an operation of this statement; only the one that makes its target gets the name of the kernel."""
+        whole = name == self.statement.target
+        attributes = tuple(item for item in self.statement.attributes if whole or item.name != "pid")
+        return Origin(f"{name} = {text}", attributes, span)
+
+    def emit(self, op: Op) -> None:
+        self.state.ops.append(op)
+
+
+def operand_text(operand: Operand) -> str:
+    """An operand as Tile shows it."""
+    return operand.name if isinstance(operand, Tensor) else str(operand.value).lower()
+
+
+def operation_text(op: str, operands: Sequence[Operand]) -> str:
+    """One operation as a line of Tile shows it."""
+    texts = [operand_text(operand) for operand in operands]
+    if op in SYMBOLS and len(texts) == 2:
+        return f"{texts[0]} {SYMBOLS[op]} {texts[1]}"
+    if op == "cond":
+        return f"{texts[0]} ? {texts[1]} : {texts[2]}"
+    symbol = next((symbol for symbol, name in UNARY_OPS.items() if name == op), None)
+    if symbol is not None:
+        return symbol + texts[0]
+    return texts[0] if op == "ident" else f"{op}({', '.join(texts)})"
+
+
+def access_polynomials(indices: Sequence[str]) -> tuple[Polynomial, ...]:
+    """The polynomials of plain indices."""
+    return tuple(map(Polynomial.var, indices))

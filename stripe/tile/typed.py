@@ -1,0 +1,168 @@
+"""A Tile function with all shapes and dtypes known: single operations in order, each on named tensors and constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from stripe.ir.dtypes import DType
+from stripe.ir.span import Span
+from stripe.poly.contraction import Range
+from stripe.poly.lattice import Polynomial
+from stripe.tile import ast
+from stripe.tile.diagnostics import SourceText
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor value; equal names within a function are one tensor."""
+
+    name: str
+    sizes: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A number that is known when the shapes are."""
+
+    value: bool | int | float
+    dtype: DType
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return ()
+
+
+Operand: TypeAlias = Tensor | Const
+
+
+@dataclass(frozen=True, slots=True)
+class TupleValue:
+    """What `tuple(…)` gives; `element` takes it apart."""
+
+    elements: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomValue:
+    """What `prng_step` gives; `prng_state` and `prng_value` take it apart."""
+
+    state: Tensor
+    value: Tensor
+
+
+Value: TypeAlias = Tensor | Const | TupleValue | RandomValue
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an operation comes from: its line of Tile, the user's attributes, and its place."""
+
+    text: str
+    attributes: tuple[ast.Attribute, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypedAccess:
+    """An operand at index polynomials."""
+
+    operand: Operand
+    polynomials: tuple[Polynomial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionOp:
+    """A contraction; `bounds` are the user's constraints, `indices` all its indices in order."""
+
+    out: Tensor
+    output: tuple[Polynomial, ...]
+    agg: ast.AggOp
+    comb: ast.CombOp
+    inputs: tuple[TypedAccess, ...]
+    bounds: tuple[Range, ...]
+    indices: tuple[str, ...]
+    default: Operand | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class ElementwiseOp:
+    """An operation on elements, its operands broadcast to `out`; `op` is the Tile name (`add`, `cast`, …)."""
+
+    out: Tensor
+    op: str
+    operands: tuple[Operand, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOp:
+    """out[x…] = the coordinate of dimension `axis`."""
+
+    out: Tensor
+    axis: int
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeOp:
+    """out[d] = sizes[d]."""
+
+    out: Tensor
+    sizes: tuple[int, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapeOp:
+    """The elements of `source` in row-major order under the sizes of `out`."""
+
+    out: Tensor
+    source: Tensor
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialOp:
+    """One of `stripe.ir.SPECIALS`."""
+
+    op: str
+    outputs: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...]
+    origin: Origin
+
+
+Op: TypeAlias = ContractionOp | ElementwiseOp | IndexOp | ShapeOp | ReshapeOp | SpecialOp
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFunction:
+    """Inputs and outputs in the order of the source; `ops` in an order in which each comes after what it reads."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    ops: tuple[Op, ...]
+    source: SourceText
+
+
+def results(op: Op) -> tuple[Tensor, ...]:
+    """The tensors that an operation writes."""
+    return op.outputs if isinstance(op, SpecialOp) else (op.out,)
+
+
+def reads(op: Op) -> tuple[Tensor, ...]:
+    """The tensors that an operation reads, each once."""
+    match op:
+        case ContractionOp():
+            found = [access.operand for access in op.inputs] + ([op.default] if op.default is not None else [])
+        case ElementwiseOp():
+            found = list(op.operands)
+        case ReshapeOp():
+            found = [op.source]
+        case SpecialOp():
+            found = list(op.inputs)
+        case IndexOp() | ShapeOp():
+            found = []
+    return tuple(dict.fromkeys(operand for operand in found if isinstance(operand, Tensor)))
