@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from stripe.emit.affines import c_affine
@@ -65,9 +66,17 @@ class StatementEmitter:
                 emit_special(statement, self.scope, function, self.helpers)
             case _:
                 text, dtype = self._value(statement, function)
+                self._mention(statement, text, function)
                 name = self.scope.names.take(self._scalar_name(statement.into))
                 self.scalars[statement.into] = (name, dtype)
                 function.line(f"const {scalar_type(dtype)} {name} = {text};")
+
+    def _mention(self, statement: ScalarStatement, text: str, function: Function) -> None:
+        """Uses the operands that the expression `text` does without, such as those of `x < x`."""
+        words = set(re.findall(r"\w+", text))
+        for name in dict.fromkeys(self.scalars[used][0] for used in scalars_used(statement)):
+            if name not in words:
+                function.line(f"(void){name};")
 
     def _scalar_name(self, name: str) -> str:
         """Scalars are often called as the buffer that they come from, or with a leading underscore."""

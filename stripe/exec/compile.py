@@ -65,7 +65,7 @@ class CompiledProgram:
         self.library = library
         self._sanitized = sanitized
         self._constants = {constant.name: constant_array(constant) for constant in program.constants}
-        self._entry = None if sanitized else _load(library, module)
+        self._entry = None if sanitized else _load(library)
 
     @property
     def source(self) -> str:
@@ -80,7 +80,7 @@ class CompiledProgram:
         if self._entry is None:
             run_sanitized(self.library, self.module, buffers)
         else:
-            self._entry(*(buffer.ctypes.data for buffer in buffers))
+            self._entry(_table(buffers))
         return {
             parameter.ref.name: _result(parameter.ref, buffer)
             for parameter, buffer in zip(self.module.parameters, buffers, strict=True)
@@ -97,13 +97,13 @@ class CompiledProgram:
             for parameter, buffer in zip(self.module.parameters, buffers, strict=True)
             if parameter.role == "inout"
         ]
-        pointers = [buffer.ctypes.data for buffer in buffers]
+        table = _table(buffers)
         seconds: list[float] = []
         for _ in range(repeats + 1):
             for buffer, original in changing:
                 buffer[...] = original
             start = time.perf_counter_ns()
-            self._entry(*pointers)
+            self._entry(table)
             seconds.append((time.perf_counter_ns() - start) / 1e9)
         return Timings(tuple(seconds[1:]))
 
@@ -129,7 +129,7 @@ def compile_program(program: Program, options: CompileOptions | None = None) -> 
         extra=chosen.extra_flags,
     )
     module = emit_module(program, _emit_options(program, chosen))
-    source = with_main(module) if chosen.sanitize else module.source
+    source = with_main(module) if chosen.sanitize else _with_table(module)
     library = tools.build(source, shared=not chosen.sanitize)
     return CompiledProgram(program, module, library, sanitized=chosen.sanitize)
 
@@ -144,11 +144,28 @@ def _emit_options(program: Program, options: CompileOptions) -> EmitOptions:
     )
 
 
-def _load(library: Path, module: CModule) -> Callable[..., object]:
-    entry = ctypes.CDLL(str(library))[module.entry]
-    entry.argtypes = [ctypes.c_void_p] * len(module.parameters)
+_TABLE = "call_with_table"
+
+
+def _with_table(module: CModule) -> str:
+    """The source of `module` with a function that takes all tensors in one table: ctypes passes 1024 arguments."""
+    arguments = ", ".join(f"tensors[{number}]" for number in range(len(module.parameters)))
+    unused = "" if module.parameters else "(void)tensors; "
+    call = f"{{ {unused}{module.entry}({arguments}); }}"
+    return (
+        f"{module.source}\nvoid {_TABLE}(void *const *tensors);\nvoid {_TABLE}(void *const *tensors) {call}\n"
+    )
+
+
+def _load(library: Path) -> Callable[[object], object]:
+    entry = ctypes.CDLL(str(library))[_TABLE]
+    entry.argtypes = [ctypes.c_void_p]
     entry.restype = None
     return entry
+
+
+def _table(buffers: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(buffers))(*(buffer.ctypes.data for buffer in buffers))
 
 
 def _buffer(parameter: Parameter, given: Array | None) -> Array:

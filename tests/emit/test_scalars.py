@@ -1,0 +1,204 @@
+"""Every intrinsic, cast, constant and aggregation on every dtype in C, against the interpreter, corner values included.
+
+All kernels are one program, so that each compiler runs once.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from stripe.exec.compare import EXACT, LOOSE, compare
+from stripe.exec.compile import CompileOptions, compile_program
+from stripe.exec.interp import interpret
+from stripe.ir import DTYPES, INTRINSICS, TRANSCENDENTAL, DType, Program
+from support.batch import merge, merge_arrays, prefixed
+from support.compilers import BUILD_NAMES, BUILDS
+from support.exec_programs import elementwise, program
+
+Case = tuple[str, Program, dict[str, npt.NDArray[Any]]]
+
+FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, 1.5, 2.5, -2.5, 3.0, -7.25, 100.0, 6e-8, 65504.0, 65520.0, 3e38]
+FLOATS += [2147483648.0, -2147483648.0, 9.3e18, -1e19, 127.5, 255.9, 300.0, math.inf, -math.inf, math.nan]
+
+
+def values(dtype: DType) -> list[Any]:
+    """Corner values of a dtype."""
+    if dtype.kind == "bool":
+        return [False, True]
+    if dtype.is_float:
+        return FLOATS
+    low, high = int(dtype.min_value), int(dtype.max_value)
+    wanted = (low, low + 1, -9, -8, -1, 0, 1, 2, 3, 7, 8, 31, 32, high - 1, high)
+    return sorted({v for v in wanted if low <= v <= high})
+
+
+def arrays(dtypes: list[DType]) -> dict[str, npt.NDArray[Any]]:
+    """All combinations of corner values, one vector per operand."""
+    table = list(product(*(values(dtype) for dtype in dtypes)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return {
+            name: np.array([row[place] for row in table], dtype=np.float64 if dtype.is_float else None).astype(
+                dtype.numpy()
+            )
+            if dtype.is_float
+            else np.array([row[place] for row in table], dtype.numpy())
+            for place, (name, dtype) in enumerate(zip("ABC", dtypes, strict=False))
+        }
+
+
+def takes(operands: str, dtype: DType) -> bool:
+    return {
+        "any": True,
+        "number": dtype.kind != "bool",
+        "integer": not dtype.is_float,
+        "float": dtype.is_float,
+    }[operands]
+
+
+def unary(statement: str, dtypes: list[DType], result: DType) -> Case:
+    data = arrays(dtypes)
+    names = {name: dtype.name for name, dtype in zip(data, dtypes, strict=True)}
+    return statement, elementwise(statement, len(data["A"]), names, result.name), data
+
+
+def intrinsic_cases() -> list[Case]:
+    cases: list[Case] = []
+    for op, spec in INTRINSICS.items():
+        if op == "cast":
+            continue
+        for dtype in DTYPES.values():
+            if not takes(spec.operands, dtype):
+                continue
+            dtypes = [dtype] * spec.arity if op != "cond" else [DTYPES["bool"], dtype, dtype]
+            call = ", ".join(f"${name}" for name in "ABC"[: spec.arity])
+            cases.append(unary(f"$O = {op}({call})", dtypes, DTYPES["bool"] if spec.result == "bool" else dtype))
+    return cases
+
+
+def cast_cases() -> list[Case]:
+    return [
+        unary(f"$O = cast($A, {target})", [source], target)
+        for source, target in product(DTYPES.values(), repeat=2)
+    ]
+
+
+def same_operand_cases() -> list[Case]:
+    """`op($A, $A)`: compilers warn of comparisons with itself."""
+    cases: list[Case] = []
+    for op, name in product(("cmp_lt", "cmp_eq", "sub", "min", "div", "bit_xor"), ("i32", "fp32", "u8", "bool")):
+        if takes(INTRINSICS[op].operands, DTYPES[name]):
+            result = DTYPES["bool"] if op.startswith("cmp") else DTYPES[name]
+            cases.append(unary(f"$O = {op}($A, $A)", [DTYPES[name]], result))
+    return cases
+
+
+CONSTANTS = {
+    "bool": ["true", "false"],
+    "i8": ["-128", "127"],
+    "u8": ["255", "0"],
+    "i16": ["-32768"],
+    "u16": ["65535"],
+    "i32": ["-2147483648", "2147483647"],
+    "u32": ["4294967295"],
+    "i64": ["-9223372036854775808", "9223372036854775807", "4294967296"],
+    "u64": ["18446744073709551615"],
+    "fp16": ["0.1", "65519.0", "65520.0", "6.0e-8", "nan"],
+    "bf16": ["0.1", "3.4e38", "-inf"],
+    "fp32": ["0.1", "1.0e-45", "1.0e39", "-0.0", "16777217.0", "inf", "-inf", "nan"],
+    "fp64": ["0.1", "5.0e-324", "inf", "nan", "9007199254740993.0"],
+}
+
+
+def constant_cases() -> list[Case]:
+    data = {"A": np.zeros(1, np.int8)}
+    return [
+        (f"({dtype}){value}", elementwise(f"$O = ({dtype}){value}", 1, {"A": "i8"}, dtype), data)
+        for dtype, texts in CONSTANTS.items()
+        for value in texts
+    ]
+
+
+def aggregation_cases() -> list[Case]:
+    """Sums over the inner index (in a register), and over the outer one (in memory)."""
+    cases: list[Case] = []
+    for agg, dtype, order in product(("add", "mul", "min", "max"), DTYPES.values(), ("o:3, r:7", "r:7, o:3")):
+        body = f"""0: #kernel block [{order}] ( // aggregate
+            in<[0]> A[o, r] {dtype}(1:7, 1:1)
+            out<[0]> O[o]:{agg} {dtype}(1:1)
+        ) {{
+          0: $a = load(A)
+          1: O = store($a)
+        }}"""
+        name = f"{agg} {dtype} [{order}]"
+        built = program(body, inputs={"A": ((3, 7), dtype.name)}, outputs={"O": ((3,), dtype.name)})
+        pattern = [values(dtype)[n % len(values(dtype))] for n in range(21)]
+        if dtype.is_float:
+            pattern = [float(n % 4 - 1) for n in range(20)] + [math.nan]
+        data = np.array(pattern, np.float64 if dtype.is_float else dtype.numpy())
+        cases.append((name, built, {"A": data.astype(dtype.numpy()).reshape(3, 7)}))
+    return cases
+
+
+CASES = [
+    *intrinsic_cases(), *cast_cases(), *same_operand_cases(), *constant_cases(), *aggregation_cases(),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[dict[str, npt.NDArray[Any]]]:
+    return [interpret(built, data) for _, built, data in CASES]
+
+
+@pytest.mark.parametrize("options", BUILDS, ids=BUILD_NAMES)
+def test_every_scalar_operation(
+    options: CompileOptions, expected: list[dict[str, npt.NDArray[Any]]]
+) -> None:
+    whole = merge([built for _, built, _ in CASES])
+    results = compile_program(whole, options).run(merge_arrays([data for _, _, data in CASES]))
+    wrong: list[str] = []
+    for number, (name, _, data) in enumerate(CASES):
+        got = {"O": results[prefixed(number, "O")]}
+        loose = any(f"{op}(" in name for op in TRANSCENDENTAL)
+        differences = compare(expected[number], got, LOOSE if loose else EXACT)
+        wrong += [f"{name} on {[str(a.dtype) for a in data.values()]}: {d}" for d in differences]
+    assert wrong == []
+
+
+def float_patterns() -> npt.NDArray[np.float32]:
+    """All halves and all bf16 as fp32, their neighbours and midpoints, and random bits."""
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    upper = halves.astype(np.uint32) << 16
+    exact = np.concatenate([halves.view(np.float16).astype(np.float32).view(np.uint32), upper])
+    near = [exact + np.uint32(step) for step in (0, 1, 0x0FFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001)]
+    noise = np.random.default_rng(7).integers(0, 1 << 32, 1 << 18, np.uint32)
+    return np.concatenate([*near, noise]).view(np.float32)
+
+
+def test_narrow_floats_convert_as_numpy_and_ml_dtypes_do() -> None:
+    singles = float_patterns()
+    halves = np.arange(1 << 16, dtype=np.uint16)
+    kernels: list[Program] = []
+    data: list[dict[str, npt.NDArray[Any]]] = []
+    wanted: list[npt.NDArray[Any]] = []
+    for name in ("fp16", "bf16"):
+        narrow = DTYPES[name].numpy()
+        kernels.append(elementwise(f"$O = cast($A, {name})", singles.size, {"A": "fp32"}, name))
+        kernels.append(elementwise("$O = cast($A, fp32)", halves.size, {"A": name}, "fp32"))
+        kernels.append(elementwise("$O = ident($A)", halves.size, {"A": name}, name))
+        data += [{"A": singles}, {"A": halves.view(narrow)}, {"A": halves.view(narrow)}]
+        with np.errstate(over="ignore", invalid="ignore"):
+            wanted += [singles.astype(narrow), halves.view(narrow).astype(np.float32), halves.view(narrow)]
+    results = compile_program(merge(kernels)).run(merge_arrays(data))
+    for number, expected in enumerate(wanted):
+        got = results[prefixed(number, "O")]
+        bits = f"u{got.itemsize}"
+        same = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
+        assert same.all(), (number, np.argmin(same))
+    assert np.array_equal(results[prefixed(2, "O")].view(np.uint16), halves), "a copy keeps every bit of a NaN"
+    assert np.array_equal(results[prefixed(5, "O")].view(np.uint16), halves)
