@@ -226,11 +226,13 @@ def _rename_results(typed: TypedFunction, state: Elaborator, function: ast.Funct
         node = statements[output.name]
         text = f"{output.name} = {value.name if isinstance(value, Tensor) else str(value.value).lower()}"
         copies.append(ElementwiseOp(output, "ident", (value,), Origin(text, node.attributes, node.span)))
-    ops = tuple(_renamed(op, renames) for op in (*typed.ops, *copies)) if renames else (*typed.ops, *copies)
+    ops = tuple(rename_tensors(op, renames) for op in (*typed.ops, *copies)) if renames else (*typed.ops, *copies)
     return replace(typed, ops=ops)
 
 
-def _renamed(op: Op, renames: Mapping[str, str]) -> Op:
+def rename_tensors(op: Op, renames: Mapping[str, str]) -> Op:
+    """The operation with tensors renamed; names that are not in `renames` stay."""
+
     def tensor(value: Tensor) -> Tensor:
         return replace(value, name=renames[value.name]) if value.name in renames else value
 

@@ -1,0 +1,125 @@
+"""Lowers a typed Tile function to a Stripe program: allocations, `main`, and a kernel for each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePath
+
+from stripe.ir import Affine, Block, Direction, Program, Refinement, Tags, fresh
+from stripe.ir.errors import StripeError
+from stripe.tile.bind import bind, rename_tensors
+from stripe.tile.diagnostics import raise_collected
+from stripe.tile.lower_contraction import lower_contraction
+from stripe.tile.lower_elementwise import (
+    lower_elementwise,
+    lower_index,
+    lower_reshape,
+    lower_shape,
+    lower_special,
+)
+from stripe.tile.parser import parse_tile
+from stripe.tile.shapes import Binding
+from stripe.tile.typed import (
+    ContractionOp,
+    ElementwiseOp,
+    IndexOp,
+    Op,
+    Origin,
+    ReshapeOp,
+    ShapeOp,
+    SpecialOp,
+    Tensor,
+    TypedFunction,
+    reads,
+    results,
+)
+
+
+def compile_tile(text: str, filename: str = "<string>", shapes: Mapping[str, Binding] | None = None) -> Program:
+    """The Stripe program of a Tile text, named after its file. Raises StripeError."""
+    stem = PurePath(filename).stem
+    name = "program" if not stem or filename.startswith("<") else stem
+    return lower(bind(parse_tile(text, filename), shapes), name)
+
+
+def lower(typed: TypedFunction, name: str = "program") -> Program:
+    """The program of a typed function. Raises StripeError with all contractions that have no exact, finite index set."""
+    typed = _without_read_outputs(typed)
+    names = _tensor_names(typed)
+    kernels: list[Block] = []
+    errors: list[StripeError] = []
+    for number, op in enumerate(typed.ops):
+        try:
+            kernels.extend(_lower_op(op, f"kernel_{number}", names, typed))
+        except StripeError as error:
+            errors.append(error)
+    raise_collected(errors)
+    return _program(typed, name, names, tuple(kernels))
+
+
+def _without_read_outputs(typed: TypedFunction) -> TypedFunction:
+    """An output that is also read becomes a copy of a temporary: `main` only writes its outputs."""
+    read = {tensor.name for op in typed.ops for tensor in reads(op)}
+    taken = {tensor.name for op in typed.ops for tensor in (*reads(op), *results(op))}
+    ops = typed.ops
+    for output in typed.outputs:
+        if output.name not in read:
+            continue
+        inner = fresh(f"{output.name}_0", taken)
+        taken.add(inner)
+        maker = next(op for op in ops if output in results(op))
+        ops = tuple(rename_tensors(op, {output.name: inner}) for op in ops)
+        origin = Origin(f"{output.name} = {inner}", (), maker.origin.span)
+        ops = (*ops, ElementwiseOp(output, "ident", (replace(output, name=inner),), origin))
+    return replace(typed, ops=ops)
+
+
+def _tensor_names(typed: TypedFunction) -> dict[str, str]:
+    """The name of each tensor in the program: its own, but for words that the text of Stripe reserves."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for tensor in _tensors(typed):
+        names[tensor.name] = fresh(tensor.name, taken)
+        taken.add(names[tensor.name])
+    return names
+
+
+def _tensors(typed: TypedFunction) -> tuple[Tensor, ...]:
+    """Inputs, outputs, then temporaries in the order in which they are made."""
+    made = [tensor for op in typed.ops for tensor in results(op)]
+    return tuple({tensor.name: tensor for tensor in (*typed.inputs, *typed.outputs, *made)}.values())
+
+
+def _lower_op(op: Op, name: str, names: dict[str, str], typed: TypedFunction) -> tuple[Block, ...]:
+    match op:
+        case ContractionOp():
+            return lower_contraction(op, name, names, typed.source)
+        case ElementwiseOp():
+            return (lower_elementwise(op, name, names),)
+        case IndexOp():
+            return (lower_index(op, name, names),)
+        case ShapeOp():
+            return (lower_shape(op, name, names),)
+        case ReshapeOp():
+            return (lower_reshape(op, name, names),)
+        case SpecialOp():
+            return (lower_special(op, name, names),)
+
+
+def _program(typed: TypedFunction, name: str, names: dict[str, str], kernels: tuple[Block, ...]) -> Program:
+    inputs = {tensor.name for tensor in typed.inputs}
+    outputs = {tensor.name for tensor in typed.outputs}
+    allocations: list[Refinement] = []
+    views: list[Refinement] = []
+    for tensor in _tensors(typed):
+        user = tensor.name in inputs or tensor.name in outputs
+        local = names[tensor.name]
+        alloc = Refinement.alloc(local, tensor.dtype, tensor.sizes, tags=Tags.of("user" if user else "tmp"))
+        allocations.append(alloc)
+        direction = Direction.IN if tensor.name in inputs else Direction.OUT if user else Direction.INOUT
+        zeros = (Affine(),) * len(tensor.sizes)
+        views.append(Refinement(local, direction, local, zeros, tensor.dtype, alloc.dims))
+    main = Block("main", refinements=tuple(views), statements=kernels, tags=Tags.of("main"))
+    entry = Block(name, refinements=tuple(allocations), statements=(main,), tags=Tags.of("program"))
+    return Program(entry)
