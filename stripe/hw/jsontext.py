@@ -39,7 +39,8 @@ class JsonText:
 def parse_json5(text: str) -> JsonText:
     """Reads a whole JSON5 text (comments, trailing commas, single quotes, plain keys, hexadecimal, …).
 
-    Beyond JSON5, a comma may be left out between two texts in a list, as in templates that write lists by loops. A key that occurs twice in one object is refused. Raises JsonSyntaxError.
+    Beyond JSON5, a comma may be left out between two texts in a list, as in templates that write lists by loops.
+    A key that occurs twice in one object is refused. Raises JsonSyntaxError.
     """
     return _Reader(text).document()
 

@@ -98,7 +98,7 @@ def load_hardware(
     model = validate(HardwareModel, document)
     problems = check_model(model)
     if problems:
-        raise combine([document.error(p.reason, p.path, p.hint) for p in problems])
+        raise combine([document.error(p.reason, p.path, p.hint, on_key=True) for p in problems])
     described = load_parameters(path)
     return model.model_copy(
         update={

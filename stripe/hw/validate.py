@@ -94,11 +94,13 @@ def _reason(details: ErrorDetails) -> str:
         return f"expected {_EXPECTED[kind]}, found {found}"
     for name, words in (("gt", "more than"), ("ge", "at least"), ("lt", "less than"), ("le", "at most")):
         if name in context:
-            return f"must be {words} {context[name]}, not {found}"
+            return f"must be {words} {_shown(context[name])}, not {found}"
     if kind in ("literal_error", "enum"):
         return f"expected {context.get('expected')}, found {found}"
     if kind == "too_short":
         return f"needs at least {context.get('min_length')} entries, has {context.get('actual_length')}"
+    if kind == "string_pattern_mismatch" and str(context.get("pattern")).startswith("^[A-Za-z_]"):
+        return f"{found} is no name: letters, digits and _, with no digit first"
     if kind in ("value_error", "assertion_error"):
         return str(context.get("error", details["msg"]))
     message = details["msg"]

@@ -30,7 +30,8 @@ def _error(folder: Path, text: str) -> ConfigError:
     ("expression", "text"),
     [
         ("SIZE / NUM", "128"), ("SIZE / 3 * 3", "512"), ("7 / 2", "3.5"), ("RATE * 2", "5"), ("2 ** 10", "1024"),
-        ("SIZE // 100", "5"), ("SIZE % 100", "12"), ("-SIZE", "-512"), ("ON", "true"), ("none", "null"), ("KIND", "HBM"),
+        ("SIZE // 100", "5"), ("SIZE % 100", "12"), ("-SIZE", "-512"), ("ON", "true"), ("none", "null"),
+        ("KIND", "HBM"),
         ("[SIZE, NUM] | max", "512"), ("min(SIZE, 3)", "3"), ("ceil(SIZE / 100)", "6"), ("log2(SIZE)", "9"),
         ("KIND ~ NUM", "HBM4"), ("KIND ~ SIZE / NUM", "HBM128"), ("range(NUM / 2) | join(',')", "0,1"),
         ("(SIZE / 48) | round(2)", "10.67"), ("1 if ON else 0", "1"), ("NUM in [1, 4]", "true"), ("KIND[:1]", "H"),
@@ -43,7 +44,9 @@ def test_values(tmp_path: Path, expression: str, text: str) -> None:
 
 
 def test_blocks_and_comments_leave_no_lines(tmp_path: Path) -> None:
-    source = "a\n  {% for i in range(2) %}\n  b{{ i }}\n  {% endfor %}\nc ## gone {{ nothing }}\n{# gone #}d\n"
+    source = (
+        "a\n  {% for i in range(2) %}\n  b{{ i }}\n  {% endfor %}\nc ## gone {{ nothing }}\n{# gone #}d\n"
+    )
     assert render(_file(tmp_path, source), {}) == "a\n  b0\n  b1\nc\nd\n"
 
 
@@ -109,7 +112,8 @@ def test_an_escape_says_so(tmp_path: Path) -> None:
         "{% set n = namespace(x='ab') %}{% for i in range(99) %}{% set n.x = [n.x, n.x]|join(n.x) %}{% endfor %}",
         "{% macro m(x) %}{{ m(x) }}{{ m(x) }}{% endmacro %}{{ m(1) }}",
         "{% for i in range(30) recursive %}{{ loop(range(30)) }}{% endfor %}",
-        "{{ 9 ** 9 ** 9 }}", "{{ 2 ** 1000 }}", "{{ 'x' * 10 ** 9 }}", "{{ '%1000000000d' % 3 }}", "{{ [0] * 10 ** 9 }}",
+        "{{ 9 ** 9 ** 9 }}", "{{ 2 ** 1000 }}", "{{ 'x' * 10 ** 9 }}", "{{ '%1000000000d' % 3 }}",
+        "{{ [0] * 10 ** 9 }}",
         '{% include "m.json.j2" %}', "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
         "{% for i in range(2) %}" * 60 + "{% endfor %}" * 60, "{{ 1e308 * 1e308 }}",
     ],
@@ -134,7 +138,8 @@ def test_work_is_bounded(tmp_path: Path, source: str) -> None:
         ('{\n "a": {{ range(1.5)|join }} }', 2, None, "range() takes whole numbers, not 1.5", None),
         ('{\n "a": “b” }', 2, 7, "a typographic quote “ (U+201C)", 'write "'),
         ('{\n "a": {{ NUM }},\n "b": c }', 3, 7, "expected a value, found 'c'", 'strings take quotes: "c"'),
-        ('{\n {% for i in range(2) %}\n "a{{ i }}": 1\n {% endfor %}\n}', 3, None, "expected ',' or '}', found '\"'", None),
+        ('{\n {% for i in range(2) %}\n "a{{ i }}": 1\n {% endfor %}\n}', 3, None,
+         "expected ',' or '}', found '\"'", None),
         ('{% include "part.json" %}', 1, None, "there is no 'part.json' in the template's folder", None),
         ("{\n {% set x = 1 / %} }", 2, None, "unexpected 'end of statement block'", None),
     ],
