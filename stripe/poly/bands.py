@@ -56,7 +56,9 @@ def bound_bands(names: tuple[str, ...], bands: Bands) -> BoundedSet:
         for place, interval in zip(members, intervals, strict=True):
             box[place] = interval
         kept.update(constraints)
-    ordered = [inequality for vector, band in bands for inequality in _sides(vector, band) if inequality in kept]
+    ordered = [
+        inequality for vector, band in bands for inequality in _sides(vector, band) if inequality in kept
+    ]
     return BoundedSet(names, tuple(box), tuple(ordered))
 
 
@@ -82,14 +84,15 @@ def _sides(vector: Vector, band: Band) -> list[tuple[Vector, int]]:
 def _solve_component(
     names: Sequence[str], members: list[int], bands: Bands
 ) -> tuple[list[tuple[int, int]], list[tuple[Vector, int]]]:
-    single = {}
+    single: dict[int, Band] = {}
     for vector, band in bands:
         live = [place for place in members if vector[place]]
         if len(live) == 1:
             single[live[0]] = band
     wide = [(vector, band) for vector, band in bands if sum(map(bool, vector)) > 1]
-    ends = [single.get(place, (None, None)) for place in members]
-    known = {place: (low, high) for place, (low, high) in zip(members, ends, strict=True) if low is not None and high is not None}
+    known = {
+        place: (low, high) for place, (low, high) in single.items() if low is not None and high is not None
+    }
     if len(known) == len(members) and not _left_over(wide, known):
         return [known[place] for place in members], []
     if not wide:
@@ -101,13 +104,19 @@ def _solve_component(
     return box, left
 
 
-def _left_over(bands: Iterable[tuple[Vector, Band]], box: dict[int, tuple[int, int]]) -> list[tuple[Vector, int]]:
+def _left_over(
+    bands: Iterable[tuple[Vector, Band]], box: dict[int, tuple[int, int]]
+) -> list[tuple[Vector, int]]:
     """The inequalities of `bands` that some point of the box violates."""
     return [
         (vector, offset)
         for source, band in bands
         for vector, offset in _sides(source, band)
-        if offset + sum(min(value * box[place][0], value * box[place][1]) for place, value in enumerate(vector) if value) < 0
+        if offset
+        + sum(
+            min(value * box[place][0], value * box[place][1]) for place, value in enumerate(vector) if value
+        )
+        < 0
     ]
 
 

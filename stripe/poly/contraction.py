@@ -1,7 +1,7 @@
-"""The index set of a contraction, exactly: from rational access polynomials with sizes to integer boxes with constraints.
+"""The exact index set of a contraction: from rational access polynomials with sizes to a box with constraints.
 
-`solve` finds all integer points at which every polynomial is an integer inside its range, on a lattice basis on which all
-of them are integer (Hermite normal form), with the exact minimum and maximum of each index (by isl), every index
+`solve` finds all integer points at which every polynomial is an integer inside its range, on a lattice basis on which
+all of them are integer (Hermite normal form), with the exact minimum and maximum of each index (by isl), every index
 shifted to start at 0, and only those constraints that neither the box nor the others imply.
 """
 
@@ -54,7 +54,9 @@ class Domain:
 def _divide(affine: Affine, divisor: int) -> Affine:
     if divisor == 1:
         return affine
-    assert affine.offset % divisor == 0 and all(c % divisor == 0 for _, c in affine.terms), "not on the lattice"
+    assert affine.offset % divisor == 0 and all(c % divisor == 0 for _, c in affine.terms), (
+        "not on the lattice"
+    )
     return Affine(affine.offset // divisor, tuple((atom, c // divisor) for atom, c in affine.terms))
 
 
@@ -73,7 +75,9 @@ def solve(names: tuple[str, ...], ranges: tuple[Range, ...]) -> Domain:
     while True:
         lattice, pivots = _normalised(lattice, order)
         bands = _bands(lattice, rows, ranges)
-        fixed = next(((vector, low) for vector, (low, high) in bands.items() if low is not None and low == high), None)
+        fixed = next(
+            ((vector, low) for vector, (low, high) in bands.items() if low is not None and low == high), None
+        )
         if fixed is None:
             break
         lattice = _checked(lattice.where_local(*fixed), None)

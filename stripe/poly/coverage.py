@@ -65,7 +65,9 @@ def _collision(pairs: isl.Set, names: Sequence[str], access: Sequence[Affine]) -
     point = pairs.sample_point()
     import islpy as isl
 
-    values = [point.get_coordinate_val(isl.dim_type.set, place).to_python() for place in range(2 * len(names))]
+    values = [
+        point.get_coordinate_val(isl.dim_type.set, place).to_python() for place in range(2 * len(names))
+    ]
     first = dict(zip(names, values[: len(names)], strict=True))
     second = dict(zip(names, values[len(names) :], strict=True))
     element = tuple(int(affine.evaluate(first)) for affine in access)
@@ -127,7 +129,11 @@ def _groups(domain: Domain, access: Sequence[Affine]) -> list[_Group]:
     found = [
         _Group(
             tuple(name for name in group if group[name] == root),
-            tuple(place for place, affine in enumerate(access) if any(group[name] == root for name in affine.names())),
+            tuple(
+                place
+                for place, affine in enumerate(access)
+                if any(group[name] == root for name in affine.names())
+            ),
         )
         for root in sorted(set(group.values()))
     ]
@@ -142,7 +148,10 @@ def _covers(domain: Domain, group: _Group, access: Sequence[Affine], sizes: Sequ
     constrained = any(affine.names() & set(group.indices) for affine in domain.constraints)
     if not constrained and len(group.dims) == 1 and len(group.indices) == 1:
         affine = access[group.dims[0]]
-        return abs(affine.coeff(group.indices[0])) == 1 and domain.ranges[group.indices[0]] == sizes[group.dims[0]]
+        return (
+            abs(affine.coeff(group.indices[0])) == 1
+            and domain.ranges[group.indices[0]] == sizes[group.dims[0]]
+        )
     points = 1
     for name in group.indices:
         points *= domain.ranges[name]
@@ -185,7 +194,9 @@ def _image(domain: Domain, dims: Iterable[int], access: Sequence[Affine]) -> isl
     names = [name for name, _ in domain.indices if name in relevant]
     rename = {name: str(place) for place, name in enumerate(names)}
     conditions = [f"0 <= a<{name}> < {size}" for name, size in domain.indices if name in relevant]
-    conditions += [f"{_text(affine, 'a')} >= 0" for affine in domain.constraints if affine.names() <= relevant]
+    conditions += [
+        f"{_text(affine, 'a')} >= 0" for affine in domain.constraints if affine.names() <= relevant
+    ]
     conditions += [f"o{place} = {_text(access[place], 'a')}" for place in dims]
     inside = _numbered(" and ".join(conditions) or "true", rename)
     exists = f"exists {', '.join(f'a{place}' for place in range(len(names)))} : " if names else ""

@@ -73,7 +73,9 @@ class Lattice:
 
     def compose(self, coefficients: Sequence[int], offset: int) -> tuple[Vector, int]:
         """coefficients . x + offset as a function of y: its coefficients and its offset."""
-        return tuple(_dot(coefficients, column) for column in self.basis), offset + _dot(coefficients, self.origin)
+        return tuple(_dot(coefficients, column) for column in self.basis), offset + _dot(
+            coefficients, self.origin
+        )
 
     def where_divisible(self, coefficients: Sequence[int], offset: int, modulus: int) -> Lattice | None:
         """The vectors x with coefficients . x + offset divisible by `modulus`; None when there are none."""
@@ -101,7 +103,8 @@ class Lattice:
     def hermite(self, order: Iterable[int]) -> tuple[Lattice, tuple[int, ...]]:
         """The same lattice with its basis in column Hermite normal form over the rows in `order`, and the pivot rows.
 
-        Column k is the first that is not zero in its pivot row, positive there; the columns before it are reduced by it.
+        Column k is the first that is not zero in its pivot row, and positive there; the columns before it are
+        reduced by it.
         """
         columns = list(self.basis)
         pivots: list[int] = []

@@ -1,5 +1,7 @@
 """The Tile language: parser, syntax tree, shape and type inference, index ranges, lowering to Stripe."""
 
+from __future__ import annotations
+
 from stripe.tile.bind import bind
 from stripe.tile.diagnostics import TileErrors
 from stripe.tile.lower_program import compile_tile, lower
@@ -9,6 +11,6 @@ from stripe.tile.shapes import Binding, TensorShape, parse_shape
 from stripe.tile.typed import TypedFunction
 
 __all__ = [
-    "Binding", "TensorShape", "TileErrors", "TypedFunction", "bind", "compile_tile", "load_tile", "lower", "parse_entry",
-    "parse_shape", "parse_tile", "print_statement", "print_tile", "read_source",
+    "Binding", "TensorShape", "TileErrors", "TypedFunction", "bind", "compile_tile", "load_tile", "lower",
+    "parse_entry", "parse_shape", "parse_tile", "print_statement", "print_tile", "read_source",
 ]  # fmt: skip

@@ -43,7 +43,11 @@ def bind(function: ast.Function, shapes: Mapping[str, Binding] | None = None) ->
     _check_known(function, shapes)
     inputs = _bind_inputs(state, function, shapes)
     state.output_sizes.update(
-        {name: shape.sizes for name, shape in shapes.items() if isinstance(shape, TensorShape) and name not in state.env}
+        {
+            name: shape.sizes
+            for name, shape in shapes.items()
+            if isinstance(shape, TensorShape) and name not in state.env
+        }
     )
     _check_outputs(state, function)
     for statement in function.statements:
@@ -56,7 +60,11 @@ def bind(function: ast.Function, shapes: Mapping[str, Binding] | None = None) ->
 
 def _all_names(function: ast.Function) -> set[str]:
     dims = {dim.name for item in function.inputs for dim in item.dims or ()}
-    return dims | {item.name for item in function.inputs} | {statement.target for statement in function.statements}
+    return (
+        dims
+        | {item.name for item in function.inputs}
+        | {statement.target for statement in function.statements}
+    )
 
 
 def _check_known(function: ast.Function, shapes: Mapping[str, Binding]) -> None:
@@ -69,12 +77,16 @@ def _check_known(function: ast.Function, shapes: Mapping[str, Binding]) -> None:
             raise ConfigError(f"a shape is given for '{name}', which the function does not have", hint=hint)
 
 
-def _bind_inputs(state: Elaborator, function: ast.Function, shapes: Mapping[str, Binding]) -> tuple[Tensor, ...]:
+def _bind_inputs(
+    state: Elaborator, function: ast.Function, shapes: Mapping[str, Binding]
+) -> tuple[Tensor, ...]:
     sizes = _dimension_sizes(state, function, shapes)
     found: list[Tensor] = []
     for item in function.inputs:
         if item.name in state.defined_at:
-            state.errors.append(state.source.error(f"'{item.name}' is defined twice", item.span, "rename one of them"))
+            state.errors.append(
+                state.source.error(f"'{item.name}' is defined twice", item.span, "rename one of them")
+            )
             continue
         state.defined_at[item.name] = item.span
         try:
@@ -95,14 +107,16 @@ def _bind_inputs(state: Elaborator, function: ast.Function, shapes: Mapping[str,
         else:
             state.env[name] = None if size is None else fold.integer(size)
     for item in function.inputs:
-        state.defined_at.update({dim.name: dim.span for dim in item.dims or () if dim.name not in state.defined_at})
+        state.defined_at.update(
+            {dim.name: dim.span for dim in item.dims or () if dim.name not in state.defined_at}
+        )
     return tuple(found)
 
 
 def _dimension_sizes(
     state: Elaborator, function: ast.Function, shapes: Mapping[str, Binding]
 ) -> dict[str, int | None]:
-    """The size of each dimension name; None where an error was found. The caller's shapes go before the file's sizes."""
+    """The size of each dimension name, None where it is not known; the caller's shapes go before the file's sizes."""
     sizes: dict[str, int | None] = {}
     fixed = [item for item in function.inputs if item.dims is not None]
     given = [item for item in fixed if item.name in shapes]
@@ -133,7 +147,9 @@ def _input_value(
         return fold.integer(given) if isinstance(given, int) else fold.float_(given)
     if item.dims is None:
         if given is None:
-            hint = f"give one from outside: --shape {item.name}=128x20:fp32, or write {item.name}[M=128, K=20]"
+            hint = (
+                f"give one from outside: --shape {item.name}=128x20:fp32, or write {item.name}[M=128, K=20]"
+            )
             raise source.error(f"the shape of '{item.name}' is not known", item.span, hint)
         found = given.sizes
     else:
@@ -158,7 +174,9 @@ def _fixed_sizes(
 ) -> tuple[int, ...]:
     if given is not None and len(given.sizes) != len(dims):
         reason = f"'{item.name}' has rank {len(dims)}, the shape given for it is {sizes_text(given.sizes)}"
-        raise source.error(reason, item.span, f"give {len(dims)} sizes: {item.name}={'x'.join(d.name for d in dims)}")
+        raise source.error(
+            reason, item.span, f"give {len(dims)} sizes: {item.name}={'x'.join(d.name for d in dims)}"
+        )
     if given is not None:
         return given.sizes
     found: list[int] = []
@@ -180,7 +198,10 @@ def _check_outputs(state: Elaborator, function: ast.Function) -> None:
         if output.name in seen:
             reason, hint = f"the output '{output.name}' is named twice", "name it once"
         elif output.name in state.defined_at:
-            reason, hint = f"the output '{output.name}' is an input", f"copy it: {output.name}_OUT = {output.name}"
+            reason, hint = (
+                f"the output '{output.name}' is an input",
+                f"copy it: {output.name}_OUT = {output.name}",
+            )
         elif output.name not in targets:
             reason = f"no statement defines the output '{output.name}'"
             hint = did_you_mean(output.name, targets, f"add a statement: {output.name} = …")
@@ -197,7 +218,9 @@ def _outputs(state: Elaborator, function: ast.Function, shapes: Mapping[str, Bin
             continue
         if isinstance(value, (TupleValue, RandomValue)):
             hint = "return its parts: element(T, 0), prng_value(R), prng_state(R)"
-            state.errors.append(state.source.error(f"the output '{output.name}' is no tensor", output.span, hint))
+            state.errors.append(
+                state.source.error(f"the output '{output.name}' is no tensor", output.span, hint)
+            )
             continue
         tensor = Tensor(output.name, value.sizes, value.dtype)
         found.append(tensor)
@@ -226,7 +249,11 @@ def _rename_results(typed: TypedFunction, state: Elaborator, function: ast.Funct
         node = statements[output.name]
         text = f"{output.name} = {value.name if isinstance(value, Tensor) else str(value.value).lower()}"
         copies.append(ElementwiseOp(output, "ident", (value,), Origin(text, node.attributes, node.span)))
-    ops = tuple(rename_tensors(op, renames) for op in (*typed.ops, *copies)) if renames else (*typed.ops, *copies)
+    ops = (
+        tuple(rename_tensors(op, renames) for op in (*typed.ops, *copies))
+        if renames
+        else (*typed.ops, *copies)
+    )
     return replace(typed, ops=ops)
 
 

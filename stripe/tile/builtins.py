@@ -60,10 +60,14 @@ def call(scope: Scope, node: ast.Call, target: str | None) -> Value:
 def _count(scope: Scope, node: ast.Call, least: int, most: int | None) -> None:
     given = len(node.arguments)
     if given < least or (most is not None and given > most):
-        wanted = str(least) if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+        wanted = (
+            str(least) if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+        )
         plural = "" if wanted == "1" else "s"
         raise scope.error(
-            f"'{node.function}' takes {wanted} argument{plural}, not {given}", node.span, "check the arguments"
+            f"'{node.function}' takes {wanted} argument{plural}, not {given}",
+            node.span,
+            "check the arguments",
         )
 
 
@@ -118,7 +122,9 @@ def _library_call(
                 inner = Scope(state, ast.Assignment(statement.target, statement.value, origin, node.span))
                 state.env[statement.target] = inner.value(statement.value, statement.target)
         except StripeError as error:
-            raise scope.error(f"in '{name}': {error.reason}", node.span, error.hint or "check the arguments") from None
+            raise scope.error(
+                f"in '{name}': {error.reason}", node.span, error.hint or "check the arguments"
+            ) from None
     value = state.env[result]
     assert value is not None
     if name == "builtin_softmax":
@@ -139,7 +145,8 @@ def _check_softmax(scope: Scope, node: ast.Call, name: str, arguments: Sequence[
     numbers = [size.value if isinstance(size, Const) else None for size in sizes]
     if data.sizes != tuple(numbers):
         given = " by ".join("a tensor" if number is None else str(number) for number in numbers)
-        reason = f"'{name}' takes a matrix and its two sizes; the argument is {sizes_text(data.sizes)}, the sizes {given}"
+        found = f"the argument is {sizes_text(data.sizes)}, the sizes {given}"
+        reason = f"'{name}' takes a matrix and its two sizes; {found}"
         raise scope.error(reason, node.span, "reshape the argument to two dimensions first")
 
 
@@ -149,7 +156,9 @@ def _assertion(scope: Scope, node: ast.Call) -> Value:
     if not isinstance(value, Const):
         raise scope.error(f"'{node.function}' checks constants, not tensors", node.span, "compare sizes")
     if not value.value:
-        raise scope.error(f"the assertion '{node.function}' fails", node.span, "check the shapes that are passed in")
+        raise scope.error(
+            f"the assertion '{node.function}' fails", node.span, "check the shapes that are passed in"
+        )
     return value
 
 
@@ -157,11 +166,19 @@ def _cast(scope: Scope, node: ast.Call, target: str | None, dtype: DType) -> Val
     operand = scope.operand(node.arguments[0])
     if isinstance(operand, Const):
         return fold.convert(operand.value, dtype)
-    return _elementwise(scope, node, "cast", [operand], dtype, target, f"{node.function}({operand.name}, {dtype.bits})")
+    return _elementwise(
+        scope, node, "cast", [operand], dtype, target, f"{node.function}({operand.name}, {dtype.bits})"
+    )
 
 
 def _elementwise(
-    scope: Scope, node: ast.Call, op: str, operands: Sequence[Operand], dtype: DType, target: str | None, text: str
+    scope: Scope,
+    node: ast.Call,
+    op: str,
+    operands: Sequence[Operand],
+    dtype: DType,
+    target: str | None,
+    text: str,
 ) -> Tensor:
     sizes = operands[0].sizes
     out = scope.state.checked(Tensor(scope.name(target), sizes, dtype), node.span)
@@ -171,11 +188,12 @@ def _elementwise(
 
 def _as(kind: str, widths: tuple[int, ...]) -> _Builtin:
     def builtin(scope: Scope, node: ast.Call, target: str | None) -> Value:
-        bits = scope.state.integer(node.arguments[1], "the width") if len(node.arguments) > 1 else 32
-        if bits not in widths:
-            place = node.arguments[1].span
-            hint = f"the widths are {', '.join(map(str, widths))}"
-            raise scope.error(f"'{node.function}' has no width {bits}", place, hint)
+        bits = 32
+        for argument in node.arguments[1:]:
+            bits = scope.state.integer(argument, "the width")
+            if bits not in widths:
+                hint = f"the widths are {', '.join(map(str, widths))}"
+                raise scope.error(f"'{node.function}' has no width {bits}", argument.span, hint)
         return _cast(scope, node, target, DTYPES[f"{kind}{bits}"])
 
     return builtin
@@ -197,7 +215,7 @@ def _quantize(scope: Scope, node: ast.Call, target: str | None) -> Value:
     return _elementwise(scope, node, "cast", [limited], I8, target, f"as_int({operand_text(limited)}, 8)")
 
 
-def _identity(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _identity(scope: Scope, node: ast.Call, _: str | None) -> Value:
     """reverse_grad: nothing forward; the gradient is scaled."""
     scope.operand(node.arguments[1])
     return scope.operand(node.arguments[0])
@@ -224,7 +242,9 @@ def _reshape(scope: Scope, node: ast.Call, target: str | None) -> Value:
     out = scope.state.checked(Tensor(scope.name(target), sizes, source.dtype), node.span)
     if _product(sizes) != _product(source.sizes):
         reason = f"cannot reshape {sizes_text(source.sizes)} ({_product(source.sizes)} elements) to {sizes_text(sizes)}"
-        raise scope.error(f"{reason} ({_product(sizes)} elements)", node.span, "the number of elements must stay")
+        raise scope.error(
+            f"{reason} ({_product(sizes)} elements)", node.span, "the number of elements must stay"
+        )
     scope.emit(ReshapeOp(out, source, scope.origin(out.name, _text(node, [source], sizes), node.span)))
     return out
 
@@ -258,7 +278,9 @@ def _index_tensor(scope: Scope, node: ast.Call, place: int) -> Tensor:
 def _gather(scope: Scope, node: ast.Call, target: str | None) -> Value:
     data, index = _tensor(scope, node, 0), _index_tensor(scope, node, 1)
     if not data.sizes:
-        raise scope.error("cannot gather from a scalar", node.arguments[0].span, "pass a tensor of rank 1 or more")
+        raise scope.error(
+            "cannot gather from a scalar", node.arguments[0].span, "pass a tensor of rank 1 or more"
+        )
     out = scope.state.checked(Tensor(scope.name(target), index.sizes + data.sizes[1:], data.dtype), node.span)
     origin = scope.origin(out.name, _text(node, [data, index]), node.span)
     scope.emit(SpecialOp("gather", (out,), (data, index), origin))
@@ -268,7 +290,9 @@ def _gather(scope: Scope, node: ast.Call, target: str | None) -> Value:
 def _scatter(scope: Scope, node: ast.Call, target: str | None) -> Value:
     updates, index, shape = _tensor(scope, node, 0), _index_tensor(scope, node, 1), _tensor(scope, node, 2)
     if not shape.sizes:
-        raise scope.error("the third argument of 'scatter' gives the size and has none", node.arguments[2].span, "")
+        raise scope.error(
+            "the third argument of 'scatter' gives the size and has none", node.arguments[2].span, ""
+        )
     if updates.sizes[: len(index.sizes)] != index.sizes:
         reason = f"the updates are {sizes_text(updates.sizes)}, the index is {sizes_text(index.sizes)}"
         raise scope.error(reason, node.span, "the updates begin with the sizes of the index")
@@ -287,7 +311,9 @@ def _prng_step(scope: Scope, node: ast.Call, target: str | None) -> Value:
             f"the state of the generator is {found}", node.arguments[0].span, "it must be 3x2048:u32"
         )
     base = scope.name(target)
-    value = scope.state.checked(Tensor(scope.state.fresh(f"{base}_value"), _sizes(scope, node, 1), FP32), node.span)
+    value = scope.state.checked(
+        Tensor(scope.state.fresh(f"{base}_value"), _sizes(scope, node, 1), FP32), node.span
+    )
     following = Tensor(scope.state.fresh(f"{base}_state"), PRNG_SIZES, U32)
     origin = scope.origin(base, _text(node, [state], value.sizes), node.span)
     scope.emit(SpecialOp("prng_step", (following, value), (state,), origin))
@@ -295,23 +321,27 @@ def _prng_step(scope: Scope, node: ast.Call, target: str | None) -> Value:
 
 
 def _random_part(part: str) -> _Builtin:
-    def builtin(scope: Scope, node: ast.Call, target: str | None) -> Value:
+    def builtin(scope: Scope, node: ast.Call, _: str | None) -> Value:
         value = scope.value(node.arguments[0], None)
         if not isinstance(value, RandomValue):
-            raise scope.error(f"'{node.function}' takes what prng_step gives", node.span, "R = prng_step(S, N, M)")
+            raise scope.error(
+                f"'{node.function}' takes what prng_step gives", node.span, "R = prng_step(S, N, M)"
+            )
         return value.state if part == "state" else value.value
 
     return builtin
 
 
-def _tuple(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _tuple(scope: Scope, node: ast.Call, _: str | None) -> Value:
     return TupleValue(tuple(scope.value(argument, None) for argument in node.arguments))
 
 
-def _element(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _element(scope: Scope, node: ast.Call, _: str | None) -> Value:
     value = scope.value(node.arguments[0], None)
     if not isinstance(value, TupleValue):
-        raise scope.error("'element' takes a tuple", node.arguments[0].span, "T = tuple(A, B); X = element(T, 0)")
+        raise scope.error(
+            "'element' takes a tuple", node.arguments[0].span, "T = tuple(A, B); X = element(T, 0)"
+        )
     (place,) = _integers(scope, node, 1)
     if not 0 <= place < len(value.elements):
         reason = f"the tuple has {len(value.elements)} elements and none numbered {place}"
@@ -342,17 +372,21 @@ def _simple_reduce(scope: Scope, node: ast.Call, target: str | None) -> Value:
     return out
 
 
-def _broadcast_size(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _broadcast_size(scope: Scope, node: ast.Call, _: str | None) -> Value:
     left, right = _integers(scope, node, 0)
     if left != right and 1 not in (left, right):
-        raise scope.error(f"the sizes {left} and {right} do not broadcast", node.span, "they must be equal, or one 1")
+        raise scope.error(
+            f"the sizes {left} and {right} do not broadcast", node.span, "they must be equal, or one 1"
+        )
     return fold.integer(right if left == 1 else left)
 
 
-def _match(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _match(scope: Scope, node: ast.Call, _: str | None) -> Value:
     sizes = _integers(scope, node, 0)
     if len(set(sizes)) > 1:
-        raise scope.error(f"the sizes {' and '.join(map(str, sizes))} differ", node.span, "they must be equal")
+        raise scope.error(
+            f"the sizes {' and '.join(map(str, sizes))} differ", node.span, "they must be equal"
+        )
     return fold.integer(sizes[0])
 
 
@@ -382,4 +416,3 @@ _BUILTINS: dict[str, tuple[_Builtin, int, int | None]] = {
 
 FUNCTION_NAMES: tuple[str, ...] = tuple(sorted({*_BUILTINS, *ARITY, *ALIASES, *LIBRARY_NAMES}))
 """All functions but the assertions."""
-

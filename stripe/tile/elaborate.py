@@ -86,7 +86,9 @@ class Elaborator:
             known = [name for name in self.env if name != node.name]
             if node.name in self.taken:
                 raise self.source.error(
-                    f"'{node.name}' is used before it is defined", node.span, "move the statement that defines it up"
+                    f"'{node.name}' is used before it is defined",
+                    node.span,
+                    "move the statement that defines it up",
                 )
             hint = did_you_mean(node.name, known, f"known here: {', '.join(known) or 'nothing'}")
             raise self.source.error(f"unknown name '{node.name}'", node.span, hint)
@@ -112,7 +114,9 @@ class Elaborator:
         if isinstance(value, Const) and not isinstance(value.value, float):
             return int(value.value)
         found = f"it is {value.value}" if isinstance(value, Const) else "it is a tensor"
-        raise self.source.error(f"{what} must be a constant integer; {found}", expr.span, "use sizes and integers")
+        raise self.source.error(
+            f"{what} must be a constant integer; {found}", expr.span, "use sizes and integers"
+        )
 
     def contraction(self, node: ast.Contraction, name: str) -> Tensor:
         """The tensor that a contraction makes, called `name`."""
@@ -128,12 +132,15 @@ class Elaborator:
         dtype = BOOL if node.comb == "==" else common_type_of(dtypes)
         out = self.checked(Tensor(name, sizes, dtype), node.target_span)
         bounds = tuple(
-            Range(polynomial(bound.polynomial, self.env, self.source), self._limit(bound)) for bound in node.bounds
+            Range(polynomial(bound.polynomial, self.env, self.source), self._limit(bound))
+            for bound in node.bounds
         )
         default = self._default(node, out)
         origin = Origin(print_statement(node, attributes=False), node.attributes, node.span)
         self.ops.append(
-            ContractionOp(out, output, node.agg, node.comb, inputs, bounds, _all_indices(node), default, origin)
+            ContractionOp(
+                out, output, node.agg, node.comb, inputs, bounds, _all_indices(node), default, origin
+            )
         )
         return out
 
@@ -160,7 +167,9 @@ class Elaborator:
             shape = f"rank {len(operand.sizes)} ({sizes_text(operand.sizes)})"
             reason = f"'{access.tensor}' has {shape} and is used with {len(access.indices)} indices"
             raise self.source.error(reason, access.span, "give one index polynomial for each dimension")
-        return TypedAccess(operand, tuple(polynomial(index, self.env, self.source) for index in access.indices))
+        return TypedAccess(
+            operand, tuple(polynomial(index, self.env, self.source) for index in access.indices)
+        )
 
     def operand(self, value: Value, span: Span) -> Operand:
         """A value as an operand; raises StripeError for tuples and random states."""
@@ -178,7 +187,9 @@ class Elaborator:
         default = self.operand(self.lookup(node.default), node.default.span)
         if isinstance(default, Tensor) and default.sizes != out.sizes:
             reason = f"'{node.default.name}' is {sizes_text(default.sizes)}, '{node.target}' is {sizes_text(out.sizes)}"
-            raise self.source.error(reason, node.default.span, "the default tensor has the shape of the result")
+            raise self.source.error(
+                reason, node.default.span, "the default tensor has the shape of the result"
+            )
         return default
 
 
@@ -192,7 +203,9 @@ def check_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: in
     for size in sizes:
         count *= size
     if count > MAX_BYTES:
-        reason = f"'{name}' has {count // width} elements ({sizes_text(sizes)}), more than an address can reach"
+        reason = (
+            f"'{name}' has {count // width} elements ({sizes_text(sizes)}), more than an address can reach"
+        )
         raise source.error(reason, span, "a tensor has less than 2^63 bytes")
 
 
@@ -219,7 +232,9 @@ class Scope:
             case ast.Name():
                 return self.state.lookup(expr)
             case ast.IndexName(name):
-                raise self.error(f"the index '{name}' cannot stand here", expr.span, "use index(X, dimension)")
+                raise self.error(
+                    f"the index '{name}' cannot stand here", expr.span, "use index(X, dimension)"
+                )
             case ast.Unary(op, operand):
                 return self.operation(UNARY_OPS[op], [self.operand(operand)], expr.span, target)
             case ast.Chain():
@@ -260,10 +275,16 @@ class Scope:
         except OperandError as error:
             raise self.error(str(error), span, error.hint) from None
         for operand in operands:
-            if isinstance(operand, Const) and isinstance(operand.value, int) and operand.value.bit_length() > 63:
+            if (
+                isinstance(operand, Const)
+                and isinstance(operand.value, int)
+                and operand.value.bit_length() > 63
+            ):
                 raise self.error("the constant does not fit 64 bits", span, "compute with smaller sizes")
         out = self.state.checked(Tensor(self.name(target), sizes, dtype), span)
-        self.emit(ElementwiseOp(out, op, tuple(operands), self.origin(out.name, operation_text(op, operands), span)))
+        self.emit(
+            ElementwiseOp(out, op, tuple(operands), self.origin(out.name, operation_text(op, operands), span))
+        )
         return out
 
     def name(self, target: str | None) -> str:
@@ -271,7 +292,7 @@ class Scope:
         return target if target is not None else self.state.fresh(self.statement.target)
 
     def origin(self, name: str, text: str, span: Span) -> Origin:
-        """The origin of an operation of this statement; only the one that makes its target gets the name of the kernel."""
+        """The origin of an operation of this statement; only the one that makes its target gets the kernel's name."""
         whole = name == self.statement.target
         attributes = tuple(item for item in self.statement.attributes if whole or item.name != "pid")
         return Origin(f"{name} = {text}", attributes, span)

@@ -105,7 +105,7 @@ def _fold_integer(op: str, values: Sequence[int]) -> int | None:
         "abs": lambda: abs(first), "relu": lambda: max(first, 0), "zelu": lambda: max(first, 0),
         "bit_and": lambda: first & second, "bit_or": lambda: first | second, "bit_xor": lambda: first ^ second,
         "bit_not": lambda: ~first, "bit_left": lambda: _shift(first, second),
-        "bit_right": lambda: first >> min(second, _MAX_BITS) if 0 <= second else 0,
+        "bit_right": lambda: first >> min(second, _MAX_BITS) if second >= 0 else 0,
     }  # fmt: skip
     return table[op]() if op in table else None
 
@@ -125,4 +125,6 @@ def _fold_float(op: str, values: Sequence[float], dtype: DType) -> Const | None:
             return Const(float(table[op]()), dtype)
         return Const(_FUNCTIONS[op](first), dtype) if op in _FUNCTIONS else None
     except (ZeroDivisionError, ValueError, OverflowError):
-        raise OperandError(f"'{op}' of these constants is not a finite number", "check the constants") from None
+        raise OperandError(
+            f"'{op}' of these constants is not a finite number", "check the constants"
+        ) from None

@@ -50,7 +50,13 @@ class Kernel:
     scalars: set[str] = field(default_factory=set[str])
 
     def view(
-        self, tensor: Tensor, direction: Direction, access: Sequence[Affine], *, agg: Agg = Agg.ASSIGN, whole: bool = False
+        self,
+        tensor: Tensor,
+        direction: Direction,
+        access: Sequence[Affine],
+        *,
+        agg: Agg = Agg.ASSIGN,
+        whole: bool = False,
     ) -> str:
         """The local name of a view of one element (or of all of it); equal views for reading are one."""
         source = self.tensor_names[tensor.name]
@@ -58,10 +64,17 @@ class Kernel:
         if not whole:
             dims = tuple(Dim(1, dim.stride) for dim in dims)
         for ref in self.refinements:
-            if (ref.source, ref.access, ref.dir, direction) == (source, tuple(access), Direction.IN, Direction.IN):
+            if (ref.source, ref.access, ref.dir, direction) == (
+                source,
+                tuple(access),
+                Direction.IN,
+                Direction.IN,
+            ):
                 return ref.name
         name = fresh(source, {ref.name for ref in self.refinements})
-        self.refinements.append(Refinement(name, direction, source, tuple(access), tensor.dtype, dims, agg=agg))
+        self.refinements.append(
+            Refinement(name, direction, source, tuple(access), tensor.dtype, dims, agg=agg)
+        )
         return name
 
     def scalar(self, base: str, dtype: DType) -> Scalar:
@@ -80,7 +93,9 @@ class Kernel:
             loaded = self.scalar(name, operand.dtype)
             self.statements.append(Load(loaded.name, name))
         else:
-            loaded = Scalar(next(s.into for s in self.statements if isinstance(s, Load) and s.ref == name), operand.dtype)
+            loaded = Scalar(
+                next(s.into for s in self.statements if isinstance(s, Load) and s.ref == name), operand.dtype
+            )
         return self.cast(loaded, dtype)
 
     def constant(self, const: Const) -> Scalar:

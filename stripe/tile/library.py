@@ -43,7 +43,11 @@ LIBRARY_NAMES = frozenset(_SOURCES)
 
 
 def expand(
-    function: ast.Function, arguments: Mapping[str, ast.Expr], target: str, fresh: Callable[[str], str], span: Span
+    function: ast.Function,
+    arguments: Mapping[str, ast.Expr],
+    target: str,
+    fresh: Callable[[str], str],
+    span: Span,
 ) -> tuple[ast.Stmt, ...]:
     """The statements of `function` with `arguments` for its inputs; its one output is called `target`."""
     names: dict[str, ast.Expr] = dict(arguments)
@@ -55,7 +59,9 @@ def expand(
 
 def _rename(statement: ast.Stmt, names: Mapping[str, ast.Expr], span: Span) -> ast.Stmt:
     if isinstance(statement, ast.Assignment):
-        return ast.Assignment(_name(statement.target, names), substitute(statement.value, names, span), (), span, span)
+        return ast.Assignment(
+            _name(statement.target, names), substitute(statement.value, names, span), (), span, span
+        )
     sizes = statement.sizes
     return replace(
         statement,
@@ -88,11 +94,14 @@ def substitute(expr: ast.Expr, names: Mapping[str, ast.Expr], span: Span) -> ast
         case ast.Unary(op, operand):
             return ast.Unary(op, substitute(operand, names, span), span)
         case ast.Chain(first, rest):
-            parts = tuple((op, substitute(operand, names, span)) for op, operand in rest)
-            return ast.Chain(substitute(first, names, span), parts, span)
+            pairs = tuple((op, substitute(operand, names, span)) for op, operand in rest)
+            return ast.Chain(substitute(first, names, span), pairs, span)
         case ast.Cond(condition, then, other):
-            return ast.Cond(*(substitute(part, names, span) for part in (condition, then, other)), span)
+            parts = [substitute(part, names, span) for part in (condition, then, other)]
+            return ast.Cond(parts[0], parts[1], parts[2], span)
         case ast.Call(function, arguments):
-            return ast.Call(function, tuple(substitute(argument, names, span) for argument in arguments), span)
+            return ast.Call(
+                function, tuple(substitute(argument, names, span) for argument in arguments), span
+            )
         case _:
             return replace(expr, span=span)

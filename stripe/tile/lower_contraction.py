@@ -38,7 +38,8 @@ def lower_contraction(
     except PolyLimit:
         raise _too_complex(op, source) from None
     fills = tuple(
-        _fill(op, piece, coordinates, _fill_name(op, name, number), tensor_names) for number, piece in enumerate(missing)
+        _fill(op, piece, coordinates, _fill_name(op, name, number), tensor_names)
+        for number, piece in enumerate(missing)
     )
     return (*fills, _points(op, domain, access, name, tensor_names))
 
@@ -63,7 +64,9 @@ def _domain(op: ContractionOp, source: SourceText) -> Domain:
     except PolyLimit:
         raise _too_complex(op, source) from None
     back = {local: index for index, local in rename.items()}
-    return Domain(found.indices, found.constraints, tuple((back[name], value) for name, value in found.values))
+    return Domain(
+        found.indices, found.constraints, tuple((back[name], value) for name, value in found.values)
+    )
 
 
 def _ranges(op: ContractionOp) -> Iterator[Range]:
@@ -114,7 +117,9 @@ def _check_assign(op: ContractionOp, domain: Domain, access: Sequence[Affine], s
         values = {name: affine.evaluate(dict(point)) for name, affine in domain.values}
         points.append(", ".join(f"{name}={value}" for name, value in values.items()))
     reason = f"'=' assigns {element} more than once: at {points[0]} and at {points[1]}"
-    raise source.error(reason, op.origin.span, "aggregate with + * > or <, or add a constraint that leaves one point")
+    raise source.error(
+        reason, op.origin.span, "aggregate with + * > or <, or add a constraint that leaves one point"
+    )
 
 
 def _coordinate_names(op: ContractionOp) -> tuple[str, ...]:
@@ -124,7 +129,9 @@ def _coordinate_names(op: ContractionOp) -> tuple[str, ...]:
         plain = polynomial.single_name
         names.append(plain if plain is not None and plain not in names else f"i{place + 1}")
     distinct = len(set(names)) == len(names)
-    return tuple(tile_index_names(names).values()) if distinct else tuple(f"i{n + 1}" for n in range(len(names)))
+    return (
+        tuple(tile_index_names(names).values()) if distinct else tuple(f"i{n + 1}" for n in range(len(names)))
+    )
 
 
 def _fill_name(op: ContractionOp, name: str, number: int) -> str:

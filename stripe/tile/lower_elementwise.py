@@ -1,8 +1,9 @@
-"""Lowers everything that is no contraction: element-wise operations, index, shape, reshape, and whole-tensor specials."""
+"""Lowers what is no contraction: element-wise operations, index, shape, reshape, and whole-tensor specials."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from stripe.ir import Affine, Block
 from stripe.ir.dtypes import BOOL
@@ -72,7 +73,9 @@ def lower_reshape(op: ReshapeOp, name: str, tensor_names: dict[str, str]) -> Blo
 def _element(out: Tensor) -> tuple[Indices, tuple[Affine, ...]]:
     """Indices i1, i2, … over the dimensions that have more than one element, and the access of an element."""
     indices = [(f"i{place + 1}", size) for place, size in enumerate(out.sizes) if size > 1]
-    access = tuple(Affine.var(f"i{place + 1}") if size > 1 else Affine() for place, size in enumerate(out.sizes))
+    access = tuple(
+        Affine.var(f"i{place + 1}") if size > 1 else Affine() for place, size in enumerate(out.sizes)
+    )
     return indices, access
 
 
@@ -87,22 +90,22 @@ def reshape_accesses(
 ) -> tuple[Indices, tuple[Affine, ...], tuple[Affine, ...]]:
     """Indices, and the accesses on both sides, of a copy in row-major order between equally many elements."""
     steps = sorted({*_strides(source), *_strides(target), 1, _product(source)})
-    chain = all(high % low == 0 for low, high in zip(steps, steps[1:], strict=False))
+    chain = all(high % low == 0 for low, high in pairwise(steps))
     if not chain:
         indices, access = _element(Tensor("", tuple(target), BOOL))
         return indices, _unflatten(_flatten(access, target), source), access
-    parts = list(zip(steps, steps[1:], strict=False))[::-1]
+    parts = list(pairwise(steps))[::-1]
     indices = [(f"i{place + 1}", high // low) for place, (low, high) in enumerate(parts)]
     sides: list[tuple[Affine, ...]] = []
     for sizes in (source, target):
-        access: list[Affine] = []  # type: ignore[no-redef]
+        side: list[Affine] = []
         for size, stride in zip(sizes, _strides(sizes), strict=True):
             total = Affine()
             for (name, _), (low, _) in zip(indices, parts, strict=True):
                 if stride <= low < stride * size:
                     total = total + Affine.var(name) * (low // stride)
-            access.append(total)
-        sides.append(tuple(access))
+            side.append(total)
+        sides.append(tuple(side))
     return indices, sides[0], sides[1]
 
 

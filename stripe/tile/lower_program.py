@@ -36,7 +36,9 @@ from stripe.tile.typed import (
 )
 
 
-def compile_tile(text: str, filename: str = "<string>", shapes: Mapping[str, Binding] | None = None) -> Program:
+def compile_tile(
+    text: str, filename: str = "<string>", shapes: Mapping[str, Binding] | None = None
+) -> Program:
     """The Stripe program of a Tile text, named after its file. Raises StripeError."""
     stem = PurePath(filename).stem
     name = "program" if not stem or filename.startswith("<") else stem
@@ -44,7 +46,7 @@ def compile_tile(text: str, filename: str = "<string>", shapes: Mapping[str, Bin
 
 
 def lower(typed: TypedFunction, name: str = "program") -> Program:
-    """The program of a typed function. Raises StripeError with all contractions that have no exact, finite index set."""
+    """The program of a typed function. Raises StripeError for all contractions without a finite, exact index set."""
     typed = _without_read_outputs(typed)
     names = _tensor_names(typed)
     kernels: list[Block] = []

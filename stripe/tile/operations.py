@@ -33,7 +33,9 @@ ARITY: dict[str, int] = {
     **dict.fromkeys("cmp_eq cmp_ne cmp_lt cmp_le cmp_gt cmp_ge".split(), 2),
     **dict.fromkeys("bit_and bit_or bit_xor bit_left bit_right".split(), 2),
     **dict.fromkeys("neg ident abs relu zelu bit_not exp log sqrt sigmoid".split(), 1),
-    **dict.fromkeys("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh ceil floor round".split(), 1),
+    **dict.fromkeys(
+        "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh ceil floor round".split(), 1
+    ),
     "cond": 3,
 }
 """Operations that can be called by name, and their number of operands."""
@@ -61,7 +63,9 @@ def result_dtype(op: str, dtypes: Sequence[DType]) -> DType:
         return common if common.is_float else FP32
     if op in _BITS:
         if common.is_float:
-            raise OperandError(f"'{SYMBOLS.get(op, op)}' does not take {common}", "cast with as_int(x, 32) first")
+            raise OperandError(
+                f"'{SYMBOLS.get(op, op)}' does not take {common}", "cast with as_int(x, 32) first"
+            )
         return I32 if common == BOOL and op in ("bit_left", "bit_right") else common
     if common == BOOL and op not in _BOOLEAN_FORMS and op not in ("ident", *_ROUNDING):
         raise OperandError(f"'{SYMBOLS.get(op, op)}' does not take bool", "cast with as_int(x, 32) first")
@@ -89,7 +93,8 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         wide = sorted({size for size in column if size != 1})
         if len(wide) > 1:
             texts = " and ".join(sizes_text(shape) for shape in shapes if shape)
-            reason = f"the shapes {texts} do not broadcast: dimension {place - rank} is {' against '.join(map(str, wide))}"
+            clash = " against ".join(map(str, wide))
+            reason = f"the shapes {texts} do not broadcast: dimension {place - rank} is {clash}"
             raise OperandError(reason, "sizes agree from the last dimension on, or are 1")
         result.append(wide[0] if wide else 1)
     return tuple(result)

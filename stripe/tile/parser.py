@@ -48,7 +48,9 @@ def read_source(path: Path) -> str:
     except IsADirectoryError:
         raise StripeError("this is a directory", path=str(path), hint="name a .tile file in it") from None
     except FileNotFoundError:
-        raise StripeError("no such file", path=str(path), hint="check the path, or use '-' for stdin") from None
+        raise StripeError(
+            "no such file", path=str(path), hint="check the path, or use '-' for stdin"
+        ) from None
     except OSError as error:
         reason = f"cannot read the file: {error.strerror or error}"
         raise StripeError(reason, path=str(path), hint="check its permissions") from None
@@ -83,7 +85,7 @@ def _parse(text: str, filename: str, start: str) -> object:
     if "\0" in text:
         raise StripeError("this is a binary file, not Tile source", path=filename, hint="name a text file")
     try:
-        tree = cast("Tree[Item]", _lark().parse(text, start=start))
+        tree = cast("Tree[Item]", _lark().parse(text, start=start))  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
         raise describe_syntax_error(error, source, filename) from None
     _check_nesting(tree, source, filename)

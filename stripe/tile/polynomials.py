@@ -44,12 +44,16 @@ def _constant(expr: ast.Name, env: Mapping[str, Value | None], source: SourceTex
         return int(value.value)
     if expr.name not in env:
         sizes = [name for name, known in env.items() if isinstance(known, Const)]
-        hint = did_you_mean(expr.name, sizes, "indices are lower case; sizes are named at the inputs, as in A[M, K]")
+        hint = did_you_mean(
+            expr.name, sizes, "indices are lower case; sizes are named at the inputs, as in A[M, K]"
+        )
         raise source.error(f"unknown dimension '{expr.name}'", expr.span, hint)
     if value is None:
         raise Poisoned
     what = f"{value.value}, not an integer" if isinstance(value, Const) else "a tensor"
-    raise source.error(f"'{expr.name}' is {what}", expr.span, "an index polynomial holds indices, integers and sizes")
+    raise source.error(
+        f"'{expr.name}' is {what}", expr.span, "an index polynomial holds indices, integers and sizes"
+    )
 
 
 def _combine(
@@ -62,12 +66,16 @@ def _combine(
     if op == "*" and left.is_constant:
         return right.scale(left.offset)
     if not right.is_constant:
-        reason = "the product of two indices is not affine" if op == "*" else "division by an index is not affine"
+        reason = (
+            "the product of two indices is not affine" if op == "*" else "division by an index is not affine"
+        )
         raise source.error(reason, operand.span, _AFFINE)
     if op == "*":
         return left.scale(right.offset)
     if right.offset == 0:
-        raise source.error("division by zero", operand.span, "check the sizes that the divisor is computed from")
+        raise source.error(
+            "division by zero", operand.span, "check the sizes that the divisor is computed from"
+        )
     return left.scale(1 / right.offset)
 
 

@@ -68,7 +68,9 @@ def _chain(first: ast.Expr, rest: tuple[tuple[str, ast.Expr], ...], tight: bool)
     here = ast.LEVELS[rest[0][0]]
     text = _operand(first, here + 1, tight)
     for op, operand in rest:
-        text += f"{op if tight and here == ast.LEVELS['*'] else f' {op} '}{_operand(operand, here + 1, tight)}"
+        text += (
+            f"{op if tight and here == ast.LEVELS['*'] else f' {op} '}{_operand(operand, here + 1, tight)}"
+        )
     return text
 
 
@@ -80,7 +82,9 @@ def _contraction(node: ast.Contraction) -> str:
         inside = f"{inputs[0]} == {inputs[1]} ? {inputs[2]}"
     else:
         inside = f" {node.comb} ".join(inputs)
-    bounds = "".join(f", {print_polynomial(bound.polynomial)} < {print_expr(bound.limit)}" for bound in node.bounds)
+    bounds = "".join(
+        f", {print_polynomial(bound.polynomial)} < {print_expr(bound.limit)}" for bound in node.bounds
+    )
     agg = f"{output} = {node.agg}({inside}){bounds}"
     agg += " no_defract" if node.no_defract else ""
     return agg + (f" default {_id(node.default.name)}" if node.default is not None else "")

@@ -43,14 +43,18 @@ def parse_shape(text: str) -> tuple[str, Binding]:
         return constant["name"], _number(text, constant["value"])
     match = _SHAPE.fullmatch(text)
     if match is None or text.endswith("="):
-        raise ConfigError(f"cannot read the shape '{text}'", hint="write NAME=128x20:fp32, or NAME=:fp32 for a scalar")
+        raise ConfigError(
+            f"cannot read the shape '{text}'", hint="write NAME=128x20:fp32, or NAME=:fp32 for a scalar"
+        )
     dtype = match["dtype"]
     if dtype is not None and dtype not in DTYPES:
         hint = did_you_mean(dtype, DTYPES, f"the dtypes are {' '.join(DTYPES)}")
         raise ConfigError(f"unknown dtype '{dtype}' in the shape '{text}'", hint=hint)
     digits = re.split("[xX]", match["sizes"]) if match["sizes"] else []
     if any(len(part) > 19 for part in digits):
-        raise ConfigError(f"a size in the shape '{text}' is too large", hint="a tensor has less than 2^63 bytes")
+        raise ConfigError(
+            f"a size in the shape '{text}' is too large", hint="a tensor has less than 2^63 bytes"
+        )
     return match["name"], TensorShape(tuple(map(int, digits)), DTYPES[dtype] if dtype else None)
 
 
@@ -58,4 +62,6 @@ def _number(text: str, value: str) -> int | float:
     try:
         return int(value) if re.fullmatch(r"[-+]?\d{1,30}", value) else float(value)
     except ValueError:
-        raise ConfigError(f"cannot read the constant in '{text}'", hint="write NAME==5 or NAME==0.5") from None
+        raise ConfigError(
+            f"cannot read the constant in '{text}'", hint="write NAME==5 or NAME==0.5"
+        ) from None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from stripe.ir.errors import StripeError
 from stripe.ir.span import Span
 from stripe.tile.diagnostics import SourceText
 
 if TYPE_CHECKING:
+    from lark import Token
     from lark.exceptions import UnexpectedInput
 
 _WORDS = {
@@ -41,20 +42,20 @@ def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: 
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     if isinstance(error, UnexpectedToken):
-        expected = set(error.accepts or error.expected)
-        if error.token.type == "$END":
+        token = cast("Token", error.token)  # pyright: ignore[reportUnknownMemberType]
+        expected = {str(name) for name in error.accepts or error.expected}
+        if token.type == "$END":
             return source.error(_end_reason(source), _end_span(source, filename), _expected(expected))
-        span = Span(filename, error.token.line or 1, error.token.column or 1, max(1, len(error.token)))
-        return source.error(f"unexpected '{error.token}'", span, _hint(error.token.type, str(error.token), expected))
+        span = Span(filename, token.line or 1, token.column or 1, max(1, len(token)))
+        return source.error(f"unexpected '{token}'", span, _hint(token.type, str(token), expected))
     if isinstance(error, UnexpectedCharacters):
-        span = Span(filename, error.line, error.column)
-        hint = _CHARACTER_HINTS.get(error.char) or _expected(_names(error.allowed))
-        return source.error(f"unexpected character {error.char!r}", span, hint)
+        character = str(cast(object, error.char))  # pyright: ignore[reportUnknownMemberType]
+        allowed = {str(name) for name in cast("set[str]", error.allowed or ())}
+        hint = _CHARACTER_HINTS.get(character) or _expected(allowed)
+        return source.error(
+            f"unexpected character {character!r}", Span(filename, error.line, error.column), hint
+        )
     return source.error("the text cannot be parsed", Span(filename, 1, 1), "see the language reference")
-
-
-def _names(allowed: object) -> set[str]:
-    return {str(name) for name in allowed} if isinstance(allowed, (set, frozenset, list, tuple)) else set()
 
 
 def _end_reason(source: SourceText) -> str:
@@ -68,8 +69,9 @@ def _end_span(source: SourceText, filename: str) -> Span:
 
 def _hint(terminal: str, text: str, expected: set[str]) -> str:
     if terminal == "IDXID" and "ID" in expected and "IDXID" not in expected:
+        word = text.lstrip("$")
         return (
-            f"names of tensors and dimensions begin with an upper-case letter; '#{text.lstrip('$')}' makes any word one"
+            f"names of tensors and dimensions begin with an upper-case letter; '#{word}' makes any word one"
         )
     if terminal == "ID" and "IDXID" in expected and "ID" not in expected:
         return f"expected a lower-case name here; '${text.lstrip('#')}' makes any word one"

@@ -58,7 +58,9 @@ class Builder:
     def integer(self, token: Token) -> int:
         """The value of an INT token, at most 2^63 - 1."""
         if len(token) > 30 or int(token) > MAX_INTEGER:
-            raise self.source.error("the integer is too large", self.place(token), f"the largest is {MAX_INTEGER}")
+            raise self.source.error(
+                "the integer is too large", self.place(token), f"the largest is {MAX_INTEGER}"
+            )
         return int(token)
 
     def dtype(self, token: Token) -> str:
@@ -71,7 +73,9 @@ class Builder:
     def float(self, token: Token) -> str:
         """The text of a FLOAT token that an fp64 can hold."""
         if float(token) == float("inf"):
-            raise self.source.error("the number is too large", self.place(token), "the largest is about 1.79e308")
+            raise self.source.error(
+                "the number is too large", self.place(token), "the largest is about 1.79e308"
+            )
         return str(token)
 
 
@@ -155,7 +159,9 @@ def _statement_contraction(_: Builder, parts: list[Item], span: Span) -> Item:
 def _statement_assign(builder: Builder, parts: list[Item], span: Span) -> Item:
     *attributes, target, value = parts
     found = cast("tuple[ast.Attribute, ...]", tuple(attributes))
-    return ast.Assignment(_word(target), cast(ast.Expr, value), found, span, builder.place(cast("Token", target)))
+    return ast.Assignment(
+        _word(target), cast(ast.Expr, value), found, span, builder.place(cast("Token", target))
+    )
 
 
 def _contraction(_: Builder, parts: list[Item], span: Span) -> Item:
@@ -169,12 +175,12 @@ def _contraction(_: Builder, parts: list[Item], span: Span) -> Item:
     )  # fmt: skip
 
 
-def _target_bare(builder: Builder, parts: list[Item], span: Span) -> Item:
+def _target_bare(builder: Builder, parts: list[Item], _: Span) -> Item:
     token = cast("Token", parts[0])
     return ast.Access(_word(token), _exprs(parts[1] if len(parts) > 1 else None), builder.place(token)), None
 
 
-def _target_sized(builder: Builder, parts: list[Item], span: Span) -> Item:
+def _target_sized(builder: Builder, parts: list[Item], _: Span) -> Item:
     token = cast("Token", parts[0])
     return ast.Access(_word(token), _exprs(parts[1]), builder.place(token)), _exprs(parts[2])
 
@@ -222,12 +228,15 @@ def _scaled(builder: Builder, parts: list[Item], span: Span) -> Item:
 
 
 def _chain(_: Builder, parts: list[Item], span: Span) -> Item:
-    first, *rest = parts
-    pairs = tuple((str(op), cast(ast.Expr, operand)) for op, operand in zip(rest[::2], rest[1::2], strict=True))
-    if isinstance(first, ast.Chain) and ast.level(first) == ast.LEVELS[pairs[0][0]]:
-        if pairs[0][0] not in ast.NON_ASSOCIATIVE:  # (a + b) + c is a + b + c, and 3i/2 is 3*i/2
-            return ast.Chain(first.first, first.rest + pairs, span)
-    return ast.Chain(cast(ast.Expr, first), pairs, span)
+    head, *rest = parts
+    first = cast(ast.Expr, head)
+    pairs = tuple(
+        (str(op), cast(ast.Expr, operand)) for op, operand in zip(rest[::2], rest[1::2], strict=True)
+    )
+    level = ast.LEVELS[pairs[0][0]]
+    if isinstance(first, ast.Chain) and ast.level(first) == level and pairs[0][0] not in ast.NON_ASSOCIATIVE:
+        return ast.Chain(first.first, first.rest + pairs, span)  # (a + b) + c is a + b + c, and 3i/2 is 3*i/2
+    return ast.Chain(first, pairs, span)
 
 
 def _unary(_: Builder, parts: list[Item], span: Span) -> Item:

@@ -156,7 +156,9 @@ def reads(op: Op) -> tuple[Tensor, ...]:
     """The tensors that an operation reads, each once."""
     match op:
         case ContractionOp():
-            found = [access.operand for access in op.inputs] + ([op.default] if op.default is not None else [])
+            found = [access.operand for access in op.inputs] + (
+                [op.default] if op.default is not None else []
+            )
         case ElementwiseOp():
             found = list(op.operands)
         case ReshapeOp():
