@@ -30,9 +30,9 @@ def schema(what: str) -> str:
 def machine(name: str, defines: tuple[str, ...], form: str) -> str:
     """A hardware model: the graph of its units, or its rendered data."""
     from stripe.cli.compile import parse_defines
-    from stripe.hw import UnitGraph, load_hardware
+    from stripe.hw import load_hardware, to_dot
 
     model = load_hardware(name, parse_defines(defines))
     if form == "dot":
-        return UnitGraph(model).to_dot()
+        return to_dot(model)
     return json.dumps(model.model_dump(mode="json", exclude_defaults=True), indent=2) + "\n"
