@@ -21,6 +21,7 @@ BUILTIN: dict[str, str] = {
     "locate_inner_block": "locate_inner_block:LocateInnerBlock",
     "locate_memory": "locate_memory:LocateMemory",
     "locate_recursive": "locate_recursive:LocateRecursive",
+    "memory_placement": "memory_placement:MemoryPlacement",
     "package": "package:Package",
     "peel": "peel:Peel",
     "prune_indexes": "prune_indexes:PruneIndexes",

@@ -1,0 +1,124 @@
+"""The pass `memory_placement`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Location,
+    Path,
+    Program,
+    Refinement,
+    Stage,
+    with_entry,
+    with_statements,
+)
+from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
+from stripe.passes.live_ranges import Buffer, find_buffers, peak_bytes
+from stripe.passes.packing import Item, pack
+
+
+class MemoryPlacement(Pass):
+    """Gives each buffer of a memory its address, such that no two that are alive at the same time overlap.
+
+        none new@0x00000000<DRAM[0]> T[0] i8(64:1)          #placed none new@0x00000000<DRAM[0]> T[0] i8(64:1)
+        none new@0x00000000<DRAM[0]> U[0] i8(64:1)    =>    #placed none new@0x00000040<DRAM[0]> U[0] i8(64:1)
+        none new@0x00000000<DRAM[0]> V[0] i8(64:1)          #placed none new@0x00000000<DRAM[0]> V[0] i8(64:1)
+
+    Two buffers may share bytes when every statement that uses one waits, by its dependences, for every statement that
+    uses the other. Tensors of the user live throughout. The remark tells the bytes taken and the lower bound: the peak
+    of what is alive at one statement.
+    """
+
+    pass_name: ClassVar[str] = "memory_placement"
+    requires: ClassVar[Stage] = Stage.LOCATED
+
+    reqs: Reqs = ("program",)
+    locs: tuple[LocationSpec, ...] = Field(
+        default=(), description="memories to place; every memory where empty"
+    )
+    alignment: int = Field(default=4, ge=1, description="bytes that addresses are multiples of")
+    skip_tags: tuple[str, ...] = Field(
+        default=(), description="leave buffers alone that have one of these tags"
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        """Raises ConfigError when the buffers do not fit into a memory of the hardware model, with the sizes."""
+        entry = program.entry
+        if not entry.tags.has_all(self.reqs):
+            context.missed(
+                entry, f"nothing is placed: the program lacks one of the tags {', '.join(self.reqs)}"
+            )
+            return program
+        buffers = [
+            b for b in find_buffers(entry) if not b.ref.tags.has_any(self.skip_tags) and b.ref.location
+        ]
+        offsets: dict[tuple[Path, str], int] = {}
+        for location in dict.fromkeys(buffer.ref.location for buffer in buffers):
+            if self._wants(location):
+                members = [buffer for buffer in buffers if buffer.ref.location == location]
+                offsets |= self._place(location, members, context)
+        return with_entry(program, _with_offsets(entry, (0,), offsets))
+
+    def _wants(self, location: Location) -> bool:
+        return not self.locs or any(spec.name == location.name for spec in self.locs)
+
+    def _place(
+        self, location: Location, members: list[Buffer], context: PassContext
+    ) -> Mapping[tuple[Path, str], int]:
+        align = self._alignment(location, context)
+        fixed = {n: b.ref.offset for n, b in enumerate(members) if "placed" in b.ref.tags}
+        items = [Item(buffer.ref.bytes, max(align, buffer.ref.dtype.bytes)) for buffer in members]
+        conflicts = [
+            [other for other, theirs in enumerate(members) if other != number and mine.overlaps(theirs)]
+            for number, mine in enumerate(members)
+        ]
+        bound = peak_bytes(members)
+        offsets = pack(items, conflicts, fixed, bound)
+        taken = max(offset + item.bytes for offset, item in zip(offsets, items, strict=True))
+        gap = (taken - bound) / bound * 100 if bound else 0.0
+        context.applied(
+            str(location),
+            f"{len(members)} buffers in {taken} bytes; lower bound {bound}, {gap:.1f} % above it",
+        )
+        self._check_fits(location, taken, bound, context)
+        return {
+            (buffer.path, buffer.ref.name): offset for buffer, offset in zip(members, offsets, strict=True)
+        }
+
+    def _alignment(self, location: Location, context: PassContext) -> int:
+        unit = context.hardware.mem_units.get(location.name) if context.hardware else None
+        return max(self.alignment, unit.alignment if unit else 1)
+
+    @staticmethod
+    def _check_fits(location: Location, taken: int, bound: int, context: PassContext) -> None:
+        unit = context.hardware.mem_units.get(location.name) if context.hardware else None
+        if unit is None or taken <= unit.size:
+            return
+        raise ConfigError(
+            f"the buffers in {location} take {taken} bytes, it has {unit.size}",
+            hint=f"at least {bound} bytes are alive at one time; tile more finely, or enlarge the memory",
+        )
+
+
+def _with_offsets(block: Block, path: Path, offsets: Mapping[tuple[Path, str], int]) -> Block:
+    def placed(ref: Refinement) -> Refinement:
+        offset = offsets.get((path, ref.name)) if ref.is_alloc else None
+        if offset is None or (offset == ref.offset and "placed" in ref.tags):
+            return ref
+        return replace(ref, offset=offset, tags=ref.tags.add("placed"))
+
+    refs = tuple(placed(ref) for ref in block.refinements)
+    if any(a is not b for a, b in zip(refs, block.refinements, strict=True)):
+        block = replace(block, refinements=refs)
+    statements = [
+        _with_offsets(s, (*path, number), offsets) if isinstance(s, Block) else s
+        for number, s in enumerate(block.statements)
+    ]
+    return with_statements(block, statements)

@@ -1,0 +1,133 @@
+"""The pass `memory_placement`: nothing alive at one time overlaps, and little memory is taken."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.hw.load import load_hardware
+from stripe.ir import ConfigError, Program, Stage, parse_program, verify_structural
+from stripe.passes.base import PassContext
+from stripe.passes.packing import Item, pack
+from stripe.passes.registry import find_pass
+from tests.passes.programs import lines_of, run_pass
+
+
+def chain(sizes: list[int], *, ordered: bool = True, dtype: str = "i8") -> str:
+    """I -> T0 -> T1 -> … -> O: each kernel copies the first element and fills its buffer of the given size."""
+    names = [f"T{n}" for n in range(len(sizes))]
+    head = [f"    #user none new@0x00000000<DRAM[0]> I[0] {dtype}(4:1)"]
+    head += [
+        f"    #tmp none new@0x00000000<DRAM[0]> {n}[0] {dtype}({s}:1)"
+        for n, s in zip(names, sizes, strict=True)
+    ]
+    head += [f"    #user none new@0x00000000<DRAM[0]> O[0] {dtype}(4:1)"]
+    views = [f"      in<DRAM[0]> I[0] {dtype}(4:1)"]
+    views += [f"      inout<DRAM[0]> {n}[0]:assign {dtype}({s}:1)" for n, s in zip(names, sizes, strict=True)]
+    views += [f"      out<DRAM[0]> O[0]:assign {dtype}(4:1)"]
+    body: list[str] = []
+    flow = ["I", *names, "O"]
+    extent = [4, *sizes, 4]
+    for number in range(len(flow) - 1):
+        deps = f"[{number - 1}]" if number and ordered else ""
+        body += [
+            f"    {number}{deps}: #kernel block<DSP[0]> [x:{extent[number + 1]}] ( // k{number}",
+            f"        in<DRAM[0]> {flow[number]}[0] {dtype}(1:1)",
+            f"        out<DRAM[0]> {flow[number + 1]}[x]:assign {dtype}(1:1)",
+            "    ) {",
+            f"      0: $v = load({flow[number]})",
+            f"      1: {flow[number + 1]} = store($v)",
+            "    }",
+        ]
+    lines = ["0: #program block [] ( // p", *head, ") {", "  0: #main block [] ( // main", *views, "  ) {"]
+    return "\n".join([*lines, *body, "  }", "}", ""])
+
+
+def placed(text: str, **options: object) -> tuple[Program, str]:
+    result, remarks = run_pass(text, "memory_placement", locs=[{"name": "DRAM"}], **options)
+    return result, str(remarks[0])
+
+
+def test_a_chain_reuses_memory_after_two_steps() -> None:
+    result, remark = placed(chain([64, 64, 64, 64]))
+    assert remark == "applied: DRAM[0]: 6 buffers in 136 bytes; lower bound 136, 0.0 % above it"
+    offsets = [line.split("new@")[1].split("<")[0] for line in lines_of(result, "#tmp")]
+    assert offsets[0] == offsets[2] != offsets[1] == offsets[3]
+    assert verify_structural(result, Stage.PLACED) == []
+
+
+def test_without_dependences_nothing_is_shared() -> None:
+    text = chain([64, 64, 64, 64], ordered=False)
+    result, _ = placed(text)
+    assert len({line.split("new@")[1].split("<")[0] for line in lines_of(result, "#tmp")}) == 4
+
+
+def test_alignment_and_skip_tags() -> None:
+    result, _ = placed(chain([3, 5, 7]), alignment=16)
+    offsets = [int(line.split("new@")[1].split("<")[0], 16) for line in lines_of(result, "none new")]
+    assert all(offset % 16 == 0 for offset in offsets)
+    result, _ = placed(chain([3, 5, 7]), skip_tags=["tmp"])
+    assert not any("#placed" in line for line in lines_of(result, "#tmp"))
+
+
+def test_dtypes_align_their_elements() -> None:
+    result, _ = placed(chain([3, 5], dtype="fp64"), alignment=1)
+    offsets = [int(line.split("new@")[1].split("<")[0], 16) for line in lines_of(result, "none new")]
+    assert all(offset % 8 == 0 for offset in offsets)
+
+
+def test_buffers_inside_kernels_take_their_turn() -> None:
+    text = chain([8, 8]).replace(
+        "        in<DRAM[0]> I[0] i8(1:1)\n",
+        "        in<DRAM[0]> I[0] i8(1:1)\n        none new@0x00000000<DRAM[0]> L[0] i8(32:1)\n",
+    )
+    text = text.replace(
+        "        in<DRAM[0]> T1[0] i8(1:1)\n",
+        "        in<DRAM[0]> T1[0] i8(1:1)\n        none new@0x00000000<DRAM[0]> L[0] i8(32:1)\n",
+    )
+    _, remark = placed(text)
+    assert remark == "applied: DRAM[0]: 6 buffers in 48 bytes; lower bound 48, 0.0 % above it"
+
+
+def test_what_does_not_fit_is_an_error_with_the_sizes() -> None:
+    text = chain([200_000, 200_000]).replace("DRAM[0]", "SRAM[0]")
+    hardware = load_hardware("dsp_conv", {"NUM_SRAM": 1, "SRAM_SIZE_KIB": 256})
+    instance = find_pass("memory_placement").model_validate({})
+    with pytest.raises(ConfigError, match="take 400008 bytes, it has 262144"):
+        instance.run(parse_program(text), PassContext(hardware))
+
+
+def test_it_is_idempotent_and_needs_locations() -> None:
+    once, _ = placed(chain([64, 64, 64]))
+    assert placed(once)[0] is once
+    unlocated = parse_program(chain([64]).replace("<DRAM[0]>", "<[0]>"))
+    assert run_pass(unlocated, "memory_placement")[0] is unlocated
+
+
+@st.composite
+def interval_problems(draw: st.DrawFn) -> tuple[list[Item], list[list[int]], int]:
+    """Items alive over intervals of time; the bound is the peak."""
+    spans = draw(
+        st.lists(st.tuples(st.integers(0, 8), st.integers(0, 4), st.integers(1, 50)), min_size=1, max_size=12)
+    )
+    items = [Item(size, 1) for _, _, size in spans]
+    alive = [range(start, start + length + 1) for start, length, _ in spans]
+    conflicts = [
+        [m for m in range(len(alive)) if m != n and set(alive[m]) & set(alive[n])] for n in range(len(alive))
+    ]
+    peak = max(sum(i.bytes for i, span in zip(items, alive, strict=True) if t in span) for t in range(14))
+    return items, conflicts, peak
+
+
+@settings(deadline=None, max_examples=60)
+@given(interval_problems())
+def test_packing_never_overlaps_and_stays_near_the_bound(
+    problem: tuple[list[Item], list[list[int]], int],
+) -> None:
+    items, conflicts, bound = problem
+    offsets = pack(items, conflicts, {}, bound)
+    for n, neighbours in enumerate(conflicts):
+        for m in neighbours:
+            assert offsets[n] + items[n].bytes <= offsets[m] or offsets[m] + items[m].bytes <= offsets[n]
+    assert max(o + i.bytes for o, i in zip(offsets, items, strict=True)) <= 1.34 * bound
