@@ -1,0 +1,145 @@
+"""Random contractions against brute force: strides, halos, fractions, negative coefficients, constraints, all operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tile.reference import MultipleAssignment, contraction
+
+from stripe.exec.interp import interpret
+from stripe.ir import StripeError, parse_program, print_program, verify_structural
+from stripe.ir.dtypes import BOOL, DTYPES, common_type_of
+from stripe.tile import ast, compile_tile, parse_tile, print_tile
+
+REACH = 16  # |index| <= 2 * (5 + 3) by the anchors below
+NAMES = ("i", "j", "k")
+
+
+def _scaled(name: str, top: int, bottom: int) -> ast.Expr:
+    index = ast.IndexName(name)
+    expr: ast.Expr = index if top == 1 else ast.Chain(ast.IntLit(top), (("*", index),))
+    if bottom == 1:
+        return expr
+    rest = (("/", ast.IntLit(bottom)),)
+    return ast.Chain(expr.first, expr.rest + rest) if isinstance(expr, ast.Chain) else ast.Chain(expr, rest)
+
+
+@st.composite
+def polynomials(draw: st.DrawFn, names: tuple[str, ...]) -> ast.Expr:
+    """A small sum of scaled indices and an offset."""
+    parts: list[ast.Expr] = []
+    for name in draw(st.lists(st.sampled_from(names), unique=True, max_size=2)) if names else []:
+        top = draw(st.sampled_from([1, 1, 1, 1, 2, 3, -1, -2]))
+        parts.append(_scaled(name, top, draw(st.sampled_from([1, 1, 1, 2, 3]))))
+    offset = draw(st.sampled_from([0, 0, 0, 1, 2, -1, -2]))
+    if offset or not parts:
+        parts.append(ast.IntLit(offset))
+    return parts[0] if len(parts) == 1 else ast.Chain(parts[0], tuple(("+", part) for part in parts[1:]))
+
+
+def _anchor(draw: st.DrawFn, name: str) -> ast.Expr:
+    """A polynomial that bounds its index alone."""
+    top, bottom = draw(st.sampled_from([(1, 1), (1, 1), (1, 1), (-1, 1), (2, 1), (1, 2)]))
+    scaled = _scaled(name, top, bottom)
+    offset = draw(st.sampled_from([0, 0, 0, 1, -1, 3]))
+    return ast.Chain(scaled, (("+", ast.IntLit(offset)),)) if offset else scaled
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> ast.Function:
+    """A function with one contraction whose indices are all bounded."""
+    names = NAMES[: draw(st.integers(1, 3))]
+    comb = draw(st.sampled_from(["", "*", "*", "+", "==", "?"]))
+    arity = {"": 1, "?": 3}.get(comb, 2)
+    size = st.integers(1, 5)
+    homes: list[list[ast.Expr]] = [[] for _ in range(arity + 2)]  # output, inputs, constraints
+    for name in names:
+        homes[draw(st.integers(0, arity + 1))].append(_anchor(draw, name))
+    for place in range(arity + 2):
+        extra = draw(st.integers(0, 1 if place < arity + 1 else 2))
+        homes[place] += [draw(polynomials(names)) for _ in range(extra)]
+    inputs: list[ast.Input] = []
+    accesses: list[ast.Access] = []
+    dtypes = draw(st.lists(st.sampled_from(["fp32", "i32", "i8", "u8", "fp64", "i64"]), min_size=arity, max_size=arity))
+    for place, dtype in enumerate(dtypes):
+        dims = tuple(ast.InputDim(f"D{place}_{n}", draw(size)) for n in range(len(homes[place + 1])))
+        inputs.append(ast.Input(f"A{place}", dims, dtype))
+        accesses.append(ast.Access(f"A{place}", tuple(homes[place + 1])))
+    sizes = tuple(ast.IntLit(draw(size)) for _ in homes[0])
+    bounds = tuple(ast.Bound(expr, ast.IntLit(draw(size))) for expr in homes[-1])
+    agg = draw(st.sampled_from(["+", "+", "*", ">", "<", "="]))
+    node = ast.Contraction(
+        ast.Access("O", tuple(homes[0])), sizes or None, agg, comb, tuple(accesses), bounds,
+        no_defract=draw(st.booleans()),
+    )  # fmt: skip
+    return ast.Function(tuple(inputs), (ast.Output("O"),), (node,))
+
+
+def _random_arrays(function: ast.Function, seed: int) -> dict[str, np.ndarray[Any, Any]]:
+    generator = np.random.default_rng(seed)
+    node = function.statements[0]
+    assert isinstance(node, ast.Contraction)
+    high = 1 if node.agg == "*" else 3  # products of powers of two are exact in any order
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    for item in function.inputs:
+        assert item.dims is not None and item.dtype is not None
+        low = 0 if item.dtype.startswith("u") else -high
+        values = generator.integers(low, high + 1, tuple(dim.size or 1 for dim in item.dims))
+        arrays[item.name] = np.asarray(values).astype(DTYPES[item.dtype].numpy())
+    return arrays
+
+
+def check(function: ast.Function, seed: int) -> None:
+    """Compiles, verifies, runs, and compares with brute force; errors must be ones that brute force sees too."""
+    node = function.statements[0]
+    assert isinstance(node, ast.Contraction)
+    text = print_tile(function)
+    assert parse_tile(text) == function, text
+    arrays = _random_arrays(function, seed)
+    dtypes = [DTYPES[item.dtype or "fp32"] for item in function.inputs]
+    dtype = BOOL if node.comb == "==" else common_type_of(dtypes)
+    sizes = tuple(size.value for size in node.sizes or () if isinstance(size, ast.IntLit))
+    with np.errstate(all="ignore"):
+        assigned = replace(node, agg="+") if node.agg == "=" else node
+        _, hits = contraction(assigned, arrays, sizes, dtype.numpy(), {}, REACH)
+        try:
+            program = compile_tile(text, "t.tile")
+        except StripeError as error:
+            if "more than once" in error.reason:
+                element = error.reason.split("O[")[1].split("]")[0]
+                assert hits[tuple(int(n) for n in element.split(",") if n)] > 1
+                assert node.agg == "="
+            else:
+                assert "no point" in error.reason, error
+                assert hits.sum() == 0, text
+            return
+        assert verify_structural(program) == []
+        assert parse_program(print_program(program)) == program
+        try:
+            expected, hits = contraction(node, arrays, sizes, dtype.numpy(), {}, REACH)
+        except MultipleAssignment:
+            raise AssertionError(f"multiple assignment not found:\n{text}") from None
+        assert hits.sum() > 0, text
+        found = interpret(program, arrays)["O"]
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected, err_msg=text)
+
+
+def parsed(text: str) -> ast.Function:
+    return parse_tile(text)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(functions(), st.integers(0, 1000))
+@example(parsed("function (A[N=5]: fp32, B[K=3]: fp32) -> (O) { O[2*i + j : 9] = +(A[i] * B[j]); }"), 0)
+@example(parsed("function (A[N=5]: fp32, B[K=3]: fp32) -> (O) { O[x : 9] = +(A[x/2 + -1*j/2] * B[j]); }"), 0)
+@example(parsed("function (A[N=5]: i8) -> (O) { O[i : 5] = >(A[i + j]), j < 3; }"), 1)
+@example(parsed("function (A[N=5]: i8) -> (O) { O[3*i : 11] = =(A[i]); }"), 1)
+@example(parsed("function (A[N=4]: i32) -> (O) { O[i : 4] = *(A[i + -1*j]), j < 4; }"), 1)
+@example(parsed("function (A[N=5]: u8, B[M=5]: fp32, C[L=5]: i32) -> (O) { O[] = +(A[i] == B[i] ? C[i]); }"), 2)
+def test_contractions_mean_what_brute_force_says(function: ast.Function, seed: int) -> None:
+    check(function, seed)
