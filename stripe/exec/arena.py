@@ -1,26 +1,29 @@
 """Placed programs: allocations that live at an address of a memory, so that overlapping placement has its effect.
 
-A memory is one array of bytes per location: the devices of the path, and of the last device all units but the last one.
-That last unit (0 when there is none) is the bank; banks follow each other in the array, each as large as the fullest.
-An allocation begins at its `offset` in the bank that its location names. With a `bank_dim`, the coordinate in that
-dimension counts on from there in banks, and the other dimensions lie in each bank at their strides.
+A memory is one array of bytes per path of device names. The unit numbers of its location, of all devices in order,
+count its units in row-major order; each unit is as large as the fullest. An allocation begins at its `offset` in the
+unit that its location names. With a `bank_dim`, the coordinate in that dimension counts on from there in units, and the
+other dimensions lie in each unit at their strides.
 
 Every byte knows which allocation wrote it last, and by which statement.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from stripe.exec.arith import Array
+from stripe.exec.errors import ExecutionError
 from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
 from stripe.exec.storage import INITIAL, Buffer, Gathered, Memory, Selection
-from stripe.ir import Affine, Agg, Block, Device, Interval, Location, Program, Refinement
+from stripe.ir import Affine, Agg, Block, Interval, Location, Program, Refinement
 
 Owners: TypeAlias = npt.NDArray[np.int64]
 _WRITERS = 1 << 32
@@ -30,30 +33,54 @@ _ALIGNMENT = 64
 
 @dataclass(slots=True, eq=False)
 class Arena:
-    """The bytes of one memory, `capacity` of them per bank, and the owner of each."""
+    """The bytes of one memory and their owners; `capacity` bytes per unit, and the number of units along each axis."""
 
     capacity: int = 0
-    banks: int = 0
+    axes: list[int] = field(default_factory=lambda: [1])
     content: npt.NDArray[np.uint8] | None = None
     owners: Owners | None = None
 
     def open(self, *, checks: bool) -> tuple[npt.NDArray[np.uint8], Owners | None]:
         """The bytes and owners, made on first use, when the size is known."""
         if self.content is None:
-            self.content = np.zeros(self.capacity * self.banks, np.uint8)
-            self.owners = np.zeros(self.capacity * self.banks, np.int64) if checks else None
+            self.content = np.zeros(self.capacity * prod(self.axes), np.uint8)
+            self.owners = np.zeros(self.content.size, np.int64) if checks else None
         return self.content, self.owners
+
+    def reserve(self, ref: Refinement, intervals: dict[str, Interval]) -> None:
+        """Makes the memory large enough for `ref` wherever its location may lie."""
+        in_unit, banks = ref, 1
+        if ref.bank_dim is not None:
+            banks = ref.dims[ref.bank_dim].size
+            in_unit = replace(ref, dims=tuple(dim for d, dim in enumerate(ref.dims) if d != ref.bank_dim))
+        end = ref.offset + in_unit.bytes
+        self.capacity = max(self.capacity, -(-end // _ALIGNMENT) * _ALIGNMENT)
+        bounds = [unit.bounds(intervals) for unit in _units(ref.location)] or [(0, 0)]
+        if any(low < 0 for low, _ in bounds):
+            raise ExecutionError(f"the location {ref.location} of '{ref.name}' has units below 0")
+        last = [high for _, high in bounds]
+        last[-1] += banks - 1
+        self.axes += [1] * (len(last) - len(self.axes))
+        for axis, number in enumerate(last):
+            self.axes[axis] = max(self.axes[axis], number + 1)
+
+    def unit(self, numbers: list[int]) -> int:
+        """The position of a unit among all; missing numbers are 0."""
+        position = 0
+        for extent, number in zip_longest(self.axes, numbers, fillvalue=0):
+            position = position * extent + number
+        return position
 
 
 class PlacedBuffer(Buffer):
     """An allocation in an arena. Its contents come into being with the first access, when its live range begins."""
 
     def __init__(
-        self, ref: Refinement, arena: Arena, bank: int, number: int, agg: Agg, *, checks: bool
+        self, ref: Refinement, arena: Arena, unit: int, number: int, agg: Agg, *, checks: bool
     ) -> None:
         content, owners = arena.open(checks=checks)
         size = ref.dtype.bytes
-        start = (bank * arena.capacity + ref.offset) // size
+        start = (unit * arena.capacity + ref.offset) // size
         super().__init__(ref, content.view(ref.dtype.numpy()), LaneValue(start), None, agg is not Agg.ASSIGN)
         self.owners = owners
         self.number = number
@@ -119,24 +146,14 @@ class ArenaMemory(Memory):
 
     def __init__(self, program: Program, *, checks: bool) -> None:
         super().__init__(checks=checks)
-        self.arenas: dict[Location, Arena] = {}
+        self.arenas: dict[str, Arena] = {}
         self.allocations = 0
         self._measure(program.entry, {})
 
     def _measure(self, block: Block, outer: dict[str, Interval]) -> None:
         intervals = block.intervals(outer)
         for ref in filter(_is_placed, block.allocs):
-            family, unit = _bank(ref.location)
-            arena = self.arenas.setdefault(family, Arena())
-            _, last = unit.bounds(intervals)
-            in_bank, banks = ref, 1
-            if ref.bank_dim is not None:
-                banks = ref.dims[ref.bank_dim].size
-                dims = tuple(dim for place, dim in enumerate(ref.dims) if place != ref.bank_dim)
-                in_bank = replace(ref, dims=dims)
-            end = ref.offset + in_bank.bytes
-            arena.capacity = max(arena.capacity, -(-end // _ALIGNMENT) * _ALIGNMENT)
-            arena.banks = max(arena.banks, last + banks)
+            self.arenas.setdefault(_memory(ref.location), Arena()).reserve(ref, intervals)
         for inner in block.blocks:
             self._measure(inner, intervals)
 
@@ -146,10 +163,11 @@ class ArenaMemory(Memory):
     def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> Buffer:
         if not _is_placed(ref):
             return super().allocate(frame, ref, agg, initial)
-        family, unit = _bank(ref.location)
-        bank = evaluate(unit, frame.values, frame.extents).offset  # one lane, as the block runs serially
+        arena = self.arenas[_memory(ref.location)]
+        # One lane, as the block runs serially: a value is its offset.
+        units = [evaluate(unit, frame.values, frame.extents).at(()) for unit in _units(ref.location)]
         self.allocations += 1
-        buffer = PlacedBuffer(ref, self.arenas[family], bank, self.allocations, agg, checks=self.checks)
+        buffer = PlacedBuffer(ref, arena, arena.unit(units), self.allocations, agg, checks=self.checks)
         if initial is not None:
             buffer.start(initial)
         return buffer
@@ -159,8 +177,11 @@ def _is_placed(ref: Refinement) -> bool:
     return "placed" in ref.tags and bool(ref.location)
 
 
-def _bank(location: Location) -> tuple[Location, Affine]:
-    """The memory that a location names, and the bank of it."""
-    *path, device = location.devices
-    *units, bank = device.units or (Affine(),)
-    return Location((*path, Device(device.name, tuple(units)))), bank
+def _memory(location: Location) -> str:
+    """The path of device names, which tells memories apart."""
+    return "/".join(device.name for device in location.devices)
+
+
+def _units(location: Location) -> tuple[Affine, ...]:
+    """The unit numbers of all devices in order."""
+    return tuple(unit for device in location.devices for unit in device.units)

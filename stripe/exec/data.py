@@ -168,20 +168,18 @@ def _stored(name: str, array: Array) -> tuple[str, Array]:
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
     """The tensors of a .npz file. Raises ExecutionError when it cannot be read or is none."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ExecutionError(
-                    "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
-                )
-            members: dict[str, Array] = {name: archive[name] for name in archive.files}
-            return dict(_restored(name, array) for name, array in members.items())
+        opened: object = np.load(path, allow_pickle=False)
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise ExecutionError(
+                "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
+            )
+        with opened:
+            members: dict[str, Array] = {name: opened[name] for name in opened.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
-        reason = (
-            error.strerror
-            if isinstance(error, OSError) and error.strerror
-            else "not a .npz file of plain arrays"
-        )
+        known = error.strerror if isinstance(error, OSError) else None
+        reason = known or "not a .npz file of plain arrays"
         raise ExecutionError(f"cannot read tensors: {reason}", path=str(path)) from None
+    return dict(_restored(name, array) for name, array in members.items())
 
 
 def _restored(name: str, array: Array) -> tuple[str, Array]:

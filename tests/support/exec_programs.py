@@ -10,7 +10,8 @@ from stripe.ir import Program, parse_program, row_major, verify_structural
 def checked(text: str) -> Program:
     """The program of `text`, structurally valid."""
     program = parse_program(text, "test.stripe")
-    assert [str(d) for d in verify_structural(program)] == []
+    problems = [str(diagnostic) for diagnostic in verify_structural(program)]
+    assert not problems, problems
     return program
 
 

@@ -1,0 +1,180 @@
+"""Placed programs: memory at addresses, so that wrong placement shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stripe.exec.errors import ExecutionError
+from stripe.exec.interp import interpret
+from stripe.ir import Program, with_entry
+from support.exec_programs import checked
+
+DATA = {"A": np.arange(1, 9, dtype=np.int16)}
+
+
+def place(name: str) -> str:
+    return "DRAM[0]" if name in "AOP" else "SRAM[0]"
+
+
+def copy(source: str, target: str, count: int = 8) -> str:
+    return f"""block [i:{count}] ( // {source} to {target}
+        in<{place(source)}> {source}[i] i16(1:1)
+        out<{place(target)}> {target}[i]:assign i16(1:1)
+    ) {{
+      0: $a = load({source})
+      1: {target} = store($a)
+    }}"""
+
+
+def placed(offsets: dict[str, int], *steps: str) -> Program:
+    """A in DRAM is an input, O and P are outputs, T and U lie in SRAM at `offsets`; each a vector of 8 i16."""
+    user = [f"#placed #user none new@0x{16 * n:08x}<DRAM[0]> {name}[0]" for n, name in enumerate("AOP")]
+    temporary = [
+        f"#placed none new@0x{offset:08x}<SRAM[0]> {name}[0]:assign i16(8:1)"
+        for name, offset in offsets.items()
+    ]
+    newline = "\n"
+    return checked(f"""0: #program block [] (
+        {user[0]} i16(8:1)
+        {user[1]}:assign i16(8:1)
+        {user[2]}:assign i16(8:1)
+    ) {{
+      0: #main block [] (
+          in<DRAM[0]> A[0] i16(8:1)
+          out<DRAM[0]> O[0]:assign i16(8:1)
+          out<DRAM[0]> P[0]:assign i16(8:1)
+          {newline.join(temporary)}
+      ) {{
+        {newline.join(f"{number}: {step}" for number, step in enumerate(steps))}
+      }}
+    }}""")
+
+
+def test_memory_is_shared_by_what_is_not_alive_together() -> None:
+    built = placed({"T": 64, "U": 64}, copy("A", "T"), copy("T", "O"), copy("A", "U"), copy("U", "P"))
+    got = interpret(built, DATA, arenas=True)
+    assert got["O"].tolist() == got["P"].tolist() == DATA["A"].tolist()
+
+
+def test_overlap_of_what_is_alive_together_shows() -> None:
+    built = placed({"T": 0, "U": 12}, copy("A", "T"), copy("A", "U"), copy("T", "O"), copy("U", "P"))
+    assert interpret(built, DATA)["O"].tolist() == DATA["A"].tolist()
+    with pytest.raises(
+        ExecutionError, match=r"'T'\[6\], which nobody has written or another buffer in SRAM\[0\] has"
+    ):
+        interpret(built, DATA, arenas=True)
+    got = interpret(built, DATA, arenas=True, checks=False)
+    assert got["O"].tolist() == [1, 2, 3, 4, 5, 6, 1, 2]
+    assert got["P"].tolist() == DATA["A"].tolist()
+
+
+def test_a_region_that_was_not_transferred() -> None:
+    built = placed({"T": 0}, copy("A", "T", 5), copy("T", "O"), copy("A", "P"))
+    with pytest.raises(
+        ExecutionError, match=r"\(T to O\): error: load of 'T' reads 'T'\[5\], which nobody has written"
+    ):
+        interpret(built, DATA, arenas=True)
+
+
+def test_an_output_that_another_buffer_overwrites() -> None:
+    built = placed({}, copy("A", "O"), copy("A", "P"))
+    refs = [replace(ref, offset=24) if ref.name == "P" else ref for ref in built.entry.refinements]
+    bad = with_entry(built, replace(built.entry, refinements=tuple(refs)))
+    with pytest.raises(ExecutionError, match=r"'O' ends with its element \[4\], .* has overwritten \(4 such"):
+        interpret(bad, DATA, arenas=True)
+
+
+def test_a_sum_begins_at_zero_when_it_is_first_used() -> None:
+    """S lies where T was: it must not be cleared while T is alive, and must not begin with what T left there."""
+    built = checked("""0: #program block [] (
+        #user #placed none new@0x00000000<DRAM[0]> A[0] i16(8:1)
+        #user #placed none new@0x00000010<DRAM[0]> O[0]:assign i16(1:1)
+    ) {
+      0: #main block [] (
+          in<DRAM[0]> A[0] i16(8:1)
+          out<DRAM[0]> O[0]:assign i16(1:1)
+          #placed none new@0x00000000<SRAM[0]> S[0]:add i16(1:1)
+          #placed none new@0x00000000<SRAM[0]> T[0]:assign i16(8:1)
+          #placed none new@0x00000010<SRAM[0]> U[0]:assign i16(8:1)
+      ) {
+        0: block [i:8] (
+            in<DRAM[0]> A[i] i16(1:1)
+            out<SRAM[0]> T[i]:assign i16(1:1)
+        ) {
+          0: $a = load(A)
+          1: T = store($a)
+        }
+        1: block [i:8] (
+            in<SRAM[0]> T[i] i16(1:1)
+            out<SRAM[0]> U[i]:assign i16(1:1)
+        ) {
+          0: $a = load(T)
+          1: U = store($a)
+        }
+        2: block [i:8] (
+            in<SRAM[0]> U[i] i16(1:1)
+            out<SRAM[0]> S[0]:add i16(1:1)
+        ) {
+          0: $a = load(U)
+          1: S = store($a)
+        }
+        3: block [] (
+            in<SRAM[0]> S[0] i16(1:1)
+            out<DRAM[0]> O[0]:assign i16(1:1)
+        ) {
+          0: $a = load(S)
+          1: O = store($a)
+        }
+      }
+    }""")
+    assert interpret(built, DATA, arenas=True)["O"].tolist() == [36]
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_banks_and_buffers_of_a_tile(checks: bool) -> None:
+    """X spreads over two banks; each tile has a buffer in the unit of its number, at one address."""
+    built = checked("""0: #program block [] (
+        #user #placed none new@0x00000000<DRAM[0]> A[0, 0] i16(2:4, 4:1)
+        #user #placed none new@0x00000010<DRAM[0]> O[0, 0]:assign i16(2:4, 4:1)
+    ) {
+      0: #main block [] (
+          in<DRAM[0]> A[0, 0] i16(2:4, 4:1)
+          out<DRAM[0]> O[0, 0]:assign i16(2:4, 4:1)
+          #placed none new@0x00000040<SRAM[0]> X[0, 0]:assign i16({2:4}, 4:1)
+      ) {
+        0: block [i:2, j:4] (
+            in<DRAM[0]> A[i, j] i16(1:4, 1:1)
+            out<SRAM[0]> X[i, j]:assign i16(1:4, 1:1)
+        ) {
+          0: $a = load(A)
+          1: X = store($a)
+        }
+        1: #kernel block [t:2] (
+            in<SRAM[0]> X[t, 0] i16(1:4, 4:1)
+            out<DRAM[0]> O[t, 0]:assign i16(1:4, 4:1)
+            #placed none new@0x00000000<SRAM[t]> L[0]:add i16(4:1)
+        ) {
+          0: block [j:4] (
+              in<SRAM[0]> X[0, j] i16(1:4, 1:1)
+              out<SRAM[0]> L[j]:add i16(1:1)
+          ) {
+            0: $a = load(X)
+            1: $b = add($a, $a)
+            2: L = store($b)
+          }
+          1: block [j:4] (
+              in<SRAM[0]> L[j] i16(1:1)
+              out<DRAM[0]> O[0, j]:assign i16(1:4, 1:1)
+          ) {
+            0: $a = load(L)
+            1: O = store($a)
+          }
+        }
+      }
+    }""")
+    data = DATA["A"].reshape(2, 4)
+    got = interpret(built, {"A": data}, arenas=True, checks=checks)["O"]
+    assert got.tolist() == (2 * data).tolist()

@@ -1,0 +1,225 @@
+"""Random inputs, tensors in files, and the comparison of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stripe.exec.compare import EXACT, LOOSE, Tolerance, compare, tolerance_for
+from stripe.exec.data import load_arrays, load_inputs, random_inputs, save_arrays
+from stripe.exec.errors import ExecutionError
+from stripe.exec.exactness import best_magnitude, order_free
+from stripe.exec.interp import interpret
+from stripe.ir import DTYPES, Program
+from support.exec_programs import elementwise, program
+
+
+def dot(size: int, dtype: str = "fp32", then: str = "") -> Program:
+    return program(
+        f"""0: #kernel block [k:{size}] (
+            in<[0]> A[k] {dtype}(1:1)
+            in<[0]> B[k] {dtype}(1:1)
+            out<[0]> O[0]:add {dtype}(1:1)
+        ) {{
+          0: $a = load(A)
+          1: $b = load(B)
+          2: $o = mul($a, $b)
+          {then or "3: O = store($o)"}
+        }}""",
+        inputs={"A": ((size,), dtype), "B": ((size,), dtype)},
+        outputs={"O": ((1,), dtype)},
+    )
+
+
+def test_random_inputs_come_from_the_seed() -> None:
+    first, again, other = (random_inputs(dot(50), seed)["A"] for seed in (1, 1, 2))
+    assert (first == again).all() and not (first == other).all()
+    assert first.dtype == np.float32 and first.shape == (50,) and np.unique(first).size > 5
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32", "fp64"])
+@pytest.mark.parametrize("size", [3, 40, 230])
+def test_sums_of_random_inputs_are_exact(size: int, dtype: str) -> None:
+    built = dot(size, dtype)
+    inputs = random_inputs(built, 0)
+    exact = float(inputs["A"].astype(np.float64) @ inputs["B"].astype(np.float64))
+    if order_free(built, best_magnitude(built)):
+        assert float(interpret(built, inputs)["O"][0]) == exact
+    assert (best_magnitude(built) < 8) == (dtype in ("fp16", "bf16") and size > 3)
+
+
+def test_the_range_shrinks_with_the_depth() -> None:
+    """A product of three, summed twice: 300 * 300 * 8^3 does not fit 24 bits."""
+    chain = """0: block [i:300, k:300] (
+        in<[0]> A[k] fp32(1:1)
+        out<[0]> T[i]:add fp32(1:1)
+    ) {
+      0: $a = load(A)
+      1: $b = mul($a, $a)
+      2: $c = mul($a, $b)
+      3: T = store($c)
+    }
+    1: block [i:300] (
+        in<[0]> T[i] fp32(1:1)
+        out<[0]> O[0]:add fp32(1:1)
+    ) {
+      0: $t = load(T)
+      1: O = store($t)
+    }"""
+    built = program(
+        chain,
+        inputs={"A": ((300,), "fp32")},
+        outputs={"O": ((1,), "fp32")},
+        temporaries={"T": ((300,), "fp32")},
+    )
+    magnitude = best_magnitude(built)
+    assert 300 * 300 * magnitude**3 <= 1 << 24
+    assert magnitude == 4
+    assert np.abs(random_inputs(built)["A"]).max() == magnitude
+
+
+def test_indices_states_and_domains() -> None:
+    built = program(
+        "0: O = gather(D, I)",
+        inputs={"D": ((7, 2), "fp32"), "I": ((200,), "i32")},
+        outputs={"O": ((200, 2), "fp32")},
+    )
+    index = random_inputs(built)["I"]
+    assert index.min() == 0 and index.max() == 6
+    built = program(
+        "0: (T, U) = prng_step(S)",
+        inputs={"S": ((3, 64), "u32")},
+        outputs={"T": ((3, 64), "u32"), "U": ((5,), "fp32")},
+    )
+    assert random_inputs(built)["S"].min() >= 16
+    assert random_inputs(elementwise("$O = log($A)", 50, {"A": "fp32"}, "fp32"))["A"].min() >= 1
+    within = random_inputs(elementwise("$O = acos($A)", 50, {"A": "fp32"}, "fp32"))["A"]
+    assert np.abs(within).max() < 1 and np.unique(within).size > 5
+    quotient = random_inputs(elementwise("$O = div($A, $B)", 50, {"A": "i8", "B": "i8"}, "i8"))
+    assert quotient["B"].min() >= 1
+
+
+def test_indices_are_seen_through_a_cast() -> None:
+    built = program(
+        """0: block [i:200] (
+            in<[0]> I[i] i64(1:1)
+            out<[0]> J[i]:assign i32(1:1)
+        ) {
+          0: $a = load(I)
+          1: $b = cast($a, i32)
+          2: J = store($b)
+        }
+        1: O = gather(D, J)""",
+        inputs={"D": ((100,), "i8"), "I": ((200,), "i64")},
+        outputs={"O": ((200,), "i8")},
+        temporaries={"J": ((200,), "i32")},
+    )
+    index = random_inputs(built)["I"]
+    assert 50 < index.max() < 100 and index.min() >= 0
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_random_inputs_have_the_dtype(name: str) -> None:
+    data = random_inputs(elementwise("$O = ident($A)", 64, {"A": name}, name))["A"]
+    assert data.dtype == DTYPES[name].numpy() and np.unique(data.astype(np.float64)).size > 1
+
+
+def test_files_keep_all_dtypes(tmp_path: Path) -> None:
+    arrays = {
+        f"{name}.x'": np.array([[0, 1], [1, 0]]).astype(dtype.numpy()) for name, dtype in DTYPES.items()
+    }
+    arrays["file"] = np.array(2.5)  # names that numpy.savez cannot take
+    path = tmp_path / "data.npz"
+    save_arrays(path, arrays)
+    found = load_arrays(path)
+    assert list(found) == list(arrays)
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype and (found[name] == array).all()
+    assert [p.name for p in tmp_path.iterdir()] == ["data.npz"]
+
+
+def test_bf16_from_fp32_when_nothing_is_lost(tmp_path: Path) -> None:
+    built = elementwise("$O = ident($A)", 2, {"A": "bf16"}, "bf16")
+    path = tmp_path / "data.npz"
+    np.savez(path, A=np.array([1.5, 3], np.float32))
+    assert load_inputs(built, path)["A"].dtype == DTYPES["bf16"].numpy()
+    np.savez(path, A=np.array([1.5, 0.1], np.float32))
+    with pytest.raises(ExecutionError, match="dtype float32, the program takes bf16"):
+        load_inputs(built, path)
+
+
+def test_files_that_do_not_fit(tmp_path: Path) -> None:
+    built = elementwise("$O = ident($A)", 2, {"A": "fp32"}, "fp32")
+    path = tmp_path / "data.npz"
+    with pytest.raises(ExecutionError, match="No such file"):
+        load_inputs(built, path)
+    with pytest.raises(ExecutionError, match="Is a directory"):
+        load_inputs(built, tmp_path)
+    path.write_bytes(b"\x00\x01binary")
+    with pytest.raises(ExecutionError, match=r"not a \.npz file"):
+        load_inputs(built, path)
+    np.savez(path, B=np.zeros(2, np.float32))
+    with pytest.raises(ExecutionError) as caught:
+        load_inputs(built, path)
+    assert str(caught.value) == f"{path}: the file has B: error: input 'A' is missing\n  hint: it is fp32[2]"
+    np.savez(path, A=np.array([object()]))
+    with pytest.raises(ExecutionError, match="of plain arrays"):
+        load_inputs(built, path)
+    np.save(tmp_path / "one.npy", np.zeros(2))
+    with pytest.raises(ExecutionError, match="one array without a name"):
+        load_inputs(built, tmp_path / "one.npy")
+
+
+def test_nothing_is_left_of_what_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(ExecutionError, match="cannot write"):
+        save_arrays(tmp_path / "nowhere" / "data.npz", {"A": np.zeros(2)})
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ExecutionError, match="cannot write"):
+        save_arrays(tmp_path / "folder", {"A": np.zeros(2)})
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_tolerance_follows_the_program() -> None:
+    assert tolerance_for(dot(50)) == EXACT
+    assert tolerance_for(dot(50), small_integers=False) == LOOSE
+    assert tolerance_for(dot(50, "i32"), small_integers=False) == EXACT
+    third = dot(50, then="3: $c = (fp32)0.3\n4: $d = mul($o, $c)\n5: O = store($d)")
+    assert tolerance_for(third) == LOOSE
+    half = dot(50, then="3: $c = (fp32)2.0\n4: $d = div($o, $c)\n5: O = store($d)")
+    assert tolerance_for(half) == EXACT
+    assert tolerance_for(elementwise("$O = div($A, $B)", 4, {"A": "fp32", "B": "fp32"}, "fp32")) == EXACT
+    assert tolerance_for(elementwise("$O = exp($A)", 4, {"A": "fp32"}, "fp32")) == LOOSE
+
+
+def test_comparison_is_exact_by_default() -> None:
+    expected = {"O": np.array([[1, 2], [3, np.nan]], np.float32), "N": np.array([0.0], np.float32)}
+    actual = {"O": expected["O"].copy(), "N": np.array([-0.0], np.float32)}
+    assert compare(expected, actual) == []
+    actual["O"][1, 0] = np.nextafter(np.float32(3), np.float32(4))
+    actual["O"][0, 1] = 7
+    (difference,) = compare(expected, actual)
+    assert (difference.first, difference.count, difference.total, difference.max_error) == ((0, 1), 2, 4, 5.0)
+    assert str(difference) == "'O'[0, 1] is 7.0, expected 2.0; 2 of 4 elements differ, by 5 at most"
+
+
+def test_comparison_with_tolerance() -> None:
+    expected = {"O": np.array([1.0, 1000.0, np.inf])}
+    near = {"O": np.array([1.0 + 2**-50, 1000.0, np.inf])}
+    assert compare(expected, near, Tolerance(relative=16)) == []
+    assert compare(expected, near, Tolerance(relative=2)) != []
+    assert compare(expected, {"O": np.array([1.0, 1000.0, -np.inf])}, LOOSE)[0].max_error == np.inf
+    assert compare(expected, {"O": np.array([np.nan, 1000.0, np.inf])}, LOOSE)[0].first == (0,)
+    half = {"O": np.array([100.0], np.float16)}
+    assert compare(half, {"O": np.array([150.0], np.float16)}, LOOSE) != []
+
+
+def test_integers_and_shapes_are_never_tolerated() -> None:
+    ints = {"O": np.array([0, 255], np.uint8)}
+    (difference,) = compare(ints, {"O": np.array([255, 255], np.uint8)}, LOOSE)
+    assert difference.max_error == 255
+    assert "dtype" in str(compare(ints, {"O": np.array([0, 255], np.int16)})[0])
+    assert "shape" in str(compare(ints, {"O": np.zeros((1, 2), np.uint8)})[0])
+    assert str(compare(ints, {})[0]) == "'O' is missing in what was computed"
+    assert str(compare({}, ints)[0]) == "'O' is missing in what was expected"
