@@ -206,7 +206,9 @@ class _Fuser:
         assert a is not None and b is not None
         order = line.between(first, second)
         if isinstance(order, int):
-            return Refusal(f"statement {order} has to run between them")
+            between = line.block_at(order)
+            name = between.name if between is not None else f"statement {order}"
+            return Refusal(f"{name} has to run between them")
         for slot in line.writers_before(first, of_inputs=False):
             filler = line.block_at(slot)
             if filler is None or line.between(slot, first) != ([], []):

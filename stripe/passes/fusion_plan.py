@@ -117,6 +117,7 @@ class _Planner:
         self.options = options
         self.flows = [pair for pair in pairs if pair.flows]
         self.links = self.flows or list(pairs)
+        self.written = frozenset(ref.source for ref in a.outputs)
         self.kept = frozenset[str]().union(*(affine.names() for ref in b.outputs for affine in ref.access))
         self.order = {index.name: place for place, index in enumerate(a.indices)}
 
@@ -141,7 +142,16 @@ class _Planner:
         both = [
             (a, b) for a in pair.a_reaches for b in pair.b_reaches if (a.dim, a.symbol) == (b.dim, b.symbol)
         ]
-        return sorted(both, key=lambda m: (m[0].dim, m[1].index not in self.kept, -m[1].range, m[1].index))
+        return sorted(
+            both,
+            key=lambda m: (
+                m[0].dim,
+                m[1].index not in self.kept,
+                -m[1].range,
+                m[1].index,
+                m[0].high - m[0].low,
+            ),
+        )
 
     def _share(self, a: Reach, b: Reach) -> Shared | None:
         """The two indices as one, where every pair of views allows it."""
@@ -222,20 +232,20 @@ class _Planner:
 
 
 def _overlap(halo: _Halo) -> str:
-    reach, what = (halo.b, "reads") if halo.b.overlaps else (halo.a, "writes")
-    return f"{reach.index} {what} {reach.high - reach.low + 1} elements at steps of {reach.step}"
+    for reach, what in ((halo.b, "reads"), (halo.a, "writes")):
+        if reach.overlaps:
+            return f"{reach.index} {what} {reach.high - reach.low + 1} elements at steps of {reach.step}"
+    return f"{halo.b.index} is out of step elsewhere, along the steps of {halo.b.step}"
 
 
 def _with_halos(
     planner: _Planner, exact: list[Shared], halos: list[_Halo], private: frozenset[str]
 ) -> Plan | Refusal:
     """The plan with the smallest local buffers whose recomputing keeps the limit."""
-    written = frozenset(pair.a.source for pair in planner.flows)
-    for pair in planner.pairs:
-        if pair.a.source not in private or not pair.flows or pair.b.dir.writes:
-            return Refusal(
-                f"{pair.a.source} would be computed again for each point, but it is needed outside too"
-            )
+    local = planner.written & private
+    tied = [pair.a.source for pair in planner.pairs if not pair.flows or pair.b.dir.writes]
+    for name in [*sorted(planner.written - local), *tied]:
+        return Refusal(f"{name} would be computed again for each point, but it is needed outside too")
     limit = planner.options.max_recompute + 1e-9
     best: tuple[int, float, tuple[_Piece, ...]] | None = None
     least = float("inf")
@@ -255,7 +265,7 @@ def _with_halos(
     made = [_halo_shared(halo, piece) for halo, piece in zip(halos, best[2], strict=True)]
     shared = [*exact, *(entry for entry in made if entry is not None)]
     shared.sort(key=lambda entry: planner.order[entry.a_index])
-    return Plan(tuple(shared), written, best[1])
+    return Plan(tuple(shared), local, best[1])
 
 
 def _pieces(halo: _Halo, options: PlanOptions) -> Iterator[_Piece]:
