@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from stripe.ir import (
 )
 
 _BF16_SUFFIX = "@bf16"
+_CORRUPT = (zipfile.BadZipFile, zlib.error)
 _POSITIVE = frozenset({"log", "sqrt", "pow", "acosh"})
 _WITHIN_ONE = frozenset({"asin", "acos", "atanh"})
 
@@ -175,7 +177,7 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
             )
         with opened:
             members: dict[str, Array] = {name: opened[name] for name in opened.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+    except (OSError, ValueError, EOFError, MemoryError, NotImplementedError, *_CORRUPT) as error:
         known = error.strerror if isinstance(error, OSError) else None
         reason = known or "not a .npz file of plain arrays"
         raise ExecutionError(f"cannot read tensors: {reason}", path=str(path)) from None

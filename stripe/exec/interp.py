@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -230,11 +229,18 @@ def _chunks(ranges: list[int], limit: int) -> Iterator[Chunk]:
         room //= counts[axis]
         if counts[axis] < ranges[axis]:
             break
-    steps = [
-        [(start, min(count, size - start)) for start in range(0, size, count)]
-        for size, count in zip(ranges, counts, strict=True)
-    ]
-    return product(*steps)
+    return _boxes(tuple(zip(ranges, counts, strict=True)))
+
+
+def _boxes(axes: tuple[tuple[int, int], ...]) -> Iterator[Chunk]:
+    """All boxes for pairs of range and count. One by one, as there may be very many."""
+    if not axes:
+        yield ()
+        return
+    (size, count), *rest = axes
+    for start in range(0, size, count):
+        for others in _boxes(tuple(rest)):
+            yield ((start, min(count, size - start)), *others)
 
 
 def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -97,20 +99,26 @@ def test_two_blocks_aggregate_into_one_output() -> None:
     assert interpret(built, {"A": ROW})["O"].tolist() == (2 * ROW.sum(axis=1)).tolist()
 
 
-def test_colliding_addresses_aggregate() -> None:
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("agg", ["add", "mul", "min", "max"])
+def test_colliding_addresses_aggregate(agg: str, dtype: str) -> None:
     built = program(
-        """0: #kernel block [i:4, k:3] (
-            in<[0]> A[i] fp32(1:1)
-            out<[0]> O[i + k]:add fp32(1:1)
-        ) {
+        f"""0: #kernel block [i:4, k:3] (
+            in<[0]> A[i] {dtype}(1:1)
+            out<[0]> O[i + k]:{agg} {dtype}(1:1)
+        ) {{
           0: $a = load(A)
           1: O = store($a)
-        }""",
-        inputs={"A": ((4,), "fp32")},
-        outputs={"O": ((6,), "fp32")},
+        }}""",
+        inputs={"A": ((4,), dtype)},
+        outputs={"O": ((6,), dtype)},
     )
-    data = np.array([1, 10, 100, 1000], np.float32)
-    assert interpret(built, {"A": data})["O"].tolist() == np.convolve(data, [1, 1, 1]).tolist()
+    data = np.array([1, 0, 3, 2]).astype(DTYPES[dtype].numpy())
+    windows = [[data[i] for i in range(4) if 0 <= x - i <= 2] for x in range(6)]
+    function = {"add": sum, "mul": math.prod, "min": min, "max": max}[agg]
+    want = [float(function([float(v) for v in window])) for window in windows]
+    got = interpret(built, {"A": data})["O"].astype(np.float64).tolist()
+    assert got == ([float(v != 0) for v in want] if dtype == "bool" else want)
 
 
 def test_a_tile_with_a_local_buffer_is_fresh_for_each_point() -> None:
