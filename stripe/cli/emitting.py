@@ -79,11 +79,16 @@ _EMPTY = (None, (), "")
 
 
 def _fields(node: object) -> dict[str, object] | None:
-    """The fields of a dataclass, other places than its own left out; None for plain values."""
+    """The fields of a dataclass, without the text and other places than its own; None for plain values."""
     if not dataclasses.is_dataclass(node) or isinstance(node, type):
         return None
     values: dict[str, object] = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-    return {name: value for name, value in values.items() if name == "span" or not isinstance(value, Span)}
+    hidden = {
+        name
+        for name, value in values.items()
+        if name == "source" or (name != "span" and isinstance(value, Span))
+    }
+    return {name: value for name, value in values.items() if name not in hidden}
 
 
 def _holds_nodes(value: object) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from stripe.cli.report import Comparison
-from stripe.cli.sources import Source
+from stripe.cli.sources import Source, read_shapes
 from stripe.exec.arith import Array
 from stripe.exec.compare import Tolerance, compare, tolerance_for
+from stripe.exec.compile import CompiledProgram, compile_program
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.interp import interpret
 from stripe.ir import ConfigError, Program, StripeError
@@ -17,30 +19,52 @@ from stripe.ir import ConfigError, Program, StripeError
 Arrays = Mapping[str, Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Protocol):
     """Something that runs one program on data."""
 
-    name: str
-    run: Callable[[Arrays], dict[str, Array]]
-
-    @staticmethod
-    def of(name: str, program: Program) -> Engine:
-        """The interpreter, or the program compiled by way of C."""
-        if name == "interp":
-            return Engine(name, lambda inputs: interpret(program, inputs))
-        from stripe.exec.compile import compile_program
-
-        return Engine(name, compile_program(program).run)
+    def run(self, inputs: Arrays) -> dict[str, Array]:
+        """The outputs by name."""
+        ...
 
     def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
         """The seconds that each of `count` runs took."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """Runs a program by its meaning."""
+
+    program: Program
+
+    def run(self, inputs: Arrays) -> dict[str, Array]:
+        return interpret(self.program, inputs)
+
+    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
         times: list[float] = []
         for _ in range(count):
             started = time.perf_counter()
             self.run(inputs)
             times.append(time.perf_counter() - started)
         return tuple(times)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Runs a program as the C that is emitted for it; only the calls are timed, not the marshalling."""
+
+    compiled: CompiledProgram
+
+    def run(self, inputs: Arrays) -> dict[str, Array]:
+        return self.compiled.run(inputs)
+
+    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
+        return self.compiled.bench(inputs, count).seconds
+
+
+def make_engine(name: str, program: Program) -> Engine:
+    """The engine called `name`, with the program built for it."""
+    return Interpreter(program) if name == "interp" else Compiled(compile_program(program))
 
 
 def find_inputs(program: Program, path: str | None, seed: int) -> dict[str, Array]:
@@ -67,6 +91,7 @@ class Subject:
     outputs: Arrays
     engine: str
     small_integers: bool
+    shapes: tuple[str, ...] = ()
 
     def against(self, reference: str) -> Comparison:
         """Compares with another way to compute the same. Raises ConfigError when the input has no such way."""
@@ -84,9 +109,22 @@ class Subject:
     def _expected(self, reference: str) -> dict[str, Array]:
         if reference == "interp":
             return interpret(self.original, self.inputs)
+        if reference == "numpy":
+            return self._evaluated()
         raise ConfigError(
             "--compare onnx is for ONNX networks", path=self.source.name, hint="use --compare interp"
         )
+
+    def _evaluated(self) -> dict[str, Array]:
+        """What numpy makes of the Tile source itself."""
+        if self.source.format != "tile":
+            reason = "--compare numpy evaluates Tile, and the input is Stripe"
+            raise ConfigError(reason, path=self.source.name, hint="use --compare interp")
+        from stripe.tile import bind, parse_tile
+        from stripe.tile.reference import evaluate
+
+        function = bind(parse_tile(self.source.text, self.source.name), read_shapes(self.shapes))
+        return evaluate(function, self.inputs)
 
     def _blame(self, expected: Arrays, tolerance: Tolerance) -> str:
         """Whether passes or the engine are at fault, where that can be told apart."""

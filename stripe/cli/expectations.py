@@ -17,6 +17,7 @@ from stripe.ir import StripeError, block_at
 from stripe.ir.block import Block
 from stripe.passes.base import Remark
 from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.tile import TileErrors
 
 _EXPECTED = re.compile(
     r"expected-(?P<kind>error|remark)\s*(?:@\s*(?P<place>[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}"
@@ -69,8 +70,11 @@ def error_messages(error: StripeError, source: Source) -> list[Message]:
 
 def all_errors(error: StripeError) -> Iterator[StripeError]:
     """The error, and those found in the same go."""
-    yield error
-    yield from error.others
+    if isinstance(error, TileErrors):
+        yield from error.errors
+    else:
+        yield error
+        yield from error.others
 
 
 def expectations(source: Source) -> list[Message]:

@@ -59,11 +59,11 @@ def _read_bytes(path: str) -> bytes:
 def _similar_file(path: Path) -> str | None:
     """Names the file beside it with the most similar name, if there is one."""
     try:
-        names = sorted(entry.name for entry in path.parent.iterdir())
+        names = {entry.stem: entry.name for entry in sorted(path.parent.iterdir())}
     except OSError:
         return None if path.parent.exists() else f"there is no folder '{path.parent}' either"
-    near = closest(path.name, names)
-    return f"did you mean '{path.parent / near}'?" if near else None
+    near = closest(path.stem, names)
+    return f"did you mean '{path.parent / names[near]}'?" if near else None
 
 
 def write_text(path: str | None, text: str) -> None:

@@ -134,8 +134,8 @@ def _as_text(report: ReportJson) -> str:
     if report.bench is not None:
         times = report.bench
         lines.append(
-            f"{report.engine}: {times.runs} runs, median {_ms(times.median)}, "
-            f"min {_ms(times.min)}, max {_ms(times.max)}"
+            f"{report.engine}: {times.runs} runs, median {_duration(times.median)}, "
+            f"min {_duration(times.min)}, max {_duration(times.max)}"
         )
     return "\n".join(lines) + "\n"
 
@@ -158,5 +158,8 @@ def _comparison_lines(comparison: ComparisonJson, engine: str) -> list[str]:
     return [*lines, *([f"  {comparison.blame}"] if comparison.blame else [])]
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.3f} ms"
+def _duration(seconds: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3f} {unit}"
+    return f"{seconds * 1e6:.3f} µs"

@@ -109,13 +109,13 @@ def _run(given: InputOptions, options: PipelineOptions, running: RunOptions, rec
     original = loaded.program
     program = run_passes(loaded, setup, options, record)
     inputs = execution.find_inputs(original, running.data, running.seed)
-    engine = execution.Engine.of(running.engine, program)
+    engine = execution.make_engine(running.engine, program)
     outputs = engine.run(inputs)
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
     found = report.Report(running.engine, source.name, outputs, dtypes)
     if running.compare is not None:
         subject = execution.Subject(
-            source, original, program, inputs, outputs, running.engine, small_integers=running.data is None
+            source, original, program, inputs, outputs, running.engine, running.data is None, given.shapes
         )
         found.comparison = subject.against(running.compare)
     if running.bench is not None:

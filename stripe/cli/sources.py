@@ -73,11 +73,11 @@ def load_program(source: Source, options: InputOptions) -> Loaded:
     from stripe.tile import compile_tile
 
     started = time.perf_counter()
-    program = compile_tile(source.text, source.name, _shapes(options.shapes))
+    program = compile_tile(source.text, source.name, read_shapes(options.shapes))
     return Loaded(program, time.perf_counter() - started)
 
 
-def _shapes(texts: tuple[str, ...]) -> dict[str, Binding]:
+def read_shapes(texts: tuple[str, ...]) -> dict[str, Binding]:
     """The values of `--shape` by input."""
     from stripe.tile.shapes import parse_shape
 

@@ -1,7 +1,7 @@
 """Tile evaluated with numpy straight from its meaning: no index sets, no Stripe, no intrinsics of the interpreter.
 
-It judges lowering, passes and engines (`stripe-run --compare numpy`). A contraction is summed over every integer point of a
-box that contains the valid ones, so it is for small programs.
+It judges lowering, passes and engines (`stripe-run --compare numpy`). A contraction is summed over every integer point
+of a box that contains the valid ones, so it is for small programs.
 """
 
 from __future__ import annotations

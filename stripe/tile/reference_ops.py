@@ -63,6 +63,14 @@ def _shift(a: Array, b: Array, *, left: bool) -> Array:
     return np.where(out, sign, a >> amount)
 
 
+def _shift_left(a: Array, b: Array) -> Array:
+    return _shift(a, b, left=True)
+
+
+def _shift_right(a: Array, b: Array) -> Array:
+    return _shift(a, b, left=False)
+
+
 def _round(x: Array) -> Array:
     if x.dtype.kind in "iub":
         return x
@@ -96,7 +104,7 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "div": _divide,
     "mod": _remainder,
     "neg": np.negative,
-    "ident": lambda x: x,
+    "ident": np.asarray,
     "cmp_eq": np.equal,
     "cmp_ne": np.not_equal,
     "cmp_lt": np.less,
@@ -107,8 +115,8 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "bit_or": np.bitwise_or,
     "bit_xor": np.bitwise_xor,
     "bit_not": np.bitwise_not,
-    "bit_left": lambda a, b: _shift(a, b, left=True),
-    "bit_right": lambda a, b: _shift(a, b, left=False),
+    "bit_left": _shift_left,
+    "bit_right": _shift_right,
     "abs": np.abs,
     "ceil": _whole(np.ceil),
     "floor": _whole(np.floor),

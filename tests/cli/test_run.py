@@ -1,0 +1,122 @@
+"""`stripe-run`, option by option, in process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stripe.cli.run import main
+from support.programs import MATMUL
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def mm(tmp_path: Path) -> str:
+    """The matrix product as a file."""
+    path = tmp_path / "mm.stripe"
+    path.write_text(MATMUL, "utf-8")
+    return str(path)
+
+
+def _data(folder: Path) -> tuple[str, np.ndarray, np.ndarray]:
+    a = np.arange(48, dtype=np.float32).reshape(8, 6)
+    b = np.arange(24, dtype=np.float32).reshape(6, 4)
+    path = folder / "in.npz"
+    np.savez(path, A=a, B=b)
+    return str(path), a, b
+
+
+@pytest.mark.parametrize("engine", ["interp", "c"])
+def test_outputs_from_given_data(engine: str, mm: str, tmp_path: Path, capsys: Capture) -> None:
+    data, a, b = _data(tmp_path)
+    out = tmp_path / "out.npz"
+    assert main([mm, "--engine", engine, "--data", data, "--out", str(out)]) == 0
+    with np.load(out) as found:
+        np.testing.assert_array_equal(found["C"], a @ b)
+    assert capsys.readouterr().out.startswith(f"C: fp32(8, 4) min {(a @ b).min():g}, max")
+
+
+def test_random_data_depend_on_the_seed_alone(mm: str, capsys: Capture) -> None:
+    texts: list[str] = []
+    for seed in ("1", "1", "2"):
+        assert main([mm, "--random", seed]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_compare_says_that_engines_agree(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--engine", "c", "--compare", "interp", "--passes", "prune_indexes"]) == 0
+    assert "c agrees with interp, bit for bit\n" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_a_difference_gives_3_and_says_whose_fault_it_is(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--engine", "c", "--compare", "interp", "--passes", "wrong"]) == 3
+    out = capsys.readouterr().out
+    assert "c DIFFERS from interp" in out
+    assert "'C'[7, 0]" in out
+    assert "the passes changed the result" in out or "the interpreter refuses" in out
+
+
+def test_bench_and_json(mm: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "r.json"
+    assert main([mm, "--engine", "c", "--bench", "3", "--compare", "interp", "--json", str(path)]) == 0
+    assert "c: 3 runs, median" in capsys.readouterr().out
+    report = json.loads(path.read_text("utf-8"))
+    assert report["bench"]["runs"] == 3
+    assert report["comparison"] == {
+        "reference": "interp", "equal": True, "exact": True, "differences": [], "blame": "",
+    }  # fmt: skip
+    assert (report["outputs"][0]["name"], report["outputs"][0]["dtype"], report["outputs"][0]["shape"]) == (
+        "C",
+        "fp32",
+        [8, 4],
+    )
+
+
+def test_json_on_standard_output_stands_alone(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["engine"] == "interp"
+
+
+def test_version_and_list_passes(capsys: Capture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("stripe-run ")
+    assert main(["--list-passes"]) == 0
+    assert "dce" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "reason"),
+    [
+        (["--data", "x.npz", "--random", "1"], 2, "two sources"),
+        (["--engine", "intrep"], 2, "did you mean 'interp'?"),
+        (["--compare", "nump"], 2, "did you mean 'numpy'?"),
+        (["--compare", "onnx"], 2, "--compare onnx is for ONNX networks"),
+        (["--compare", "numpy"], 2, "--compare numpy"),
+        (["--bench", "0"], 2, "'0' is no whole number from 1 on"),
+        (["--random", "-1"], 2, "--random"),
+        (["--data", "missing.npz"], 1, "missing.npz"),
+        (["--out", "/nowhere/at/all/x.npz"], 2, "/nowhere/at/all/x.npz"),
+        (["--json", "/nowhere/at/all/x.json"], 2, "/nowhere/at/all/x.json"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], status: int, reason: str, mm: str, capsys: Capture) -> None:
+    assert main([mm, *arguments]) == status
+    captured = capsys.readouterr()
+    assert reason in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_data_that_do_not_fit(mm: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "bad.npz"
+    np.savez(path, A=np.zeros((8, 6), np.float32), B=np.zeros((4, 6), np.float32))
+    assert main([mm, "--data", str(path)]) == 1
+    assert f"{path}: " in capsys.readouterr().err
+    path.write_text("no archive", "utf-8")
+    assert main([mm, "--data", str(path)]) == 1
+    assert "not a .npz file" in capsys.readouterr().err
