@@ -17,9 +17,7 @@ _WIDTH = 100
 
 def constant_array(name: str, constant: ConstantBuffer, ref: Refinement, helpers: Helpers) -> str:
     """The definition of `name` with the elements of `constant` where the strides of `ref` put them."""
-    texts = list(_literals(constant.data, constant.dtype))
-    if any("NAN" in text or "INFINITY" in text for text in texts):
-        helpers.headers.add("math")
+    texts = [helpers.literal(text) for text in _literals(constant.data, constant.dtype)]
     placed = ["0"] * ref.span
     for text, coordinates in zip(texts, product(*map(range, constant.sizes)), strict=True):
         placed[sum(c * s for c, s in zip(coordinates, ref.strides, strict=True))] = text

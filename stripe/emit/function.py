@@ -61,7 +61,10 @@ def whole_view(buffer: Buffer) -> View:
 
 @dataclass(slots=True)
 class Function:
-    """Lines of a function body. What is used and not declared inside is passed in."""
+    """Lines of a function body. What is used and not declared inside is passed in.
+
+    `inner_buffers` are those that the functions called from here use.
+    """
 
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
@@ -69,6 +72,7 @@ class Function:
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
     written: set[str] = field(default_factory=set[str])
     variables: dict[str, str] = field(default_factory=dict[str, str])
+    inner_buffers: list[Buffer] = field(default_factory=list[Buffer])
 
     def line(self, text: str = "") -> None:
         self.lines.append("  " * self.indent + text if text else "")
@@ -114,13 +118,14 @@ class Function:
     def signature(self, name: str) -> str:
         """`static void name(parameters)`."""
         buffers, variables = self.parameters()
-        texts = [self._pointer(buffer, buffers) for buffer in buffers]
+        texts = [self._pointer(buffer) for buffer in buffers]
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
         return f"static void {name}({', '.join(texts) or 'void'})"
 
     def call(self, name: str, outer: Function, private: str | None = None) -> str:
         """The call of the finished function from `outer`, which uses what it passes; `private` is its workspace."""
         buffers, variables = self.parameters()
+        outer.inner_buffers += [*self.inner_buffers, *self.buffers.values()]
         arguments = [outer.use(buffer, write=buffer.name in self.written) for buffer in buffers]
         for variable in variables:
             if variable == WORKSPACE and private is not None:
@@ -131,7 +136,8 @@ class Function:
                 arguments.append(variable)
         return f"{name}({', '.join(arguments)});"
 
-    def _pointer(self, buffer: Buffer, others: tuple[Buffer, ...]) -> str:
+    def _pointer(self, buffer: Buffer) -> str:
         const = "" if buffer.name in self.written else "const "
-        alone = not any(buffer.may_alias(other) for other in others if other is not buffer)
-        return f"{const}{memory_type(buffer.dtype)} *{'restrict ' if alone else ''}{buffer.name}"
+        others = (other for other in (*self.buffers.values(), *self.inner_buffers) if other is not buffer)
+        restrict = "" if any(buffer.may_alias(other) for other in others) else "restrict "
+        return f"{const}{memory_type(buffer.dtype)} *{restrict}{buffer.name}"

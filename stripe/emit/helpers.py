@@ -136,6 +136,12 @@ class Helpers:
                 self.headers |= {"stdio", "stdlib"}
         return PREFIX + name
 
+    def literal(self, text: str) -> str:
+        """`text`, a literal, with the header noted that it needs."""
+        if "NAN" in text or "INFINITY" in text:
+            self.headers.add("math")
+        return text
+
     def texts(self) -> tuple[str, ...]:
         """The functions, each after those that it calls."""
         return tuple(self._texts.values())

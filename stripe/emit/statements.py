@@ -93,10 +93,7 @@ class StatementEmitter:
                 function.use_affine(value)
                 return f"(int32_t)({c_affine(value, self.scope.intervals, self.helpers)})", DTYPES["i32"]
             case Constant(_, value, dtype):
-                text = literal(value, dtype)
-                if "NAN" in text or "INFINITY" in text:
-                    self.helpers.headers.add("math")
-                return text, dtype
+                return self.helpers.literal(literal(value, dtype)), dtype
             case Intrinsic(_, op, inputs, target):
                 names = [self.scalars[name][0] for name in inputs]
                 dtypes = [self.scalars[name][1] for name in inputs]

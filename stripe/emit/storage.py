@@ -115,21 +115,22 @@ class Storage:
         """Sets all elements of a buffer to `value`, without touching what lies between them."""
         buffer = view.buffer
         name = function.use(buffer, write=True)
+        text = self.helpers.literal(memory_literal(value, buffer.dtype))
         if is_compact(buffer.sizes, buffer.strides) and view.origin.is_constant and not view.origin.offset:
             count = prod(buffer.sizes)
             if is_zero_bits(value):
                 self.helpers.headers.add("string")
                 function.line(f"memset({name}, 0, {count} * sizeof *{name});")
             elif count == 1:
-                function.line(f"{name}[0] = {memory_literal(value, buffer.dtype)};")
+                function.line(f"{name}[0] = {text};")
             else:
                 i = scope.names.child().take("i")
                 head = f"for (int64_t {i} = 0; {i} < {count}; ++{i})"
-                function.line(f"{head} {name}[{i}] = {memory_literal(value, buffer.dtype)};")
+                function.line(f"{head} {name}[{i}] = {text};")
             return
         with box_loops(buffer.sizes, scope, function) as coordinates:
             element = box_element(view, coordinates, scope, function, self.helpers, write=True)
-            function.line(f"{element} = {memory_literal(value, buffer.dtype)};")
+            function.line(f"{element} = {text};")
 
 
 def runs_once(block: Block) -> bool:

@@ -144,7 +144,7 @@ def _emit_options(program: Program, options: CompileOptions) -> EmitOptions:
     )
 
 
-_TABLE = "call_with_table"
+_TABLE = "st_call"
 
 
 def _with_table(module: CModule) -> str:

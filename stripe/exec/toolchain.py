@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -74,8 +75,20 @@ class Toolchain:
         command = (self.compiler, *flags, "-o", str(built), str(text), "-lm")
         result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if result.returncode:
-            raise CompileError(command, result.stderr or result.stdout, source)
+            output = result.stderr or result.stdout
+            for flag, (what, hint) in _RUNTIMES.items():
+                if any(given.startswith(flag) for given in flags) and _LACKS.search(output):
+                    raise ConfigError(f"{self.compiler} has no {what} here", hint=hint)
+            raise CompileError(command, output, source)
         return built
+
+
+_RUNTIMES = {
+    "-fopenmp": ("OpenMP", "install its library (libgomp for gcc, libomp for clang), or do without threads"),
+    "-fsanitize": ("sanitizers", "install their libraries (clang has them in compiler-rt), or use gcc"),
+}
+_LACKS = re.compile(r"'?omp\.h'?[ :].*(not found|No such file)|cannot find .*(omp|asan|ubsan|clang_rt)")
+"""What compilers say when the library for a flag is not installed."""
 
 
 def toolchain(

@@ -16,7 +16,9 @@ def sanitized(level: Literal["O0", "O1"] = "O1") -> CompileOptions:
     return CompileOptions(level=level, sanitize=True, extra_flags=STRICT)
 
 
-def strict(compiler: str, level: Literal["O0", "O1", "O2", "O3"] = "O2", *, openmp: bool = False) -> CompileOptions:
+def strict(
+    compiler: str, level: Literal["O0", "O1", "O2", "O3"] = "O2", *, openmp: bool = False
+) -> CompileOptions:
     """A build that no warning passes."""
     return CompileOptions(compiler, level=level, openmp=openmp, extra_flags=STRICT)
 

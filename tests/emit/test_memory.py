@@ -1,0 +1,185 @@
+"""Where buffers live: arenas for what is placed, large addresses, constants, and sizes that nothing can hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stripe.emit import EmitOptions, emit_c, emit_module
+from stripe.exec.compile import CompileOptions, compile_program
+from stripe.exec.interp import interpret
+from stripe.ir import StripeError, parse_program
+from support.compilers import BUILD_NAMES, BUILDS
+from support.exec_programs import checked, program
+
+PLACED = """0: #program block [] ( // placed
+  #placed #user none new@0x00000000<DRAM[0]> A[0, 0] i32(4:8, 8:1)
+  #placed #user none new@0x00000080<DRAM[0]> O[0] i32(4:1)
+  #placed #tmp none new@0x00000080<DRAM[0]> T[0, 0] i32(4:8, 8:1)
+) {
+  0: #main block [] ( // main
+      in<DRAM[0]> A[0, 0] i32(4:8, 8:1)
+      inout<DRAM[0]> T[0, 0]:assign i32(4:8, 8:1)
+      out<DRAM[0]> O[0]:assign i32(4:1)
+      #placed none new@0x00000040<SRAM[0]> B[0, 0] i32({4:8}, 8:1)
+  ) {
+    0: #kernel block [i:4, j:8] ( // double
+        in<DRAM[0]> A[i, j] i32(1:8, 1:1)
+        out<DRAM[0]> T[i, j]:assign i32(1:8, 1:1)
+    ) {
+      0: $a = load(A)
+      1: $b = add($a, $a)
+      2: T = store($b)
+    }
+    1: #kernel block [i:4, j:8] ( // load
+        in<DRAM[0]> T[i, j] i32(1:8, 1:1)
+        out<SRAM[0]> B[i, j]:assign i32(1:8, 1:1)
+    ) {
+      0: $a = load(T)
+      1: B = store($a)
+    }
+    2: #kernel #thread block [i:4] ( // rows
+        in<SRAM[0]> B[i, 0] i32(1:8, 8:1)
+        out<DRAM[0]> O[i]:add i32(1:1)
+        #placed none new@0x00000010<SRAM[i]> R[0] i32(1:1)
+    ) {
+      0: block [j:8] ( // sum
+          in<SRAM[0]> B[0, j] i32(1:8, 1:1)
+          out<SRAM[0]> R[0]:add i32(1:1)
+      ) {
+        0: $b = load(B)
+        1: R = store($b)
+      }
+      1: $r = load(R)
+      2: O = store($r)
+    }
+  }
+}
+"""
+"""O takes the memory of T once T is dead; B is spread over banks; R lies in the bank of its row."""
+
+
+@pytest.mark.parametrize("options", BUILDS, ids=BUILD_NAMES)
+def test_placed_programs_run_in_arenas(options: CompileOptions) -> None:
+    built = checked(PLACED)
+    data = {"A": np.arange(32, dtype=np.int32).reshape(4, 8)}
+    expected = (2 * data["A"]).sum(1)
+    assert np.array_equal(interpret(built, data, arenas=True)["O"], expected)
+    assert np.array_equal(compile_program(built, options).run(data)["O"], expected)
+    assert np.array_equal(compile_program(built, replace(options, arenas=False)).run(data)["O"], expected)
+
+
+def test_a_wrong_placement_shows() -> None:
+    """T over A: the kernel that doubles reads what it has just written only in arenas."""
+    wrong = checked(PLACED.replace("new@0x00000080<DRAM[0]> T", "new@0x00000020<DRAM[0]> T"))
+    data = {"A": np.arange(32, dtype=np.int32).reshape(4, 8)}
+    expected = (2 * data["A"]).sum(1)
+    options = CompileOptions(level="O0")
+    assert not np.array_equal(compile_program(wrong, options).run(data)["O"], expected)
+    assert np.array_equal(compile_program(wrong, replace(options, arenas=False)).run(data)["O"], expected)
+
+
+def test_arenas_in_the_text() -> None:
+    text = emit_c(checked(PLACED), EmitOptions(openmp=True))
+    assert "unsigned char *arena_DRAM = st_allocate(256);" in text
+    assert "unsigned char *arena_SRAM = st_allocate(512);" in text, "four banks of 128 bytes"
+    assert text.index("kernel_load(T, B);") < text.index("memset(O_placed"), "O starts when T is dead"
+    assert "#pragma omp" not in text, "threads would share the place of R"
+    assert "const int32_t *restrict T" in text
+
+
+def test_buffers_that_overlap_are_not_restrict() -> None:
+    text = emit_c(checked(PLACED.replace("new@0x00000080<DRAM[0]> T", "new@0x00000020<DRAM[0]> T")))
+    assert "static void kernel_double_(const int32_t *A_placed, int32_t *T)" in text
+
+
+def test_addresses_past_two_to_the_31() -> None:
+    """Two bytes, three gigabytes apart: the pages between are never touched."""
+    stride = 3_000_000_000
+    built = checked(f"""0: #program block [] ( // far
+        #user none new@0x00000000<[0]> O[0] u8(2:{stride})
+    ) {{
+      0: #main block [] ( // main
+          out<[0]> O[0]:assign u8(2:{stride})
+      ) {{
+        0: #kernel block [i:2] ( // far
+            out<[0]> O[i]:assign u8(1:{stride})
+        ) {{
+          0: $c = (u8)7
+          1: O = store($c)
+        }}
+      }}
+    }}""")
+    assert compile_program(built).run({})["O"].tolist() == [7, 7]
+
+
+def test_a_size_that_nothing_can_address_is_an_error() -> None:
+    body = """0: #kernel block [i:2] ( // huge
+        out<[0]> O[i]:add u8(1:1)
+        none new@0x00000000<[0]> T[0, 0] i64(4611686018427387904:2, 2:1)
+    ) {
+      0: $c = (u8)1
+      1: O = store($c)
+      2: block [] ( // use
+          out<[0]> T[0, 0]:assign i64(1:2, 1:1)
+      ) {
+        0: $d = (i64)1
+        1: T = store($d)
+      }
+    }"""
+    built = program(body, inputs={}, outputs={"O": ((2,), "u8")})
+    with pytest.raises(StripeError, match=r"'T' takes \d+ bytes, which no address can reach"):
+        emit_c(built)
+
+
+def constants(dtype: str, data: bytes, count: int) -> str:
+    return f"""0: #program block [] ( // constants
+        #const none new@0x00000000<[0]> K[0] {dtype}({count}:1)
+        #user none new@0x00000000<[0]> O[0] {dtype}({count}:1)
+    ) {{
+      0: #main block [] ( // main
+          in<[0]> K[0] {dtype}({count}:1)
+          out<[0]> O[0]:assign {dtype}({count}:1)
+      ) {{
+        0: #kernel block [i:{count}] ( // copy
+            in<[0]> K[i] {dtype}(1:1)
+            out<[0]> O[i]:assign {dtype}(1:1)
+        ) {{
+          0: $k = load(K)
+          1: O = store($k)
+        }}
+      }}
+    }}
+    const K {dtype}({count}) = "{data.hex()}"
+    """
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "uint64", "int8", "bool"])
+def test_constants_keep_every_bit(dtype: str) -> None:
+    if dtype.startswith("float"):
+        values = np.array([0.1, -0.0, 6e-8, np.inf, -np.inf, 1 / 3, 65504], dtype)
+        tiny = np.array(
+            [np.finfo(dtype).tiny, np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max], dtype
+        )
+        values = np.concatenate([values, tiny])
+    elif dtype == "bool":
+        values = np.array([True, False])
+    else:
+        info = np.iinfo(dtype)
+        values = np.array([info.min, info.max, 0, 1], dtype)
+    name = {"float16": "fp16", "float32": "fp32", "float64": "fp64"}.get(dtype, dtype.replace("int", "i"))
+    text = constants(name.replace("ui", "u"), values.tobytes(), values.size)
+    built = parse_program(text, "constants")
+    for mode in ("inline", "arguments"):
+        roles = [p.role for p in emit_module(built, EmitOptions(constants=mode)).parameters]
+        assert roles == (["out"] if mode == "inline" else ["out", "const"])
+    assert compile_program(built).run({})["O"].tobytes() == values.tobytes()
+
+
+def test_large_constants_are_passed_in() -> None:
+    values = np.arange(1 << 18, dtype=np.int64)
+    built = compile_program(parse_program(constants("i64", values.tobytes(), values.size), "constants"))
+    assert len(built.source) < 10_000
+    assert np.array_equal(built.run({})["O"], values)

@@ -1,0 +1,72 @@
+"""Emitted C computes what plain numpy computes, under every compiler and level without a warning, and the same C that
+the interpreter computes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stripe.emit import EmitOptions, emit_c
+from stripe.exec.compile import CompileOptions, compile_program
+from stripe.exec.interp import interpret
+from support.batch import merge, merge_arrays, split_arrays
+from support.c_programs import Sample, convolution, matmul, samples, tagged, tiles
+from support.compilers import COMPILERS, sanitized, strict
+
+SAMPLES = samples()
+LEVELS = ("O0", "O1", "O2", "O3")
+BUILDS = [
+    *(strict(compiler, level) for compiler in COMPILERS for level in LEVELS),
+    strict("gcc", "O2", openmp=True),
+    sanitized(),
+]
+NAMES = [*(f"{compiler} {level}" for compiler in COMPILERS for level in LEVELS), "openmp", "sanitized"]
+
+
+@pytest.mark.parametrize("options", BUILDS, ids=NAMES)
+def test_results_are_those_of_numpy(options: CompileOptions) -> None:
+    built = compile_program(merge([sample.program for sample in SAMPLES]), options)
+    results = split_arrays(built.run(merge_arrays([sample.inputs for sample in SAMPLES])), len(SAMPLES))
+    for sample, result in zip(SAMPLES, results, strict=True):
+        for name, expected in sample.expected.items():
+            assert result[name].dtype == expected.dtype
+            assert np.array_equal(result[name], expected), f"{sample.name}: {name}"
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=[sample.name for sample in SAMPLES])
+def test_the_samples_mean_the_same_to_the_interpreter(sample: Sample) -> None:
+    for name, result in interpret(sample.program, sample.inputs).items():
+        assert np.array_equal(result, sample.expected[name]), name
+
+
+def test_sums_stay_in_a_register() -> None:
+    text = emit_c(matmul().program)
+    assert "float C_acc = C[5*i + j];" in text
+    assert "C_acc += " in text
+
+
+def test_the_halo_becomes_bounds() -> None:
+    text = emit_c(convolution().program)
+    assert "for (int64_t kx = st_max(0, 1 - x); kx < st_min(3, 8 - x); ++kx)" in text
+    assert ">= 0" not in text
+
+
+def test_threads_only_where_asked_and_where_points_write_apart() -> None:
+    assert "#pragma omp" not in emit_c(tiles("thread").program)
+    text = emit_c(tiles("thread").program, EmitOptions(openmp=True))
+    assert "#pragma omp parallel for collapse(2) schedule(static)" in text
+    shared = emit_c(tagged().program, EmitOptions(openmp=True))
+    assert shared.count("#pragma omp parallel for") == 1, "the maximum by columns, not the sum of all"
+
+
+def test_large_buffers_of_threads_are_not_on_the_stack() -> None:
+    text = emit_c(tiles("thread", buffer="8:2048, 4:1").program, EmitOptions(openmp=True))
+    assert "threads + (size_t)ST_THREAD * ST_THREAD_BYTES" in text
+    assert "_Alignas(64) int64_t S" not in text
+    assert "_Alignas(64) int64_t S[256];" in emit_c(tiles().program)
+
+
+def test_same_text_each_time() -> None:
+    whole = merge([sample.program for sample in SAMPLES])
+    assert emit_c(whole) == emit_c(whole)

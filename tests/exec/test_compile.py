@@ -1,0 +1,208 @@
+"""Building and calling emitted code: marshalling, the cache, timings, compilers, and what the sanitizers say."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stripe.exec import toolchain
+from stripe.exec.compile import CompiledProgram, CompileOptions, compile_program
+from stripe.exec.errors import ExecutionError
+from stripe.exec.sanitize import SanitizerError
+from stripe.exec.toolchain import CompileError, cache_folder, find_compiler
+from stripe.ir import ConfigError, Program, StripeError
+from support.c_programs import matmul, strided
+from support.exec_programs import elementwise, program
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def objects(cache: Path) -> list[Path]:
+    return sorted(path for path in cache.rglob("*") if path.is_file())
+
+
+def test_equal_code_is_built_once(cache: Path) -> None:
+    sample = matmul()
+    first = compile_program(sample.program)
+    (built,) = objects(cache)
+    assert built == first.library
+    stamp = built.stat().st_mtime_ns
+    second = compile_program(sample.program)
+    assert objects(cache) == [built]
+    assert built.stat().st_mtime_ns == stamp
+    assert np.array_equal(second.run(sample.inputs)["C"], sample.expected["C"])
+    compile_program(sample.program, CompileOptions(level="O3"))
+    assert len(objects(cache)) == 2, "other flags, another object"
+
+
+def test_many_threads_build_the_same(cache: Path) -> None:
+    sample = matmul()
+    found: list[CompiledProgram] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(compile_program(sample.program))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(objects(cache)) == 1
+    assert all(np.array_equal(built.run(sample.inputs)["C"], sample.expected["C"]) for built in found)
+
+
+def test_a_failed_build_leaves_nothing(cache: Path) -> None:
+    with pytest.raises(CompileError, match="no-such-flag"):
+        compile_program(matmul().program, CompileOptions(extra_flags=("-fno-such-flag",)))
+    assert objects(cache) == []
+    assert not isinstance(CompileError(("cc",), "", ""), StripeError), "it is no error of the user's"
+
+
+def test_the_cache_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_folder() == Path("/somewhere/stripe-opt/objects")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
+    assert cache_folder() == Path.home() / ".cache/stripe-opt/objects"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache/stripe-opt/objects"
+
+
+def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="cannot write to the cache"):
+        compile_program(matmul().program)
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="no C compiler 'no-such-cc'"):
+        find_compiler("no-such-cc")
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(ConfigError, match="none of cc, gcc, clang is on the path"):
+        compile_program(matmul().program)
+
+
+def fake_compiler(folder: Path, message: str) -> str:
+    path = folder / "fakecc"
+    path.write_text(
+        f'#!/bin/sh\ncase $* in *--version*) echo fake 1.0; exit 0;; esac\necho "{message}" >&2\nexit 1\n'
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "expected"),
+    [
+        ({"openmp": True}, "fatal error: 'omp.h' file not found", "has no OpenMP here"),
+        ({"sanitize": True}, "ld: cannot find /usr/lib/libclang_rt.asan.a", "has no sanitizers here"),
+    ],
+)
+def test_a_compiler_without_a_runtime(
+    options: dict[str, bool], message: str, expected: str, tmp_path: Path, cache: Path
+) -> None:
+    fake = fake_compiler(tmp_path, message)
+    chosen = CompileOptions(fake, openmp="openmp" in options, sanitize="sanitize" in options)
+    with pytest.raises(ConfigError, match=expected):
+        compile_program(matmul().program, chosen)
+    with pytest.raises(CompileError):
+        compile_program(matmul().program, CompileOptions(fake))
+
+
+def test_bench_times_the_calls() -> None:
+    sample = matmul()
+    timings = compile_program(sample.program).bench(sample.inputs, 5)
+    assert len(timings.seconds) == 5
+    assert 0 < timings.min <= timings.median < 1
+
+
+def test_bench_gives_each_run_the_same_input() -> None:
+    sample = strided()
+    built = compile_program(sample.program)
+    before = sample.inputs["X"].copy()
+    built.bench(sample.inputs, 3)
+    assert np.array_equal(sample.inputs["X"], before)
+    assert np.array_equal(built.run(sample.inputs)["X"], 2 * before)
+
+
+def test_inputs_may_lie_anywhere() -> None:
+    sample = matmul()
+    built = compile_program(sample.program)
+    turned = {name: np.asfortranarray(array) for name, array in sample.inputs.items()}
+    assert np.array_equal(built.run(turned)["C"], sample.expected["C"])
+    wide = np.zeros((8, 12), np.float32)
+    wide[:, ::2] = sample.inputs["A"]
+    assert np.array_equal(built.run({**sample.inputs, "A": wide[:, ::2]})["C"], sample.expected["C"])
+    raw = np.zeros(8 * 6 * 4 + 1, np.uint8)
+    odd = raw[1:].view(np.float32).reshape(8, 6)
+    odd[...] = sample.inputs["A"]
+    assert np.array_equal(built.run({**sample.inputs, "A": odd})["C"], sample.expected["C"])
+    frozen = sample.inputs["A"].copy()
+    frozen.flags.writeable = False
+    assert np.array_equal(built.run({**sample.inputs, "A": frozen})["C"], sample.expected["C"])
+
+
+def test_inputs_that_do_not_fit() -> None:
+    sample = matmul()
+    built = compile_program(sample.program)
+    with pytest.raises(ExecutionError, match="input 'B' is missing"):
+        built.run({"A": sample.inputs["A"]})
+    with pytest.raises(ExecutionError, match="has dtype float64"):
+        built.run({**sample.inputs, "A": sample.inputs["A"].astype(np.float64)})
+
+
+def out_of_bounds() -> Program:
+    """Reads one element past the end of A: nothing that the verifier of structure sees."""
+    body = """0: #kernel block [i:4] ( // past_the_end
+        in<[0]> A[1 + i] fp32(1:1)
+        out<[0]> O[i]:assign fp32(1:1)
+    ) {
+      0: $a = load(A)
+      1: O = store($a)
+    }"""
+    return program(body, inputs={"A": ((4,), "fp32")}, outputs={"O": ((4,), "fp32")})
+
+
+def test_the_sanitizers_report() -> None:
+    built = compile_program(out_of_bounds(), CompileOptions(sanitize=True))
+    with pytest.raises(SanitizerError, match="insufficient space|heap-buffer-overflow"):
+        built.run({"A": np.zeros(4, np.float32)})
+
+
+def test_the_sanitizers_see_the_end_of_each_temporary() -> None:
+    body = """0: #kernel block [] ( // past_the_end
+        out<[0]> O[0]:assign fp32(1:1)
+        none new@0x00000000<[0]> T[0] fp32(8192:1)
+        none new@0x00000000<[0]> U[0] fp32(8192:1)
+    ) {
+      0: block [i:8192] ( // fill
+          out<[0]> T[1 + i]:assign fp32(1:1)
+          out<[0]> U[i]:assign fp32(1:1)
+      ) {
+        0: $c = (fp32)1.0
+        1: T = store($c)
+        2: U = store($c)
+      }
+      1: $t = load(T)
+      2: O = store($t)
+    }"""
+    built = program(body, inputs={}, outputs={"O": ((1,), "fp32")})
+    with pytest.raises(SanitizerError, match="insufficient space|heap-buffer-overflow"):
+        compile_program(built, CompileOptions(sanitize=True)).run({})
+
+
+def test_no_contraction_with_native_code() -> None:
+    """(1 + e)^2 - 1 - 2e loses e^2 without fma and keeps it with: both compilers must lose it."""
+    e = np.float32(2.0**-13)
+    data = {"A": np.full(64, 1 + e, np.float32), "B": np.full(64, -1 - 2 * e, np.float32)}
+    built = elementwise("$m = mul($A, $A)\n$O = add($m, $B)", 64, {"A": "fp32", "B": "fp32"}, "fp32")
+    for compiler in ("gcc", "clang"):
+        if toolchain.shutil.which(compiler):
+            options = CompileOptions(compiler, level="O3", native=True)
+            assert not compile_program(built, options).run(data)["O"].any()
