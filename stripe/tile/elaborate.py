@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from stripe.ir.dtypes import BOOL, common_type_of
 from stripe.ir.errors import StripeError
-from stripe.ir.names import fresh
 from stripe.ir.span import Span
 from stripe.poly.contraction import Range
 from stripe.poly.lattice import Polynomial
@@ -44,6 +43,7 @@ class Elaborator:
     env: dict[str, Value | None] = field(default_factory=dict[str, "Value | None"])
     defined_at: dict[str, Span] = field(default_factory=dict[str, Span])
     taken: set[str] = field(default_factory=set[str])
+    next_number: dict[str, int] = field(default_factory=dict[str, int])
     ops: list[Op] = field(default_factory=list[Op])
     errors: list[StripeError] = field(default_factory=list[StripeError])
     output_sizes: _OUTPUT_SIZES = field(default_factory=_OUTPUT_SIZES)
@@ -75,10 +75,16 @@ class Elaborator:
         return self.source.error(f"'{name}' is defined twice", span, hint)
 
     def fresh(self, base: str) -> str:
-        """A name that nothing else in the function has."""
-        name = fresh(base, self.taken)
-        self.taken.add(name)
-        return name
+        """A name that nothing else in the function has: `base`, else the first free one of `base_0`, `base_1`, …"""
+        if base not in self.taken:
+            self.taken.add(base)
+            return base
+        number = self.next_number.get(base, 0)
+        while f"{base}_{number}" in self.taken:
+            number += 1
+        self.next_number[base] = number + 1
+        self.taken.add(f"{base}_{number}")
+        return f"{base}_{number}"
 
     def lookup(self, node: ast.Name) -> Value:
         """What a name stands for; raises StripeError when it is not defined (yet)."""

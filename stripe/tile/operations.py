@@ -14,6 +14,7 @@ BINARY_OPS: dict[str, str] = {
 UNARY_OPS: dict[str, str] = {"-": "neg", "~": "bit_not"}
 
 SYMBOLS: dict[str, str] = {name: symbol for symbol, name in BINARY_OPS.items()}
+_SPELLED: dict[str, str] = {**SYMBOLS, "neg": "-", "bit_not": "~"}
 
 ALIASES: dict[str, str] = {
     "eq": "cmp_eq", "neq": "cmp_ne", "lt": "cmp_lt", "lte": "cmp_le", "gt": "cmp_gt", "gte": "cmp_ge",
@@ -64,11 +65,11 @@ def result_dtype(op: str, dtypes: Sequence[DType]) -> DType:
     if op in _BITS:
         if common.is_float:
             raise OperandError(
-                f"'{SYMBOLS.get(op, op)}' does not take {common}", "cast with as_int(x, 32) first"
+                f"'{_SPELLED.get(op, op)}' does not take {common}", "cast with as_int(x, 32) first"
             )
         return I32 if common == BOOL and op in ("bit_left", "bit_right") else common
     if common == BOOL and op not in _BOOLEAN_FORMS and op not in ("ident", *_ROUNDING):
-        raise OperandError(f"'{SYMBOLS.get(op, op)}' does not take bool", "cast with as_int(x, 32) first")
+        raise OperandError(f"'{_SPELLED.get(op, op)}' does not take bool", "cast with as_int(x, 32) first")
     return common
 
 
