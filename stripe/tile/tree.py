@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from stripe.ir.dtypes import DTYPES
@@ -147,21 +148,21 @@ def _words(_: Builder, parts: list[Item], __: Span) -> Item:
     return tuple(map(_word, parts))
 
 
-def _statement_contraction(_: Builder, parts: list[Item], span: Span) -> Item:
+def _statement_contraction(_: Builder, parts: list[Item], __: Span) -> Item:
     *attributes, contraction = parts
-    base = cast(ast.Contraction, contraction)
-    return ast.Contraction(
-        base.output, base.sizes, base.agg, base.comb, base.inputs, base.bounds, base.no_defract, base.default,
-        cast("tuple[ast.Attribute, ...]", tuple(attributes)), span,
-    )  # fmt: skip
-
-
-def _statement_assign(builder: Builder, parts: list[Item], span: Span) -> Item:
-    *attributes, target, value = parts
     found = cast("tuple[ast.Attribute, ...]", tuple(attributes))
-    return ast.Assignment(
-        _word(target), cast(ast.Expr, value), found, span, builder.place(cast("Token", target))
-    )
+    return replace(cast(ast.Contraction, contraction), attributes=found)
+
+
+def _statement_assign(builder: Builder, parts: list[Item], _: Span) -> Item:
+    *attributes, target, last = parts
+    found = cast("tuple[ast.Attribute, ...]", tuple(attributes))
+    value, start = cast(ast.Expr, last), builder.place(cast("Token", target))
+    span = start
+    if value.span.line == start.line:
+        length = value.span.column + value.span.length - start.column
+        span = Span(start.filename, start.line, start.column, length)
+    return ast.Assignment(_word(target), value, found, span, start)
 
 
 def _contraction(_: Builder, parts: list[Item], span: Span) -> Item:
