@@ -337,6 +337,37 @@ class Relation:
         """The lexicographically last image of each point."""
         return Relation(self.ins, self.outs, self.raw.lexmax())
 
+    def on_domain(self) -> Relation:
+        """Relates each point that has an image to itself."""
+        return Relation(self.ins, self.ins, self.raw.domain().identity())
+
+    def paired(self) -> Relation:
+        """Relates each pair (x, y) of this relation to itself, as flat points."""
+        names = tuple(f"{number}" for number in range(len(self.ins) + len(self.outs)))
+        return Relation(names, names, self.raw.wrap().flatten().identity())
+
+    def keyed(self, values: Relation) -> Relation:
+        """Relates flat pairs (x, y) to (x, z) where `values` relates y to z."""
+        same = Points.universe(self.ins).identity("'")
+        return same.across(values)
+
+    def paired_with(self, values: Relation) -> Relation:
+        """Relates flat pairs (x, z) to y where this relates x to y and `values` relates y to z."""
+        forth = self.paired().then(self.keyed(values))  # (x, y) -> (x, z)
+        names = forth.ins
+        seconds = Points.universe(names).identity("'").keep([f"{n}'" for n in names[len(self.ins) :]])
+        result = forth.reversed().then(seconds)
+        return Relation(self.ins + values.outs, self.outs, result.raw)
+
+    def shifted_to_origin(self) -> Relation:
+        """Relates x to y - (first image of x), for each image y."""
+        pairs = self.first().beside(self)
+        names = self.outs
+        seconds = tuple(f"{name}'" for name in names)
+        both = Points.universe((*names, *seconds))
+        differences = {name: Affine.var(f"{name}'") - Affine.var(name) for name in names}
+        return pairs.named(self.ins, both.names).then(Relation.function(both, differences)).named(self.ins, names)
+
     def distances(self) -> Points:
         """Differences image - point; both have the same number of coordinates."""
         return Points(self.ins, self.raw.deltas())
@@ -344,19 +375,21 @@ class Relation:
     def coalesced(self) -> Relation:
         return Relation(self.ins, self.outs, self.raw.coalesce())
 
-    def sample(self) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Some pair, always the same; None when there is none."""
-        values = Relation(self.ins, self.outs, self.raw).raw.wrap().flatten().sample_point()
+    def sample_values(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Some pair, always the same, as numbers in the order of the names; None when there is none."""
+        values = self.raw.wrap().flatten().sample_point()
         if values.is_void():
             return None
-        numbers = [
-            values.get_coordinate_val(_SET, n).to_python() for n in range(len(self.ins) + len(self.outs))
-        ]
-        split = len(self.ins)
-        return (
-            dict(zip(self.ins, numbers[:split], strict=True)),
-            dict(zip(self.outs, numbers[split:], strict=True)),
-        )
+        width = len(self.ins) + len(self.outs)
+        numbers = tuple(values.get_coordinate_val(_SET, n).to_python() for n in range(width))
+        return numbers[: len(self.ins)], numbers[len(self.ins) :]
+
+    def sample(self) -> tuple[dict[str, int], dict[str, int]] | None:
+        """Some pair, always the same; None when there is none."""
+        found = self.sample_values()
+        if found is None:
+            return None
+        return dict(zip(self.ins, found[0], strict=True)), dict(zip(self.outs, found[1], strict=True))
 
     def __str__(self) -> str:
         result = self.raw

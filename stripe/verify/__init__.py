@@ -1,1 +1,1 @@
-"""Proofs that a rewrite kept the meaning, and independent checkers of schedule and placement."""
+"""The proof of a rewrite, its fallback by running, and what makes a program wrong in itself."""

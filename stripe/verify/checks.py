@@ -1,0 +1,220 @@
+"""What makes a program wrong in itself, exactly: accesses out of bounds or out of a view's box, races, double assignments,
+reads of elements that nobody wrote. One small check for each property; all findings are collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+from stripe.ir import Affine, Agg, Load, Path, Program, Special, Store, scalars_used
+from stripe.poly import (
+    Access,
+    Buffer,
+    Nest,
+    Points,
+    PolyLimit,
+    element_names,
+    implied,
+    operation_limit,
+    race,
+    union,
+)
+from stripe.verify.flow import Flow, key_names, reading
+from stripe.verify.witness import Place
+
+OPERATIONS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violated property, with the element and the point where it is."""
+
+    message: str
+    buffer: str
+    element: tuple[int, ...] | None
+    place: Place
+    unknown: bool = False
+
+    def __str__(self) -> str:
+        element = "" if self.element is None else f"[{', '.join(map(str, self.element))}]"
+        kind = "unknown" if self.unknown else "error"
+        return f"{kind}: {self.buffer}{element}: {self.message}\n  in {self.place}"
+
+
+def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Finding]:
+    """All findings about a structurally valid program. Where isl's limit is hit, a finding says that the answer is
+    unknown.
+    """
+    flow = Flow(program)
+    findings: list[Finding] = []
+    for unit in _units(flow):
+        try:
+            findings += check_units(flow, [unit], operations=operations, final=False)
+        except PolyLimit as limit:
+            place = Place(unit, flow.by_path[_first_path(flow, unit)][0].nest.block.name)
+            findings.append(Finding(str(limit), "this statement", None, place, unknown=True))
+    return findings + list(check_outputs(flow))
+
+
+def _units(flow: Flow) -> list[Path]:
+    return list(dict.fromkeys(access.path[:3] for access in flow.accesses))
+
+
+def _first_path(flow: Flow, unit: Path) -> Path:
+    return next(access.path for access in flow.accesses if access.path[:3] == unit)
+
+
+def check_units(
+    flow: Flow, units: Sequence[Path], *, operations: int = OPERATIONS, final: bool = True
+) -> list[Finding]:
+    """The findings about the given statements of main (paths of three numbers), and about the reads of what they write.
+
+    `final` includes the outputs that are left unwritten. PolyLimit when isl needs too long for one of them.
+    """
+    chosen = set(units)
+    findings: list[Finding] = []
+    written = {a.buffer for a in flow.accesses if a.path[:3] in chosen and a.is_write}
+    for unit in units:
+        with operation_limit(operations):
+            inside = [access for access in flow.accesses if access.path[:3] == unit]
+            findings += check_bounds(flow, inside)
+            findings += check_races(inside)
+    with operation_limit(4 * operations):
+        for access in flow.accesses:
+            if not access.is_write and (access.path[:3] in chosen or access.buffer in written):
+                findings += check_read(flow, access)
+        if final:
+            findings += check_outputs(flow)
+    return findings
+
+
+def check_bounds(flow: Flow, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Every access stays inside the allocation and inside the box of each view on its way."""
+    for access in accesses:
+        sizes = flow.allocations[access.buffer].sizes
+        found = _outside(access, access.index, sizes)
+        if found is not None:
+            yield _at(access, found, f"{access.kind.value} out of bounds of {_box(sizes)}", access.index)
+            continue
+        for nest, name in views_on_the_way(flow, access):
+            view = nest.views[name]
+            relative = tuple(a - b for a, b in zip(access.index, view.origin, strict=True))
+            found = _outside(access, relative, view.ref.sizes)
+            if found is not None:
+                text = f"touched outside the box {_box(view.ref.sizes)} of the view '{name}' in '{nest.block.name}'"
+                yield _at(access, found, text, access.index)
+                break
+
+
+def views_on_the_way(flow: Flow, access: Access) -> Iterator[tuple[Nest, str]]:
+    """The refinements that an access goes through, from the leaf's block up to below the allocation."""
+    name, path = access.ref, access.nest.path
+    while True:
+        nest = flow.nests[path]
+        ref = nest.block.ref(name)
+        if ref.is_alloc:
+            return
+        yield nest, name
+        name, path = ref.source, path[:-1]
+
+
+def _outside(access: Access, index: Sequence[Affine], sizes: Sequence[int]) -> dict[str, int] | None:
+    """A point at which `index` leaves the box; None when there is none."""
+    domain = access.nest.domain
+    for affine, size, extent in zip(index, sizes, access.sizes, strict=True):
+        for side in (affine, size - extent - affine):
+            if not implied(side, domain):
+                point = domain.points.where([-side - 1]).sample()
+                if point is not None:
+                    return point
+    return None
+
+
+def check_races(accesses: Sequence[Access]) -> Iterator[Finding]:
+    """No two points of a block touch one element, one of them writing, but for merges by the same aggregation."""
+    by_buffer: dict[Buffer, list[Access]] = {}
+    for access in accesses:
+        by_buffer.setdefault(access.buffer, []).append(access)
+    for group in by_buffer.values():
+        for first, second in combinations_with_replacement(group, 2):
+            found = race(first, second)
+            if found is None:
+                continue
+            both = first.is_write and second.is_write
+            what = "assigned" if both else "read and written"
+            other = Place(second.path, second.nest.block.name, _point(found[1]))
+            yield _at(first, found[0], f"{what} at two points without order, also by {other}", first.index)
+
+
+def check_read(flow: Flow, load: Access) -> Iterator[Finding]:
+    """What is read was written. An element of an accumulator that got no contribution may be merged on, by the same
+    aggregation, and used for nothing else.
+    """
+    start = flow.start[load.buffer]
+    if load.buffer in flow.inputs or _is_constant(flow, load.buffer):
+        return
+    node = flow.node(load)
+    read = reading(load, node)
+    if start is not Agg.ASSIGN and _merged_on(load, start):
+        return
+    visible = set(node.writers)
+    writers = [w for w in flow.writers.get(load.buffer, []) if w.path in visible]
+    keys = read.range
+    written = union([flow.writing(writer, node).domain for writer in writers], key_names(node))
+    missing = keys - written
+    if not missing.is_empty:
+        sample = read.into(missing).sample()
+        assert sample is not None
+        yield _at(load, sample[0], "read, but nobody wrote it", load.index)
+
+
+def check_outputs(flow: Flow) -> Iterator[Finding]:
+    """Every element of every output is written."""
+    for ref in flow.program.outputs:
+        buffer = Buffer((0,), ref.name)
+        if buffer in flow.inputs:
+            continue
+        names = element_names(ref.rank)
+        box = Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
+        writers = flow.writers.get(buffer, [])
+        missing = (box - union([_footprint(writer) for writer in writers], names)).sample()
+        if missing is not None:
+            place = Place((0,), flow.program.name)
+            message = "nobody writes this element of an output"
+            yield Finding(message, ref.name, tuple(missing.values()), place)
+
+
+def _footprint(writer: Access) -> Points:
+    return writer.relation.range
+
+
+def _is_constant(flow: Flow, buffer: Buffer) -> bool:
+    return buffer.path == (0,) and any(c.name == buffer.name for c in flow.program.constants)
+
+
+def _merged_on(load: Access, agg: Agg) -> bool:
+    """Whether the loaded scalar is only stored, by the same aggregation."""
+    statement, block = load.statement, load.nest.block
+    if not isinstance(statement, Load):
+        return False
+    uses = [other for other in block.statements if statement.into in scalars_used(other)]
+    return all(isinstance(use, Store) and block.ref(use.ref).agg is agg for use in uses)
+
+
+def _at(access: Access, point: dict[str, int], message: str, index: Sequence[Affine]) -> Finding:
+    element: tuple[int, ...] | None = None
+    if not isinstance(access.statement, Special):
+        element = tuple(int(affine.evaluate(point)) for affine in index)
+    place = Place(access.path, access.nest.block.name, _point(point))
+    return Finding(message, access.buffer.name, element, place)
+
+
+def _point(point: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple((name.removesuffix("'"), value) for name, value in point.items())
+
+
+def _box(sizes: Sequence[int]) -> str:
+    return f"({', '.join(map(str, sizes))})"
+

@@ -1,0 +1,209 @@
+"""Equality of what is merged into elements: sets of operand tuples as relations, then how often each occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from stripe.poly import Points, Relation, count_points
+from stripe.verify.definition import Part, Unprovable
+from stripe.verify.terms import Term
+
+_REGIONS = 40
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One contribution to one element: the term, the coordinates of its leaves, the store it comes from and its point."""
+
+    part: Part
+    coordinates: tuple[int, ...]
+    point: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A key at which two definitions differ, what either side has there that the other has not, and how."""
+
+    key: dict[str, int]
+    before: Operand | None
+    after: Operand | None
+    how: str
+
+
+Images = dict[Term, list[Part]]
+
+
+def by_term(parts: Iterable[Part]) -> Images:
+    found: Images = {}
+    for part in parts:
+        found.setdefault(part.term, []).append(part)
+    return found
+
+
+def image(parts: Sequence[Part]) -> Relation:
+    """From keys to the coordinates of the operands that contribute by one term."""
+    result = parts[0].image
+    for part in parts[1:]:
+        result = result | part.image
+    return result
+
+
+def mismatch(
+    before: Sequence[Part], after: Sequence[Part], *, counted: bool, keys: Sequence[str]
+) -> Mismatch | None:
+    """The first difference between two collections of contributions over the same keys; None when they are equal.
+
+    With `counted` it matters how often an operand tuple contributes, as for sums; for minima it does not.
+    """
+    left, right = by_term(before), by_term(after)
+    images = [({term: image(parts) for term, parts in side.items()}) for side in (left, right)]
+    for term in [*left, *(term for term in right if term not in left)]:
+        first, second = images[0].get(term), images[1].get(term)
+        if first is not None and second is not None and first.equals(second):
+            continue
+        for mine, other, swapped in ((first, second, False), (second, first, True)):
+            extra = mine if other is None or mine is None else mine - other
+            if extra is None or extra.is_empty:
+                continue
+            key, coordinates = sampled(extra, keys)
+            own = operand_at((right if swapped else left)[term], key, coordinates)
+            theirs = _instead((left, right), images, key, swapped)
+            pair = (theirs, own) if swapped else (own, theirs)
+            return Mismatch(key, *pair, "other operands")
+    if not counted:
+        return None
+    for term, parts in left.items():
+        found = _miscounted(parts, right[term], images[0][term], keys)
+        if found is not None:
+            return found
+    return None
+
+
+def sampled(relation: Relation, keys: Sequence[str]) -> tuple[dict[str, int], tuple[int, ...]]:
+    sampled = relation.sample_values()
+    assert sampled is not None
+    return dict(zip(keys, sampled[0], strict=True)), sampled[1]
+
+
+def _fixed(names: Sequence[str], values: Iterable[int]) -> Points:
+    return Points.point(dict(zip(names, values, strict=True)))
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Distinct names: those of several nodes side by side may repeat."""
+    return tuple(f"{number}" for number in range(len(names)))
+
+
+def _at_key(relation: Relation, key: dict[str, int]) -> Relation:
+    renamed = relation.named(_numbered(relation.ins), relation.outs)
+    return renamed.within(_fixed(renamed.ins, key.values()))
+
+
+def operand_at(parts: Sequence[Part], key: dict[str, int], coordinates: Sequence[int]) -> Operand:
+    """A contribution with the given coordinates."""
+    for part in parts:
+        points = _at_key(part.points, key)
+        at = part.at.named(points.outs, _numbered(part.at.outs))
+        here = points.then(at.into(_fixed(at.outs, coordinates)).on_domain()).sample_values()
+        if here is not None:
+            return Operand(part, tuple(coordinates), _own_point(part, here[1]))
+    raise AssertionError("the coordinates come from one of the parts")
+
+
+def _own_point(part: Part, point: Sequence[int]) -> dict[str, int]:
+    """The point of the store that a contribution comes from: the last coordinates."""
+    names = part.origin.nest.domain.names
+    return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
+
+
+def anything(parts: Iterable[Part], key: dict[str, int]) -> Operand | None:
+    """Some contribution to the element, whichever."""
+    for part in parts:
+        sampled = _at_key(part.image, key).sample_values()
+        if sampled is not None:
+            return operand_at([part], key, sampled[1])
+    return None
+
+
+def _instead(
+    sides: tuple[Images, Images], images: Sequence[dict[Term, Relation]], key: dict[str, int], swapped: bool
+) -> Operand | None:
+    """What the other side has at the key that this one has not."""
+    other, mine = (0, 1) if swapped else (1, 0)
+    for term, relation in images[other].items():
+        here = _at_key(relation, key)
+        same = images[mine].get(term)
+        missing = here if same is None else here - _at_key(same, key)
+        sampled = missing.sample_values()
+        if sampled is not None:
+            return operand_at(sides[other][term], key, sampled[1])
+    return None
+
+
+def _miscounted(
+    left: Sequence[Part], right: Sequence[Part], shared: Relation, keys: Sequence[str]
+) -> Mismatch | None:
+    """Whether an operand tuple contributes a different number of times; both sides have the same tuples."""
+    if _once_each(left) and _once_each(right):
+        return None
+    counts = [[_fibres(part) for part in side] for side in (left, right)]
+    names = _numbered((*shared.ins, *shared.outs))
+    rest = Points(names, shared.raw.wrap().flatten())
+    for _ in range(_REGIONS):
+        sample = rest.sample()
+        if sample is None:
+            return None
+        region = rest
+        totals = [0, 0]
+        for side, fibres in enumerate(counts):
+            for fibre in fibres:
+                here, number = _region(fibre, sample, names)
+                region = region & here
+                totals[side] += number
+        if totals[0] != totals[1]:
+            values = list(sample.values())
+            key = dict(zip(keys, values[: len(keys)], strict=True))
+            coordinates = values[len(keys) :]
+            own, theirs = operand_at(left, key, coordinates), operand_at(right, key, coordinates)
+            return Mismatch(key, own, theirs, f"{totals[0]} times before, {totals[1]} times after")
+        rest = rest - region
+    raise Unprovable("how often an operand tuple contributes varies too much")
+
+
+def _once_each(parts: Sequence[Part]) -> bool:
+    """Whether no operand tuple contributes twice to a key."""
+    for part in parts:
+        pairs = part.points.paired().then(part.points.keyed(part.at))
+        if not pairs.injective:
+            return False
+    if len(parts) == 1:
+        return True
+    images = [part.image for part in parts]
+    return all(
+        (images[a] & images[b]).is_empty for a in range(len(images)) for b in range(a + 1, len(images))
+    )
+
+
+def _fibres(part: Part) -> Relation:
+    """From (key, coordinates) to the points that contribute these operands to this key."""
+    return part.points.paired().then(part.points.keyed(part.at)).reversed()
+
+
+def _region(fibres: Relation, sample: dict[str, int], names: Sequence[str]) -> tuple[Points, int]:
+    """(where the set of contributing points is that at `sample`, but for a shift; how many these are)."""
+    fibres = fibres.named(names, _numbered(fibres.outs))
+    inside = fibres.domain
+    at_sample = fibres.within(Points.point(sample)).range
+    if at_sample.is_empty:
+        return Points.universe(names) - inside, 0
+    normal = fibres.shifted_to_origin()
+    shape = normal.image(Points.point(sample))
+    different = (normal - _constant(inside, shape)).domain | (_constant(inside, shape) - normal).domain
+    return inside - different, count_points(at_sample)
+
+
+def _constant(domain: Points, image_: Points) -> Relation:
+    """Relates every point of the domain to all of the image."""
+    primed = image_.renamed({name: f"{name}'" for name in image_.names})
+    return Relation.from_points(domain.times(primed), domain.names, primed.names)

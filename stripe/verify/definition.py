@@ -1,0 +1,330 @@
+"""What each element of a buffer is, as terms over arrays that both programs know.
+
+A definition has values (elements that one write defines) and groups (elements that are merged from several contributions
+by one aggregation). Copies vanish, element-wise operations are inlined, and a merge of partial merges of the same
+aggregation becomes one group: these are the steps that keep meaning without looking at the other program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from stripe.ir import (
+    Agg,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Special,
+    Store,
+    scalar_defined,
+)
+from stripe.poly import Access, Buffer, Nest, Points, Relation, union
+from stripe.verify.constants import constant_terms
+from stripe.verify.flow import Flow, key_names, reading
+from stripe.verify.terms import (
+    IndexValue,
+    Leaf,
+    Node,
+    Reduced,
+    Term,
+    Undefined,
+    number,
+    operand_order,
+    operation,
+)
+
+
+class Unprovable(Exception):
+    """Something that the proof has no rule for; the text says what. The answer is *unknown*."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A value at some points: the term, and from these points to the coordinates of its leaves."""
+
+    term: Term
+    at: Relation
+
+
+@dataclass(frozen=True)
+class Part:
+    """A contribution, or the one value, of elements: `points` leads from the keys to the points of the writes that contribute
+    to them, `at` from these points to the coordinates of the term's leaves.
+
+    `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images.
+    """
+
+    term: Term
+    points: Relation
+    at: Relation
+    origin: Access
+
+    @cached_property
+    def image(self) -> Relation:
+        """From the keys to the coordinates of the operands."""
+        return self.points.then(self.at)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Keys whose element is the merge of all contributions of `parts`."""
+
+    agg: Agg
+    dtype: DType
+    parts: tuple[Part, ...]
+    keys: Points
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The elements of one node. `values` and `groups` are about different keys."""
+
+    keys: tuple[str, ...]
+    values: tuple[Part, ...]
+    groups: tuple[Group, ...]
+    covered: Points
+
+
+class Definer:
+    """Definitions for one program. `cuts` names the buffers of the entry that count as known arrays when read as they are
+    in the end; with `finite` no value is taken to be infinite or NaN.
+    """
+
+    def __init__(self, flow: Flow, cuts: Mapping[Buffer, str], *, finite: bool = False) -> None:
+        self.flow = flow
+        self.cuts = cuts
+        self.finite = finite
+        self._definitions: dict[Node, Definition] = {}
+        self._scalars: dict[tuple[tuple[int, ...], str], list[Piece]] = {}
+
+    def definition(self, node: Node) -> Definition:
+        if node not in self._definitions:
+            self._definitions[node] = self._define(node)
+        return self._definitions[node]
+
+    def _define(self, node: Node) -> Definition:
+        keys = key_names(node)
+        assigned = Points.empty(keys)
+        values: list[Part] = []
+        merged: list[tuple[Access, Relation]] = []
+        visible = set(node.writers)
+        for writer in reversed([w for w in self.flow.writers.get(node.buffer, []) if w.path in visible]):
+            points = self.flow.writing(writer, node).outside(assigned)
+            if points.is_empty:
+                continue
+            if writer.agg is Agg.ASSIGN:
+                assigned = (assigned | points.domain).coalesced()
+                values += self._assigned(writer, points)
+            else:
+                merged.append((writer, points))
+        groups: list[Group] = []
+        if merged:
+            aggs = {writer.agg for writer, _ in merged}
+            if len(aggs) > 1:
+                raise Unprovable(f"'{node.buffer}' is written with several aggregations")
+            singles, groups, values = self._merge(keys, merged, values)
+            values += singles
+        covered = union([part.points.domain for part in values] + [g.keys for g in groups], keys).coalesced()
+        return Definition(keys, tuple(values), tuple(groups), covered)
+
+    def _assigned(self, writer: Access, points: Relation) -> list[Part]:
+        if isinstance(writer.statement, Special):
+            raise Unprovable(f"special '{writer.statement.op}' is compared only where it did not change")
+        if not points.single_valued:
+            raise Unprovable(f"an element of '{writer.buffer}' is assigned at two points")
+        return [
+            Part(piece.term, points.into(piece.at.domain), piece.at, writer)
+            for piece in self.stored(writer)
+            if not points.into(piece.at.domain).is_empty
+        ]
+
+    def _merge(
+        self, keys: tuple[str, ...], merged: list[tuple[Access, Relation]], assigned: list[Part]
+    ) -> tuple[list[Part], list[Group], list[Part]]:
+        """(elements with one contribution, the group of the others, assigned elements to which nothing is merged)."""
+        agg, dtype = merged[0][0].agg, self.dtype(merged[0][0].buffer)
+        parts: list[Part] = []
+        for writer, points in merged:
+            for piece in self.stored(writer):
+                here = points.into(piece.at.domain)
+                if not here.is_empty:
+                    parts += self._flattened(Part(piece.term, here, piece.at, writer), agg, dtype)
+        touched = union((points.domain for _, points in merged), keys).coalesced()
+        left: list[Part] = []
+        for part in assigned:
+            base = part.points.within(touched)
+            if base.is_empty:
+                left.append(part)
+                continue
+            parts.append(Part(part.term, base, part.at, part.origin))  # a base counts as a contribution
+            rest = part.points.outside(touched)
+            if not rest.is_empty:
+                left.append(Part(part.term, rest, part.at, part.origin))
+        zero = number(agg.identity(dtype), dtype)
+        kept = [part for part in parts if part.term != zero]
+        bare: list[Part] = []
+        if len(kept) < len(parts):
+            full = union((part.points.domain for part in kept), keys)
+            bare = _first_only([p for p in parts if p.term == zero], full)
+        if not kept:
+            return bare, [], left
+        if _one_each(kept):
+            return bare + kept, [], left
+        domain = union((part.points.domain for part in kept), keys).coalesced()
+        return bare, [Group(agg, dtype, tuple(kept), domain)], left
+
+    def _flattened(self, part: Part, agg: Agg, dtype: DType) -> list[Part]:
+        """A contribution that is itself a merge by the same aggregation, as that merge's contributions."""
+        term = part.term
+        if not isinstance(term, Reduced):
+            return [part]
+        inner = self.definition(term.node)
+        result: list[Part] = []
+        for group in inner.groups:
+            here = part.at.into(group.keys)
+            if here.is_empty:
+                continue
+            narrowed = part.points.into(here.domain)
+            if group.agg is not agg or group.dtype != dtype:
+                result.append(Part(term, narrowed, here, part.origin))
+                continue
+            result += [_composed(narrowed, here, sub) for sub in group.parts]
+        return [p for p in result if not p.points.is_empty]
+
+    def dtype(self, buffer: Buffer) -> DType:
+        return self.flow.allocations[buffer].dtype
+
+    def stored(self, writer: Access) -> list[Piece]:
+        """What a store writes at each of its points."""
+        statement = writer.statement
+        assert isinstance(statement, Store)
+        return self.scalar(writer.nest, statement.value)
+
+    def scalar(self, nest: Nest, name: str) -> list[Piece]:
+        """The value of a scalar at the points of its block."""
+        key = (nest.path, name)
+        if key not in self._scalars:
+            self._scalars[key] = list(self._scalar(nest, name))
+        return self._scalars[key]
+
+    def _scalar(self, nest: Nest, name: str) -> Iterator[Piece]:
+        number_ = next(n for n, s in enumerate(nest.block.statements) if scalar_defined(s) == name)
+        points = nest.domain.points
+        match nest.block.statements[number_]:
+            case Load():
+                (load,) = self.flow.by_path[(*nest.path, number_)]
+                yield from self.read(load)
+            case LoadIndex(_, affine):
+                value = affine.subs(nest.local)
+                if value.is_constant:
+                    yield Piece(number(value.offset, _I32), Relation.function(points, {}))
+                else:
+                    yield Piece(IndexValue(_I32), Relation.function(points, {"value": value}))
+            case Constant(_, value, dtype):
+                yield Piece(number(value, dtype), Relation.function(points, {}))
+            case Intrinsic(_, op, inputs, dtype):
+                operands = [self.scalar(nest, operand) for operand in inputs]
+                for combination in product(*operands):
+                    piece = _applied(op, combination, dtype, finite=self.finite)
+                    if len(inputs) == 1 or not piece.at.is_empty:
+                        yield piece
+            case _:
+                raise AssertionError("no scalar is defined here")
+
+    def read(self, load: Access) -> list[Piece]:
+        """The element that a load reads at each of its points."""
+        node = self.flow.node(load)
+        return self.read_node(node, reading(load, node))
+
+    def read_node(self, node: Node, at: Relation) -> list[Piece]:
+        """The elements of a node that `at` leads to."""
+        dtype = self.dtype(node.buffer)
+        if node.buffer in self.cuts and self.flow.is_final(node):
+            return [Piece(Leaf(self.cuts[node.buffer], node.rank, dtype), at)]
+        definition = self.definition(node)
+        found: list[Piece] = []
+        for part in definition.values:
+            reached = at.then(part.image)
+            if not reached.is_empty:
+                found.append(Piece(part.term, reached))
+        for group in definition.groups:
+            reached = at.into(group.keys)
+            if not reached.is_empty:
+                found.append(Piece(Reduced(node, dtype), reached))
+        rest = at.into(at.range - definition.covered)
+        if not rest.is_empty:
+            found += self._initial(node, rest)
+        return found
+
+    def _initial(self, node: Node, at: Relation) -> list[Piece]:
+        """What a buffer holds before anything is written."""
+        buffer, dtype = node.buffer, self.dtype(node.buffer)
+        constant = constant_terms(self.flow.program, buffer, dtype)
+        if constant is not None:
+            names = at.outs[len(node.prefix) :]
+            return [Piece(constant, at.keep(names) if constant.width else at.keep(()))]
+        if buffer in self.flow.inputs:
+            return [Piece(Leaf(f"in:{buffer.name}", node.rank, dtype), at.keep(at.outs[len(node.prefix) :]))]
+        agg = self.flow.start[buffer]
+        if agg is Agg.ASSIGN:
+            return [Piece(Undefined(f"element of '{buffer}', which nobody wrote", dtype), at.keep(()))]
+        return [Piece(number(agg.identity(dtype), dtype), at.keep(()))]
+
+
+_I32 = DType.parse("i32")
+
+
+def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finite: bool) -> Piece:
+    """An intrinsic on one piece of each operand: defined where all of them are."""
+    terms = [operand.term for operand in operands]
+    order = operand_order(op, terms)
+    at = operands[order[0]].at
+    for k in order[1:]:
+        at = at.beside(operands[k].at)
+    term = operation(op, [terms[k] for k in order], dtype, finite=finite)
+    return Piece(term, at if term.width else at.keep(()))
+
+
+def _composed(points: Relation, at: Relation, inner: Part) -> Part:
+    """The contributions of `inner` to what the points of an outer contribution read (`at`: from these points to the keys
+    of the inner merge).
+    """
+    if at.injective and inner.points.injective:  # then an inner point tells which outer point read it
+        return Part(inner.term, points.then(at).then(inner.points), inner.at, inner.origin)
+    outer = tuple(f"{name}^" for name in at.ins)
+    known = at.domain.identity("").beside(at.then(inner.points))
+    both = (*outer, *inner.points.outs)
+    back = Points.universe(both).identity("'").keep([f"{name}'" for name in inner.points.outs])
+    return Part(
+        inner.term,
+        points.then(known.named(at.ins, both)),
+        back.then(inner.at),
+        inner.origin,
+    )
+
+
+def _one_each(parts: list[Part]) -> bool:
+    """Whether no key has two contributions."""
+    if not all(part.points.single_valued for part in parts):
+        return False
+    domains = [part.points.domain for part in parts]
+    return all(
+        domains[a].disjoint(domains[b]) for a in range(len(domains)) for b in range(a + 1, len(domains))
+    )
+
+
+def _first_only(parts: list[Part], full: Points) -> list[Part]:
+    """Neutral contributions, one a key, for keys that get nothing else."""
+    result: list[Part] = []
+    for part in parts:
+        points = part.points.outside(full).first()
+        if not points.is_empty:
+            result.append(Part(part.term, points, part.at, part.origin))
+            full = full | points.domain
+    return result
+

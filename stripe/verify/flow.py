@@ -1,0 +1,143 @@
+"""Who writes what a load reads. Points of a block have no order, so a write comes before a read only at the same point of
+the blocks that hold both, and there when its statement stands before: no lexicographic order over iterations is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from stripe.ir import Agg, Path, Program, Refinement, walk
+from stripe.ir.verifier import allocation_agg
+from stripe.poly import Access, Buffer, Nest, Points, Relation, accesses, element_names
+from stripe.verify.terms import Node
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The accesses of a program, by statement and by buffer."""
+
+    program: Program
+
+    @cached_property
+    def root(self) -> Nest:
+        return Nest.root(self.program.entry)
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        return accesses(self.root)
+
+    @cached_property
+    def by_path(self) -> dict[Path, list[Access]]:
+        found: dict[Path, list[Access]] = {}
+        for access in self.accesses:
+            found.setdefault(access.path, []).append(access)
+        return found
+
+    @cached_property
+    def by_buffer(self) -> dict[Buffer, list[Access]]:
+        found: dict[Buffer, list[Access]] = {}
+        for access in self.accesses:
+            found.setdefault(access.buffer, []).append(access)
+        return found
+
+    @cached_property
+    def writers(self) -> dict[Buffer, list[Access]]:
+        """The writes to each buffer in program order."""
+        return {
+            buffer: [access for access in found if access.is_write]
+            for buffer, found in self.by_buffer.items()
+        }
+
+    @cached_property
+    def allocations(self) -> dict[Buffer, Refinement]:
+        return {
+            Buffer(path, ref.name): ref for path, block in walk(self.program.entry) for ref in block.allocs
+        }
+
+    @cached_property
+    def start(self) -> dict[Buffer, Agg]:
+        """The aggregation at whose identity each allocation starts; ASSIGN where it starts undefined."""
+        return {
+            Buffer(path, ref.name): allocation_agg(block, ref.name)
+            for path, block in walk(self.program.entry)
+            for ref in block.allocs
+        }
+
+    @cached_property
+    def inputs(self) -> frozenset[Buffer]:
+        return frozenset(Buffer((0,), ref.name) for ref in self.program.inputs)
+
+    def node(self, load: Access) -> Node:
+        """What `load` reads from."""
+        visible: list[Path] = []
+        depth = len(load.buffer.path) - 1
+        for writer in self.writers[load.buffer]:
+            parting = parting_depth(writer.path, load.path)
+            if parting is not None and writer.path[parting + 1] < load.path[parting + 1]:
+                visible.append(writer.path)
+                depth = max(depth, parting)
+        prefix = load.nest.prefix(depth)
+        return Node(load.buffer, tuple(visible), load.path[: depth + 1], prefix, len(load.index))
+
+    def final(self, ref: Refinement) -> Node:
+        """What a buffer of the entry holds in the end."""
+        buffer = Buffer((0,), ref.name)
+        writers = tuple(writer.path for writer in self.writers.get(buffer, ()))
+        return Node(buffer, writers, (0,), (), ref.rank)
+
+    def is_final(self, node: Node) -> bool:
+        """Whether the node holds all that is ever written to a buffer of the entry."""
+        return (
+            node.buffer.path == (0,)
+            and not node.prefix
+            and len(node.writers) == len(self.writers.get(node.buffer, ()))
+        )
+
+    @cached_property
+    def nests(self) -> dict[Path, Nest]:
+        return {nest.path: nest for nest in self.root.walk()}
+
+    def writing(self, writer: Access, node: Node) -> Relation:
+        """From the coordinates of a node to the points at which `writer` writes that element."""
+        names = writer.nest.domain.names
+        depth = parting_depth(writer.path, (*node.block, -1))
+        shared = writer.nest.prefix(-1 if depth is None else depth)[: len(node.prefix)]
+        back = _with_prefix(writer, shared).reversed()
+        deeper = node.prefix[len(shared) :]
+        if not deeper:
+            return back.named(key_names(node), names)
+        around = self.nests[node.block].domain.points  # the write does not depend on the indices further inside
+        elements = Points.universe(element_names(node.rank))
+        keys = around.times(elements)
+        narrowed = keys.identity("'").keep([f"{name}'" for name in (*shared, *elements.names)])
+        return narrowed.then(back).named(key_names(node), names)
+
+
+def parting_depth(first: Path, second: Path) -> int | None:
+    """The depth of the innermost block that holds both statements; None when one statement is the other (or holds it)."""
+    for depth, (a, b) in enumerate(zip(first[1:], second[1:], strict=False)):
+        if a != b:
+            return depth
+    return None
+
+
+def key_names(node: Node) -> tuple[str, ...]:
+    """The coordinates of a node: the indices around it, then the element."""
+    return (*node.prefix, *element_names(node.rank))
+
+
+def reading(load: Access, node: Node) -> Relation:
+    """From the points of a load to the coordinates of what it reads."""
+    relation = _with_prefix(load, node.prefix)
+    return relation.named(relation.ins, key_names(node))
+
+
+def _with_prefix(access: Access, prefix: Sequence[str]) -> Relation:
+    """From the points of an access to the given indices of theirs, and to the element."""
+    if not prefix:
+        return access.relation
+    points = access.nest.domain.points
+    return points.identity("").keep(prefix).beside(access.relation)
+

@@ -1,0 +1,156 @@
+"""What a proof needs not look at: parts of two programs that are written alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stripe.ir import Block, Constraint, Location, Path, Program, Refinement, Statement, Tags, writes_of
+from stripe.poly import Buffer
+from stripe.verify.flow import Flow
+
+
+def stripped(statement: Statement) -> Statement:
+    """The statement without what has no meaning: tags (but for the parameters of specials), locations, comments, names of
+    blocks, dependences, addresses.
+    """
+    match statement:
+        case Block():
+            return replace(
+                statement,
+                name="",
+                indices=tuple(replace(index, tags=Tags()) for index in statement.indices),
+                constraints=tuple(Constraint(c.affine) for c in statement.constraints),
+                refinements=tuple(_stripped_ref(ref) for ref in statement.refinements),
+                statements=tuple(stripped(inner) for inner in statement.statements),
+                location=Location(),
+                comments=(),
+                deps=(),
+                tags=Tags(),
+            )
+        case _:
+            keep = statement.tags if hasattr(statement, "outputs") else Tags()
+            return replace(statement, deps=(), tags=keep)
+
+
+def _stripped_ref(ref: Refinement) -> Refinement:
+    return replace(ref, location=Location(), offset=0, bank_dim=None, tags=Tags())
+
+
+def same_meaning(before: Program, after: Program) -> bool:
+    """Whether the programs are equal but for what has no meaning."""
+    return before.constants == after.constants and stripped(before.entry) == stripped(after.entry)
+
+
+class Alike:
+    """Which buffers of the entry are written by the same statements from the same buffers in both programs."""
+
+    def __init__(self, before: Flow, after: Flow) -> None:
+        self._flows = (before, after)
+        self._stripped: dict[tuple[int, Path], Statement] = {}
+        self._units = tuple(self._writing_units(flow) for flow in self._flows)
+        self._reads = tuple(self._read_buffers(flow) for flow in self._flows)
+        self._frames = tuple(self._frame(flow) for flow in self._flows)
+
+    @staticmethod
+    def _writing_units(flow: Flow) -> dict[Buffer, list[Path]]:
+        """The statements of main that write each buffer, in order."""
+        return {
+            buffer: list(dict.fromkeys(writer.path[:3] for writer in writers))
+            for buffer, writers in flow.writers.items()
+            if buffer.path == (0,)
+        }
+
+    @staticmethod
+    def _read_buffers(flow: Flow) -> dict[Path, set[Buffer]]:
+        found: dict[Path, set[Buffer]] = {}
+        for access in flow.accesses:
+            if not access.is_write and len(access.buffer.path) <= 2:
+                found.setdefault(access.path[:3], set()).add(access.buffer)
+        return found
+
+    @staticmethod
+    def _frame(flow: Flow) -> tuple[object, ...]:
+        """What the blocks around the statements of main do: nothing, in all programs that lowering makes."""
+        entry, main = flow.program.entry, flow.program.main
+        return (entry.indices, entry.constraints, main.indices, main.constraints)
+
+    def buffer(self, buffer: Buffer, known: dict[Buffer, str]) -> bool:
+        """Whether `buffer` ends up equal because its writers are alike and read only `known` buffers, complete ones."""
+        first, second = (units.get(buffer, []) for units in self._units)
+        if len(first) != len(second) or any(self._frames[0]):
+            return False
+        return self._frames[0] == self._frames[1] and all(
+            self._same_unit(a, b)
+            and self._complete(0, a, buffer, known)
+            and self._complete(1, b, buffer, known)
+            for a, b in zip(first, second, strict=True)
+        )
+
+    def changed(self) -> list[Path]:
+        """The statements of the second program's main that the first has not."""
+        if self._frames[0] != self._frames[1]:
+            return self._all_units(1)
+        old: dict[int, list[tuple[Statement, list[Refinement]]]] = {}
+        for path in self._all_units(0):
+            unit = self._unit(0, path)
+            old.setdefault(_size(unit), []).append((unit, self._views(0, path)))
+        return [
+            path
+            for path in self._all_units(1)
+            if (self._unit(1, path), self._views(1, path)) not in old.get(_size(self._unit(1, path)), [])
+        ]
+
+    def _all_units(self, side: int) -> list[Path]:
+        return list(dict.fromkeys(access.path[:3] for access in self._flows[side].accesses))
+
+    def _same_unit(self, first: Path, second: Path) -> bool:
+        return self._unit(0, first) == self._unit(1, second) and self._views(0, first) == self._views(1, second)
+
+    def _unit(self, side: int, path: Path) -> Statement:
+        key = (side, path)
+        if key not in self._stripped:
+            self._stripped[key] = stripped(_statement(self._flows[side].program, path))
+        return self._stripped[key]
+
+    def _views(self, side: int, path: Path) -> list[Refinement]:
+        """The refinements of main through which a statement of main reaches the buffers of the entry."""
+        program = self._flows[side].program
+        statement = _statement(program, path)
+        main = program.main
+        if not isinstance(statement, Block):
+            return [_stripped_ref(main.ref(name)) for name in sorted({*_names(statement)})]
+        names = {ref.source for ref in statement.refinements if not ref.is_alloc}
+        return [replace(_stripped_ref(main.ref(name)), dir=main.ref(name).dir) for name in sorted(names)]
+
+    def _complete(self, side: int, unit: Path, buffer: Buffer, known: dict[Buffer, str]) -> bool:
+        """Whether all that the statement reads (besides the buffer itself) is known and written before it."""
+        for read in self._reads[side].get(unit, set()):
+            writers = self._units[side].get(read, [])
+            if read == buffer:
+                continue
+            if read.path != (0,) or any(writer[1:] >= unit[1:] for writer in writers):
+                return False
+            if writers and read not in known:
+                return False
+        return True
+
+
+def _size(statement: Statement) -> int:
+    """A number that equal statements share, cheap to compute."""
+    if not isinstance(statement, Block):
+        return 0
+    ranges = sum(index.range for index in statement.indices)
+    return ranges + 7 * len(statement.refinements) + 31 * sum(_size(inner) for inner in statement.statements)
+
+
+def _statement(program: Program, path: Path) -> Statement:
+    statement: Statement = program.entry
+    for number in path[1:]:
+        assert isinstance(statement, Block)
+        statement = statement.statements[number]
+    return statement
+
+
+def _names(statement: Statement) -> tuple[str, ...]:
+    inputs: tuple[str, ...] = getattr(statement, "inputs", ())
+    return (*writes_of(statement), *inputs)

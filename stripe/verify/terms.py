@@ -1,0 +1,202 @@
+"""Terms: the tree of operations that computes a value, with elements of arrays as leaves.
+
+A term is the shape alone. Which elements its leaves are is said beside it, by a relation to the coordinates of all leaves
+one after the other, from left to right. Terms are canonical: `ident` and casts to the same dtype vanish, operations on
+constants are computed, operands of exactly commutative operations stand in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from stripe.exec import arith
+from stripe.ir import TRANSCENDENTAL, DType, Path, result_dtype
+from stripe.poly import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a buffer holds where a load reads it: after those writes that come before, at one point of the blocks that hold
+    both. `writers` are their paths; `prefix` names the indices of these blocks, which lie at `block`.
+    """
+
+    buffer: Buffer
+    writers: tuple[Path, ...]
+    block: Path
+    prefix: tuple[str, ...]
+    rank: int
+
+    @property
+    def width(self) -> int:
+        return len(self.prefix) + self.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An element of an array that both programs know under one name."""
+
+    array: str
+    width: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """An element of `node` that several writes merged by their aggregation make up."""
+
+    node: Node
+    dtype: DType
+
+    @property
+    def width(self) -> int:
+        return self.node.width
+
+
+@dataclass(frozen=True, slots=True)
+class IndexValue:
+    """The value of an affine, which is its only coordinate."""
+
+    dtype: DType
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant; `text` tells apart what must be told apart (0 and -0)."""
+
+    text: str
+    dtype: DType
+    width: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """An element that nobody wrote."""
+
+    what: str
+    dtype: DType
+    width: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An intrinsic on terms."""
+
+    op: str
+    dtype: DType
+    args: tuple[Term, ...]
+
+    @property
+    def width(self) -> int:
+        return sum(arg.width for arg in self.args)
+
+
+Term: TypeAlias = Leaf | Reduced | IndexValue | Number | Undefined | Operation
+
+
+def leaves(term: Term) -> Iterator[Leaf | Reduced | IndexValue | Number | Undefined]:
+    """All leaves from left to right, in the order of their coordinates."""
+    if isinstance(term, Operation):
+        for arg in term.args:
+            yield from leaves(arg)
+    else:
+        yield term
+
+
+def number(value: bool | int | float, dtype: DType) -> Number:
+    """A constant as the dtype holds it."""
+    return Number(repr(arith.constant(value, dtype).item()), dtype)
+
+
+def number_value(term: Number) -> bool | int | float:
+    """The constant as Python's number."""
+    if term.dtype.kind == "bool":
+        return term.text == "True"
+    return float(term.text) if term.dtype.is_float else int(term.text)
+
+
+_SYMMETRIC = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
+_SYMMETRIC_INTEGER = frozenset({"min", "max"})  # on floats they tell 0 from -0 by the order
+
+
+def operand_order(op: str, args: Sequence[Term]) -> tuple[int, ...]:
+    """In which order the operands stand in the canonical term."""
+    order = tuple(range(len(args)))
+    exact = op in _SYMMETRIC or (op in _SYMMETRIC_INTEGER and not args[0].dtype.is_float)
+    return tuple(sorted(order, key=lambda k: sort_key(args[k]))) if exact else order
+
+
+def sort_key(term: Term) -> str:
+    """A text that orders terms. What a program calls its buffers does not matter, except to break no tie."""
+    match term:
+        case Leaf(array):
+            return f"0 {array}"
+        case Reduced(node):
+            return f"1 {len(node.writers)}"
+        case IndexValue():
+            return "2"
+        case Number(text, dtype):
+            return f"3 {dtype} {text}"
+        case Undefined():
+            return "4"
+        case Operation(op, dtype, args):
+            return f"5 {op} {dtype} ({', '.join(map(sort_key, args))})"
+
+
+def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bool = False) -> Term:
+    """The term of an intrinsic on operands in canonical order. `finite`: no operand is infinite or NaN, so that a product
+    with 0 is 0 (for integers it always is).
+    """
+    dtypes = [arg.dtype for arg in args]
+    dtype = result_dtype(op, dtypes, target)
+    if op == "ident" or (op == "cast" and dtype == dtypes[0]):
+        return args[0]
+    numbers = [arg for arg in args if isinstance(arg, Number)]
+    if len(numbers) == len(args) and op not in TRANSCENDENTAL:
+        return _computed(op, numbers, dtype)
+    if op == "mul" and (finite or not dtype.is_float):
+        zero = number(0, dtype)
+        if any(n.text.lstrip("-") == zero.text for n in numbers):
+            return zero
+    return Operation(op, dtype, tuple(args))
+
+
+def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
+    values = [arith.constant(number_value(n), n.dtype) for n in numbers]
+    if op == "cast":
+        value = arith.cast(values[0], numbers[0].dtype, dtype)
+    else:
+        value = arith.apply(op, values, numbers[-1].dtype)
+    return Number(repr(value.item()), dtype)
+
+
+def show(term: Term, coordinates: Sequence[int]) -> str:
+    """The term with the elements that it stands for."""
+    text, _ = _show(term, list(coordinates))
+    return text
+
+
+def _show(term: Term, rest: list[int]) -> tuple[str, list[int]]:
+    match term:
+        case Leaf(array, width):
+            return f"{array.partition(':')[2]}[{', '.join(map(str, rest[:width]))}]", rest[width:]
+        case Reduced(node):
+            element = rest[len(node.prefix) : node.width]
+            return f"{node.buffer}[{', '.join(map(str, element))}]", rest[node.width :]
+        case IndexValue():
+            return str(rest[0]), rest[1:]
+        case Number(text, dtype):
+            return f"({dtype}){text}", rest
+        case Undefined(what):
+            return f"undefined {what}", rest
+        case Operation(op, dtype, args):
+            texts: list[str] = []
+            for arg in args:
+                text, rest = _show(arg, rest)
+                texts.append(text)
+            if op == "cast":
+                texts.append(str(dtype))
+            return f"{op}({', '.join(texts)})", rest
+

@@ -1,0 +1,83 @@
+"""Answers of the proof, printed like errors with their place in the IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from stripe.ir import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A statement, by the numbers on the way to it, and a point of the blocks around it."""
+
+    path: Path
+    block: str
+    point: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        number = ".".join(map(str, self.path))
+        point = ", ".join(f"{name.partition('@')[0]}={value}" for name, value in self.point)
+        return f"{self.block or 'block'} ({number})" + (f" at {point}" if point else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one program contributes to the element: the operands, and the store that does."""
+
+    text: str
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.place is None else f"{self.text}\n          by {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """One element of an output that the programs define differently (or the place of an error), and both operand tuples."""
+
+    message: str
+    buffer: str
+    element: tuple[int, ...] | None
+    before: Side
+    after: Side
+
+    def __str__(self) -> str:
+        element = "" if self.element is None else f"[{', '.join(map(str, self.element))}]"
+        lines = [f"error: {self.buffer}{element}: {self.message}"]
+        lines += [f"  before: {self.before}", f"  after:  {self.after}"]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """The programs compute the same. `assumptions` say under which conditions, when there are any."""
+
+    assumptions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "equal" + (f", assuming {' and '.join(self.assumptions)}" if self.assumptions else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """The programs differ, and where."""
+
+    witness: Witness
+
+    def __str__(self) -> str:
+        return str(self.witness)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The proof has no answer, and why."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"unknown: {self.reason}"
+
+
+Verdict: TypeAlias = Equal | Different | Unknown
