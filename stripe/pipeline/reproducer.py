@@ -36,7 +36,7 @@ class Reproducer(BaseModel):
     def write(self, folder: Path | None) -> Path | None:
         """Writes the file to `folder`, or to the folder for temporary files; None when neither can be written."""
         text = json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
-        name = f"stripe-crash-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+        name = f"stripe-crash-{hashlib.sha256(text.encode()).hexdigest()[:12]}.reproducer.json"
         for place in (folder, Path(tempfile.gettempdir())):
             try:
                 if place is not None:

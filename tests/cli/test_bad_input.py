@@ -107,7 +107,7 @@ CONFIG = [
     Bad("latin1", b'{ "passes": [] } // caf\xe9', "", "UTF-8", "", 2),
 ]  # fmt: skip
 
-_MACHINE = """{ "clock_mhz": 1, "mem_units": { "M": { "size_KiB": 1 } }, "exec_units": { "E": { "ops_per_cycle": 1 } }"""
+_MACHINE = """{ "clock_mhz": 1, "mem_units": { "M": { "size_KiB": 1 } }, "exec_units": { "E": {"ops_per_cycle": 1} }"""
 
 HARDWARE = [
     Bad("syntax", '{ "clock_mhz": }', ":1:16", "expected a value", "", 2),
