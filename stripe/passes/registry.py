@@ -12,6 +12,7 @@ from stripe.passes.base import Pass
 ENTRY_POINT_GROUP = "stripe.passes"
 
 BUILTIN: dict[str, str] = {
+    "autotile": "autotile:Autotile",
     "cache": "cache:Cache",
     "compute_deps": "compute_deps:ComputeDeps",
     "dce": "dce:DeadCodeElimination",
@@ -30,6 +31,7 @@ BUILTIN: dict[str, str] = {
     "reorder_indexes": "reorder_indexes:ReorderIndexes",
     "rewrite_locations": "rewrite_locations:RewriteLocations",
     "scalarize": "scalarize:Scalarize",
+    "schedule": "schedule:Schedule",
     "tensorize": "tensorize:Tensorize",
     "thread": "thread:Thread",
     "unroll": "unroll:Unroll",

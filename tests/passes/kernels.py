@@ -39,7 +39,7 @@ def kernel(
     where: Sequence[str] = (),
     dtype: str = "fp32",
 ) -> Block:
-    """A kernel such as `O[x] = add relu(A[x + k])`: the aggregation, and an intrinsic of the inputs (`ident` copies)."""
+    """A kernel such as `O[x] = add relu(A[x + k])`: aggregation and intrinsic of the inputs (`ident` copies)."""
     left, right = text.split("=")
     agg, call = right.split(maxsplit=1)
     op, _, arguments = call.partition("(")
