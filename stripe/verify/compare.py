@@ -117,13 +117,25 @@ def _own_point(part: Part, point: Sequence[int]) -> dict[str, int]:
     return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
 
 
-def anything(parts: Iterable[Part], key: dict[str, int]) -> Operand | None:
-    """Some contribution to the element, whichever."""
+def anything(
+    parts: Iterable[Part], key: dict[str, int], unlike: Operand | None = None
+) -> Operand | None:
+    """Some contribution to the element, if possible one with other operands than `unlike`."""
+    found: Operand | None = None
     for part in parts:
-        sampled = _at_key(part.image, key).sample_values()
-        if sampled is not None:
-            return operand_at([part], key, sampled[1])
-    return None
+        here = _at_key(part.image, key)
+        if unlike is not None and part.term == unlike.part.term:
+            other = here.named(here.ins, _numbered(here.outs))
+            other = other.into(Points.universe(other.outs) - _fixed(other.outs, unlike.coordinates))
+            values = other.sample_values()
+            if values is not None:
+                return operand_at([part], key, values[1])
+        values = here.sample_values()
+        if values is not None:
+            found = operand_at([part], key, values[1])
+            if unlike is None or part.term != unlike.part.term:
+                return found
+    return found
 
 
 def _instead(

@@ -7,14 +7,15 @@ contributions of the paired reductions are compared. What this cannot decide is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from stripe.poly import Relation
 from stripe.verify.canon import COUNTED, Canon, Reduction
-from stripe.verify.compare import Mismatch, anything, by_term, mismatch, operand_at, sampled
+from stripe.verify.compare import Mismatch, anything, mismatch, operand_at, sampled
 from stripe.verify.definition import Definition, Group, Part, Unprovable
-from stripe.verify.terms import Leaf, Operation, Term
+from stripe.verify.terms import Leaf, Operation, Term, leaves
 
 _DEPTH = 8
 
@@ -32,8 +33,13 @@ def difference(canon: Canon, first: Definition, second: Definition, depth: int =
             found = group_difference(canon, one, two, first.keys, kind[0] in COUNTED, depth)
     if found is None:
         return None
-    before = found.before or anything(_all_parts(first), found.key)
-    after = found.after or anything(_all_parts(second), found.key)
+    return _filled(found, _all_parts(first), _all_parts(second))
+
+
+def _filled(found: Mismatch, first: Sequence[Part], second: Sequence[Part]) -> Mismatch:
+    """The difference with something on both sides, where there is something."""
+    before = found.before or anything(first, found.key, found.after)
+    after = found.after or anything(second, found.key, found.before)
     return Mismatch(found.key, before, after, found.how)
 
 
@@ -80,50 +86,66 @@ def group_difference(
     found = mismatch(first, second, counted=counted, keys=keys)
     if found is None:
         return None
-    found = Mismatch(
-        found.key,
-        found.before or anything(first, found.key),
-        found.after or anything(second, found.key),
-        found.how,
-    )
-    if not (_uses_reductions(first) and _uses_reductions(second)):
-        return found
-    if found.before is None or found.after is None or depth == 0:
-        return found
-    pairs = aligned(found.before.part.term, found.after.part.term)
-    if pairs is None or not any(_is_reduction(one) for one, _, _, _ in pairs):
-        return found
-    one, two = by_term(first)[found.before.part.term], by_term(second)[found.after.part.term]
-    if len(by_term(first)) > 1 or len(by_term(second)) > 1:
-        raise Unprovable("a sum has several kinds of terms that use reductions")
-    extended = [_by_anchor(parts, pairs, side, keys) for side, parts in enumerate((one, two))]
-    inner = values_difference(
-        canon, [extended[0]], [extended[1]], extended[0].points.ins, depth - 1
-    )
-    if inner is None:
-        return None
-    return Mismatch(dict(list(inner.key.items())[: len(keys)]), inner.before, inner.after, inner.how)
+    if not (_uses_reductions(first) and _uses_reductions(second)) or depth == 0:
+        return _filled(found, first, second)
+    veiled = [[_veiled(part) for part in side] for side in (first, second)]
+    found = mismatch(*veiled, counted=counted, keys=keys)
+    if found is not None:  # other operands, whatever the reductions are
+        return _filled(found, *veiled)
+    kinds = [_by_kind(side) for side in (first, second)]
+    for kind, parts in kinds[0].items():
+        anchored = [_by_anchor(side, keys) for side in (parts, kinds[1][kind])]
+        inner = values_difference(canon, *anchored, anchored[0][0].points.ins, depth - 1)
+        if inner is not None:
+            key = dict(list(inner.key.items())[: len(keys)])
+            return Mismatch(key, inner.before, inner.after, inner.how)
+    return None
 
 
-def _by_anchor(parts: Sequence[Part], pairs: Sequence[Aligned], side: int, keys: Sequence[str]) -> Part:
+def _by_kind(parts: Sequence[Part]) -> dict[Term, list[Part]]:
+    """The parts by their terms, reductions told apart by nothing."""
+    found: dict[Term, list[Part]] = {}
+    for part in parts:
+        found.setdefault(_veil(part.term), []).append(part)
+    return found
+
+
+def _veil(term: Term) -> Term:
+    if isinstance(term, Operation):
+        return replace(term, args=tuple(_veil(arg) for arg in term.args))
+    return Leaf("sum:a reduction", 0, term.dtype) if _is_reduction(term) else term
+
+
+def _veiled(part: Part) -> Part:
+    """The contribution without the coordinates of its reductions."""
+    return replace(part, term=_veil(part.term), at=_anchors(part))
+
+
+def _anchors(part: Part) -> Relation:
+    """To the coordinates of the leaves that are no reductions."""
+    names: list[str] = []
+    offset = 0
+    for leaf in leaves(part.term):
+        if not _is_reduction(leaf):
+            names += [f"a{number}" for number in range(offset, offset + leaf.width)]
+        offset += leaf.width
+    return part.at.named(part.at.ins, [f"a{number}" for number in range(offset)]).keep(names)
+
+
+def _by_anchor(parts: Sequence[Part], keys: Sequence[str]) -> list[Part]:
     """The contributions as values over (key, coordinates of the leaves that are no reductions)."""
-    if len(parts) > 1 or not parts[0].points.paired().then(parts[0].points.keyed(parts[0].at)).injective:
-        raise Unprovable("contributions that use reductions occur several times")
-    part = parts[0]
-    anchors = [
-        offset + k
-        for pair in pairs
-        for offset in (pair[2 + side],)
-        for k in range(pair[side].width)
-        if not _is_reduction(pair[side])
-    ]
-    width = len(part.at.outs)
-    names = tuple(f"a{number}" for number in range(width))
-    anchored = part.at.named(part.at.ins, names).keep([names[k] for k in anchors])
-    points = part.points.paired_with(anchored)
-    if not points.single_valued:
+    result: list[Part] = []
+    for part in parts:
+        anchors = _anchors(part)
+        names = tuple(f"a{number}" for number in range(len(anchors.outs)))
+        points = part.points.paired_with(anchors.named(anchors.ins, names))
+        if not points.single_valued:
+            raise Unprovable("contributions that use reductions are not told apart by their other operands")
+        result.append(replace(part, points=points.named((*keys, *names), part.points.outs)))
+    domains = [part.points.domain for part in result]
+    if any(not a.disjoint(b) for a, b in combinations(domains, 2)):
         raise Unprovable("contributions that use reductions are not told apart by their other operands")
-    return replace(part, points=points.named((*keys, *anchored.outs), part.points.outs))
+    return result
 
 
 def _paired(
@@ -183,15 +205,7 @@ def _is_reduction(term: Term) -> bool:
 
 
 def _uses_reductions(parts: Sequence[Part]) -> bool:
-    return any(_is_reduction(leaf) for part in parts for leaf in _leaves(part.term))
-
-
-def _leaves(term: Term) -> Iterator[Term]:
-    if isinstance(term, Operation):
-        for arg in term.args:
-            yield from _leaves(arg)
-    else:
-        yield term
+    return any(_is_reduction(leaf) for part in parts for leaf in leaves(part.term))
 
 
 def _slice(at: Relation, offset: int, width: int) -> Relation:

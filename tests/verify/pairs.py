@@ -550,7 +550,7 @@ SOFTMAX = """
     ) {
       0: $X = load(X)
       1: $M = load(M)
-      2: $D = sub($X, $M)
+      2: $D = sub($M, $X)
       3: $E = relu($D)
       4: E = store($E)
     }
@@ -598,7 +598,7 @@ SOFTMAX_ROWS = """
       ) {
         0: $X = load(X)
         1: $M = load(ML)
-        2: $D = sub($X, $M)
+        2: $D = sub($M, $X)
         3: $E = relu($D)
         4: SL = store($E)
       }
@@ -611,7 +611,7 @@ SOFTMAX_ROWS = """
         0: $X = load(X)
         1: $M = load(ML)
         2: $S = load(SL)
-        3: $D = sub($X, $M)
+        3: $D = sub($M, $X)
         4: $E = relu($D)
         5: $O = add($E, $S)
         6: O = store($O)

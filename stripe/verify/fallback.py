@@ -1,0 +1,64 @@
+"""The whole answer about a rewrite: the proof, and where it does not know, both programs run on the same data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stripe.ir import Program
+from stripe.verify.exact import OPERATIONS, prove_equal
+from stripe.verify.witness import Different, Unknown, Verdict
+
+SEEDS = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the proof said and, when it said *unknown*, what running said: `ran` describes it, `failed` is what went wrong."""
+
+    verdict: Verdict
+    ran: str = ""
+    failed: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing speaks against the rewrite: proved, or not known and equal when run."""
+        return not isinstance(self.verdict, Different) and not self.failed
+
+    @property
+    def proved(self) -> bool:
+        return not isinstance(self.verdict, Different | Unknown)
+
+    def __str__(self) -> str:
+        return "\n".join(text for text in (str(self.verdict), self.ran, self.failed) if text)
+
+
+def judge(
+    before: Program, after: Program, *, operations: int = OPERATIONS, seeds: tuple[int, ...] = SEEDS
+) -> Judgement:
+    """Proves that `after` computes what `before` does, or runs both on small-integer data where the proof has no answer."""
+    verdict = prove_equal(before, after, operations=operations)
+    if not isinstance(verdict, Unknown):
+        return Judgement(verdict)
+    failed = run_both(before, after, seeds)
+    outcome = "they differ" if failed else "they agree"
+    return Judgement(verdict, f"ran both programs on {len(seeds)} sets of small integers: {outcome}", failed)
+
+
+def run_both(before: Program, after: Program, seeds: tuple[int, ...] = SEEDS) -> str:
+    """How the outputs differ when both programs are interpreted on the same random data; empty when they agree."""
+    from stripe.exec.compare import compare, tolerance_for
+    from stripe.exec.data import random_inputs
+    from stripe.exec.errors import ExecutionError
+    from stripe.exec.interp import interpret
+
+    for seed in seeds:
+        inputs = random_inputs(before, seed)
+        expected = interpret(before, inputs)
+        try:
+            actual = interpret(after, {ref.name: inputs[ref.name] for ref in after.inputs})
+        except ExecutionError as error:
+            return f"with seed {seed}: {error}"
+        differences = compare(expected, actual, tolerance_for(before))
+        if differences:
+            return f"with seed {seed}: {'; '.join(map(str, differences))}"
+    return ""
