@@ -5,7 +5,8 @@ count its units in row-major order; each unit is as large as the fullest. An all
 unit that its location names. With a `bank_dim`, the coordinate in that dimension counts on from there in units, and the
 other dimensions lie in each unit at their strides.
 
-Every byte knows which allocation wrote it last, and by which statement.
+Every grain, which is the size of the memory's smallest elements, knows which allocation wrote it last, and by which
+statement.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Arena:
     """The bytes of one memory and their owners; `capacity` bytes per unit, and the number of units along each axis."""
 
     capacity: int = 0
+    grain: int = _ALIGNMENT
     axes: list[int] = field(default_factory=lambda: [1])
     content: npt.NDArray[np.uint8] | None = None
     owners: Owners | None = None
@@ -44,7 +46,7 @@ class Arena:
         """The bytes and owners, made on first use, when the size is known."""
         if self.content is None:
             self.content = np.zeros(self.capacity * prod(self.axes), np.uint8)
-            self.owners = np.zeros(self.content.size, np.int64) if checks else None
+            self.owners = np.zeros(self.content.size // self.grain, np.int64) if checks else None
         return self.content, self.owners
 
     def reserve(self, ref: Refinement, intervals: dict[str, Interval]) -> None:
@@ -53,6 +55,7 @@ class Arena:
         if ref.bank_dim is not None:
             banks = ref.dims[ref.bank_dim].size
             in_unit = replace(ref, dims=tuple(dim for d, dim in enumerate(ref.dims) if d != ref.bank_dim))
+        self.grain = min(self.grain, ref.dtype.bytes)
         end = ref.offset + in_unit.bytes
         self.capacity = max(self.capacity, -(-end // _ALIGNMENT) * _ALIGNMENT)
         bounds = [unit.bounds(intervals) for unit in _units(ref.location)] or [(0, 0)]
@@ -83,6 +86,7 @@ class PlacedBuffer(Buffer):
         start = (unit * arena.capacity + ref.offset) // size
         super().__init__(ref, content.view(ref.dtype.numpy()), LaneValue(start), None, agg is not Agg.ASSIGN)
         self.owners = owners
+        self.grains = size // arena.grain
         self.number = number
         self.agg = agg
         self.started = False
@@ -105,11 +109,11 @@ class PlacedBuffer(Buffer):
             self.start(None)
 
     def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
-        missing = self._any_byte(selection, self.number)
+        missing = self._any_grain(selection, self.number)
         return missing if missing is not None and missing.any() else None
 
-    def _any_byte(self, selection: Selection, number: int) -> npt.NDArray[np.bool_] | None:
-        """Where a byte of the selected elements was last written by another allocation than `number`."""
+    def _any_grain(self, selection: Selection, number: int) -> npt.NDArray[np.bool_] | None:
+        """Where a part of the selected elements was last written by another allocation than `number`."""
         missing: npt.NDArray[np.bool_] | None = None
         for plane in self._planes():
             other = selection.read(plane) // _WRITERS != number
@@ -117,9 +121,8 @@ class PlacedBuffer(Buffer):
         return missing
 
     def _planes(self) -> list[Owners]:
-        """The owners of the first, second, ... byte of all elements of the arena."""
-        size = self.ref.dtype.bytes
-        return [] if self.owners is None else [self.owners[byte::size] for byte in range(size)]
+        """The owners of the first, second, ... grain of all elements of the arena."""
+        return [] if self.owners is None else [self.owners[n :: self.grains] for n in range(self.grains)]
 
     def assigned_by(self, selection: Selection, writer: int) -> npt.NDArray[np.bool_] | None:
         planes = self._planes()

@@ -53,7 +53,7 @@ from stripe.ir.traverse import Path
 from stripe.ir.verifier import allocation_agg
 
 DEFAULT_BUDGET = 1 << 30
-MAX_LANES = 1 << 19
+MAX_LANES = 1 << 20
 """Lanes that run at once: enough to hide Python's cost, few enough for the caches. Below 2^31 by far, so that the axes
 with two lanes or more are never more than numpy allows."""
 _LANE_COST = 40
@@ -70,7 +70,7 @@ def interpret(
     *,
     memory_budget: int = DEFAULT_BUDGET,
     checks: bool = True,
-    arenas: bool = False,
+    arenas: bool = True,
 ) -> dict[str, Array]:
     """Runs a structurally valid program and returns its outputs by name, as C-contiguous arrays in logical shape.
 
@@ -78,7 +78,7 @@ def interpret(
     `memory_budget` limits, in bytes, what the interpreter takes beside the buffers of the entry and of main. `checks`
     finds reads of undefined elements and elements assigned by two points; accesses out of bounds are always found. With
     `arenas`, allocations that have a place (the tag `placed`) live there, in one byte array per memory, so that a
-    placement that overlaps what is alive shows.
+    placement that overlaps what is alive shows; without, they have memory of their own like all others.
 
     Raises:
         ExecutionError: inputs that do not fit, or a program that does what its meaning forbids.

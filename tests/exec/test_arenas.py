@@ -55,18 +55,18 @@ def placed(offsets: dict[str, int], *steps: str) -> Program:
 
 def test_memory_is_shared_by_what_is_not_alive_together() -> None:
     built = placed({"T": 64, "U": 64}, copy("A", "T"), copy("T", "O"), copy("A", "U"), copy("U", "P"))
-    got = interpret(built, DATA, arenas=True)
+    got = interpret(built, DATA)
     assert got["O"].tolist() == got["P"].tolist() == DATA["A"].tolist()
 
 
 def test_overlap_of_what_is_alive_together_shows() -> None:
     built = placed({"T": 0, "U": 12}, copy("A", "T"), copy("A", "U"), copy("T", "O"), copy("U", "P"))
-    assert interpret(built, DATA)["O"].tolist() == DATA["A"].tolist()
+    assert interpret(built, DATA, arenas=False)["O"].tolist() == DATA["A"].tolist()
     with pytest.raises(
         ExecutionError, match=r"'T'\[6\], which nobody has written or another buffer in SRAM\[0\] has"
     ):
-        interpret(built, DATA, arenas=True)
-    got = interpret(built, DATA, arenas=True, checks=False)
+        interpret(built, DATA)
+    got = interpret(built, DATA, checks=False)
     assert got["O"].tolist() == [1, 2, 3, 4, 5, 6, 1, 2]
     assert got["P"].tolist() == DATA["A"].tolist()
 
@@ -76,7 +76,7 @@ def test_a_region_that_was_not_transferred() -> None:
     with pytest.raises(
         ExecutionError, match=r"\(T to O\): error: load of 'T' reads 'T'\[5\], which nobody has written"
     ):
-        interpret(built, DATA, arenas=True)
+        interpret(built, DATA)
 
 
 def test_an_output_that_another_buffer_overwrites() -> None:
@@ -84,7 +84,7 @@ def test_an_output_that_another_buffer_overwrites() -> None:
     refs = [replace(ref, offset=24) if ref.name == "P" else ref for ref in built.entry.refinements]
     bad = with_entry(built, replace(built.entry, refinements=tuple(refs)))
     with pytest.raises(ExecutionError, match=r"'O' ends with its element \[4\], .* has overwritten \(4 such"):
-        interpret(bad, DATA, arenas=True)
+        interpret(bad, DATA)
 
 
 def test_a_sum_begins_at_zero_when_it_is_first_used() -> None:
@@ -130,7 +130,7 @@ def test_a_sum_begins_at_zero_when_it_is_first_used() -> None:
         }
       }
     }""")
-    assert interpret(built, DATA, arenas=True)["O"].tolist() == [36]
+    assert interpret(built, DATA)["O"].tolist() == [36]
 
 
 @pytest.mark.parametrize("checks", [True, False])
@@ -176,5 +176,51 @@ def test_banks_and_buffers_of_a_tile(checks: bool) -> None:
       }
     }""")
     data = DATA["A"].reshape(2, 4)
-    got = interpret(built, {"A": data}, arenas=True, checks=checks)["O"]
+    got = interpret(built, {"A": data}, checks=checks)["O"]
     assert got.tolist() == (2 * data).tolist()
+
+
+@pytest.mark.parametrize(("offset", "overlaps"), [(16, False), (15, True), (3, True)])
+def test_overlap_of_different_dtypes_is_seen_to_the_byte(offset: int, overlaps: bool) -> None:
+    """T holds four fp32 in bytes 0 to 15; one i8 lies at `offset`."""
+    built = checked(f"""0: #program block [] (
+        #user none new@0x00000000<DRAM[0]> A[0] fp32(4:1)
+        #user none new@0x00000000<DRAM[0]> B[0] i8(1:1)
+        #user none new@0x00000000<DRAM[0]> O[0]:assign fp32(4:1)
+    ) {{
+      0: #main block [] (
+          in<DRAM[0]> A[0] fp32(4:1)
+          in<DRAM[0]> B[0] i8(1:1)
+          out<DRAM[0]> O[0]:assign fp32(4:1)
+          #placed none new@0x00000000<SRAM[0]> T[0]:assign fp32(4:1)
+          #placed none new@0x{offset:08x}<SRAM[0]> U[0]:assign i8(1:1)
+      ) {{
+        0: block [i:4] (
+            in<DRAM[0]> A[i] fp32(1:1)
+            out<SRAM[0]> T[i]:assign fp32(1:1)
+        ) {{
+          0: $a = load(A)
+          1: T = store($a)
+        }}
+        1: block [] (
+            in<DRAM[0]> B[0] i8(1:1)
+            out<SRAM[0]> U[0]:assign i8(1:1)
+        ) {{
+          0: $b = load(B)
+          1: U = store($b)
+        }}
+        2: block [i:4] (
+            in<SRAM[0]> T[i] fp32(1:1)
+            out<DRAM[0]> O[i]:assign fp32(1:1)
+        ) {{
+          0: $t = load(T)
+          1: O = store($t)
+        }}
+      }}
+    }}""")
+    data = {"A": np.array([1, 2, 3, 4], np.float32), "B": np.array([-1], np.int8)}
+    if overlaps:
+        with pytest.raises(ExecutionError, match=rf"'T'\[{offset // 4}\], .* overwritten"):
+            interpret(built, data)
+    else:
+        assert interpret(built, data)["O"].tolist() == [1, 2, 3, 4]

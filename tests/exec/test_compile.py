@@ -171,7 +171,7 @@ def out_of_bounds() -> Program:
 
 def test_the_sanitizers_report() -> None:
     built = compile_program(out_of_bounds(), CompileOptions(sanitize=True))
-    with pytest.raises(SanitizerError, match="insufficient space|heap-buffer-overflow"):
+    with pytest.raises(SanitizerError, match=r"insufficient space|heap-buffer-overflow"):
         built.run({"A": np.zeros(4, np.float32)})
 
 
@@ -193,7 +193,7 @@ def test_the_sanitizers_see_the_end_of_each_temporary() -> None:
       2: O = store($t)
     }"""
     built = program(body, inputs={}, outputs={"O": ((1,), "fp32")})
-    with pytest.raises(SanitizerError, match="insufficient space|heap-buffer-overflow"):
+    with pytest.raises(SanitizerError, match=r"insufficient space|heap-buffer-overflow"):
         compile_program(built, CompileOptions(sanitize=True)).run({})
 
 
