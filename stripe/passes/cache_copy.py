@@ -56,7 +56,7 @@ class CacheOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Region:
+class Region:
     """Elements to transfer: over the names of the nest's domain and `e0`, `e1`, … relative to the view's origin."""
 
     affines: tuple[Affine, ...]
@@ -112,7 +112,7 @@ def _local_box(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
 
 def _regions(
     nest: Nest, name: str, parts: Sequence[Access], box: Sequence[Interval], *, exact: bool
-) -> list[_Region]:
+) -> list[Region]:
     """What is touched for each point of the block, simplified under what holds there.
 
     One convex region where the touched set is one; else, when `exact` or where the source may hold elements that nobody
@@ -126,7 +126,7 @@ def _regions(
     touched = union((touched_at(part, prefix) for part in parts), (*prefix, *names)).coalesced()
     bounds = dict(zip(names, box, strict=True))
     known = Points.build((*prefix, *names), {**nest.domain.ranges, **bounds}, nest.domain.constraints)
-    found = [_Region(_simplified(piece, known)) for piece in pieces(touched)]
+    found = [Region(_simplified(piece, known)) for piece in pieces(touched)]
     if len(found) == 1 or exact or not _is_whole(nest, name):
         return found
     view = nest.views[name]
@@ -134,7 +134,7 @@ def _regions(
     inside: list[Affine] = []
     for element, origin, size in zip(names, view.origin, sizes, strict=True):
         inside += [origin + Affine.var(element), size - 1 - origin - Affine.var(element)]
-    return [_Region(_simplified(Points.build(known.names, {}, inside), known))]
+    return [Region(_simplified(Points.build(known.names, {}, inside), known))]
 
 
 def _simplified(region: Points, known: Points) -> tuple[Affine, ...]:
@@ -160,9 +160,9 @@ def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
     return read.subset_of(union((touched_at(part, prefix) for part in writers), names))
 
 
-def _made_visible(entry: Block, path: Path, regions: list[_Region]) -> tuple[Block, list[_Region]]:
+def _made_visible(entry: Block, path: Path, regions: list[Region]) -> tuple[Block, list[Region]]:
     """The regions in the block's own index names; what lies further out is passed in."""
-    result: list[_Region] = []
+    result: list[Region] = []
     for region in regions:
         outer = sorted({n for affine in region.affines for n in affine.names() if "@" in n})
         mapping: dict[str, Affine] = {}
@@ -170,7 +170,7 @@ def _made_visible(entry: Block, path: Path, regions: list[_Region]) -> tuple[Blo
             index, _, depth = qualified.partition("@")
             entry, own = pass_index(entry, path, int(depth), index)
             mapping[qualified] = Affine.var(own)
-        result.append(_Region(tuple(affine.subs(mapping) for affine in region.affines)))
+        result.append(Region(tuple(affine.subs(mapping) for affine in region.affines)))
     return entry, result
 
 
@@ -178,8 +178,8 @@ def _cached(
     block: Block,
     name: str,
     box: Sequence[Interval],
-    loads: Sequence[_Region],
-    stores: Sequence[_Region],
+    loads: Sequence[Region],
+    stores: Sequence[Region],
     agg: Agg,
     options: CacheOptions,
 ) -> Block:
@@ -197,9 +197,9 @@ def _cached(
     block = map_views(block, name, relaid)
     inner = [_shifted(statement, name, lows) for statement in block.statements]
     loading = [
-        _transfer(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
+        transfer_block(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
     ]
-    storing = [_transfer(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores]
+    storing = [transfer_block(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores]
     first = next((n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set)), 0)
     inner = [_later(statement, first, len(loading)) for statement in inner]
     refs: list[Refinement] = []
@@ -250,12 +250,12 @@ def _copy(view: Refinement, box: Sequence[Interval], location: Location, options
     )
 
 
-def _transfer(
+def transfer_block(
     block: Block,
     raw: Refinement,
     copy: Refinement,
     lows: Sequence[int],
-    region: _Region,
+    region: Region,
     options: CacheOptions,
     *,
     load: bool,

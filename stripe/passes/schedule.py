@@ -1,0 +1,273 @@
+"""The pass `schedule`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from stripe.hw.graph import UnitGraph
+from stripe.hw.schema import HardwareModel
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Location,
+    Path,
+    Program,
+    Stage,
+    Statement,
+    keep_statements,
+    walk,
+    with_directions,
+    with_entry,
+    with_statements,
+)
+from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
+from stripe.passes.locations import check_unit
+from stripe.passes.prune_refinements import prune_block, user_tensors
+from stripe.passes.schedule_banks import Banks
+from stripe.passes.schedule_build import Target, build_statements, reduced, reuse_deps, stream_operands
+from stripe.passes.schedule_plan import Limits, Planner, Step, SwapIn, SwapOut
+from stripe.passes.schedule_time import Machine, Timetable, list_schedule
+from stripe.passes.schedule_uses import is_tiled, operands_of, tiled_to_fit
+from stripe.passes.visibility import block_at_path, replace_at
+from stripe.poly import nest_at, statement_deps
+
+
+class UniqueUnits(BaseModel):
+    """Each operand of a statement lies in a bank of its own, one of `units`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    units: tuple[int, ...] = Field(min_length=1, description="banks to use")
+
+
+class NumaNode(BaseModel):
+    """Blocks whose location fits `pattern` reach these banks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pattern: str = Field(description="location pattern, such as 'CONV[0]' or 'DSP'")
+    units: tuple[int, ...] = Field(min_length=1, description="banks that it reaches")
+
+
+class NumaMap(BaseModel):
+    """Which banks the blocks at a location reach; the first node that fits counts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    nodes: tuple[NumaNode, ...]
+
+
+class Schedule(Pass):
+    """Moves operands through a near memory: what is copied in and out when, where it lies, and who waits for whom.
+
+        0: #kernel block<CONV[0]> ( in<DRAM[0]> I …      0: #swap_in block<DMA[0]> ( in<DRAM[0]> I … out<SRAM[0]> I^0 …
+            out<DRAM[0]> O:add … )                  =>   1[0]: #kernel block<CONV[0]> ( in<SRAM[0]> I^0 … out O^0:add …
+                                                         2[1]: #swap_out block<DMA[0]> ( in<SRAM[0]> O^0 … out<DRAM[0]>
+
+    Operands that fit become resident; others are streamed tile by tile, with `pipeline_depth` buffers so that transfers
+    overlap with computing. What must make room is what is needed again last. Statements are then ordered by list
+    scheduling on the units of the machine; the remarks tell the estimated time beside its lower bound (critical path,
+    busiest unit, busiest bus).
+    """
+
+    pass_name: ClassVar[str] = "schedule"
+    requires: ClassVar[Stage] = Stage.LOCATED
+    ensures: ClassVar[Stage | None] = Stage.SCHEDULED
+
+    reqs: Reqs = ("main",)
+    mem_loc: LocationSpec = Field(description="the near memory; its unit is the first bank")
+    mem_KiB: float = Field(default=0.0, ge=0, description="KiB of one bank; 0: what the hardware model says")
+    num_banks: int = Field(
+        default=0, ge=0, description="banks, that is units of the memory; 0: as the model says"
+    )
+    alignment: int = Field(default=4, ge=1, description="bytes that addresses are multiples of")
+    xfer_loc: LocationSpec = Field(description="unit that runs the transfers")
+    pipeline_depth: int = Field(
+        default=2, ge=1, description="buffers for each streamed operand; 2: double buffering"
+    )
+    allow_out_of_range_accesses: bool = Field(
+        default=True,
+        description="tiles that hang over the edge of a tensor may be streamed (transfers are clipped)",
+    )
+    color_io_unique: UniqueUnits | None = Field(default=None, description="each operand in a bank of its own")
+    numa_map: NumaMap | None = Field(default=None, description="banks that locations reach")
+    add_constraints: bool = Field(default=True, description="transfers touch only elements that exist")
+    append_devs: bool = Field(
+        default=False, description="append the near memory to the location of the block"
+    )
+    parallelism_window: int = Field(
+        default=2, ge=0, description="ranges given back lately that are not taken again at once"
+    )
+    swap_in_tags: TagSet = Field(default=(), description="tags added to transfers to the near memory")
+    swap_out_tags: TagSet = Field(default=(), description="tags added to transfers from the near memory")
+
+    @model_validator(mode="after")
+    def _check(self) -> Schedule:
+        if self.color_io_unique is not None and self.numa_map is not None:
+            raise ValueError("give color_io_unique or numa_map, not both")
+        if self.mem_KiB and self.alignment > self.mem_KiB * 1024:
+            raise ValueError(f"alignment {self.alignment} is more than the {self.mem_KiB} KiB of the memory")
+        return self
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        """Raises ConfigError when a statement cannot be made to fit, with the sizes."""
+        check_unit(self.mem_loc, context.hardware)
+        check_unit(self.xfer_loc, context.hardware)
+        entry = program.entry
+        for path, block in walk(program.entry):
+            if block.tags.has_all(self.reqs) and "scheduled" not in block.tags:
+                entry = self._scheduled(entry, path, context)
+                break
+        if entry is program.entry:
+            return program
+        user = user_tensors(program)
+        entry = prune_block(with_directions(entry), user)
+        return with_entry(program, entry)
+
+    def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
+        banks = self._banks(context.hardware)
+        entry = replace_at(entry, path, lambda block: self._tiled(block, banks, context))
+        block = block_at_path(entry, path)
+        outputs = frozenset(ref.name for ref in block.outputs if self._outlives(entry, block, ref.source))
+        limits = Limits(
+            banks, self.pipeline_depth, self._reachable(block, banks, context.hardware),
+            self.color_io_unique is not None, outputs, tuple(map(is_tiled, block.statements)),
+        )  # fmt: skip
+        planner = Planner(block, limits)
+        steps = planner.run()
+        target = Target(
+            self.mem_loc.name, block.location if self.append_devs else Location(), self.xfer_loc.location(),
+            self.pipeline_depth, self.swap_in_tags, self.swap_out_tags,
+        )  # fmt: skip
+        entry = stream_operands(entry, path, steps, target, context)
+        built, expanded = build_statements(nest_at(entry, path), steps, planner.entries, target)
+        entry = replace_at(entry, path, lambda _: with_directions(built))
+        return self._ordered(entry, path, expanded, context)
+
+    @staticmethod
+    def _outlives(entry: Block, block: Block, source: str) -> bool:
+        """Whether somebody outside of the block sees what it writes there."""
+        outside = entry.find_ref(source)
+        return outside is None or "user" in outside.tags or "main" not in block.tags
+
+    def _banks(self, hardware: HardwareModel | None) -> Banks:
+        unit = hardware.mem_units.get(self.mem_loc.name) if hardware is not None else None
+        size = int(self.mem_KiB * 1024) or (unit.size if unit is not None else 0)
+        count = self.num_banks or (unit.count if unit is not None else 1)
+        if size == 0:
+            raise ConfigError(
+                "the size of the near memory is not known", hint="set mem_KiB, or give a hardware model"
+            )
+        if unit is not None and (count > unit.count or size > unit.size):
+            raise ConfigError(
+                f"{count} banks of {size} bytes are more than the model's {unit.count} {self.mem_loc.name} of "
+                f"{unit.size}",
+                hint="lower num_banks or mem_KiB",
+            )
+        return Banks(count, size, max(self.alignment, unit.alignment if unit else 1), self.parallelism_window)
+
+    def _reachable(self, block: Block, banks: Banks, hardware: HardwareModel | None) -> list[tuple[int, ...]]:
+        """The banks that each statement may use."""
+        everything = tuple(range(banks.count))
+        if self.color_io_unique is not None:
+            return [tuple(u for u in self.color_io_unique.units if u < banks.count)] * len(block.statements)
+        result: list[tuple[int, ...]] = []
+        graph = UnitGraph(hardware) if hardware is not None else None
+        for statement in block.statements:
+            location = statement.location if isinstance(statement, Block) else Location()
+            result.append(self._reached_from(location, everything, graph))
+        return result
+
+    def _reached_from(
+        self, location: Location, everything: tuple[int, ...], graph: UnitGraph | None
+    ) -> tuple[int, ...]:
+        if self.numa_map is not None:
+            for node in self.numa_map.nodes:
+                if location.matches(node.pattern):
+                    return tuple(unit for unit in node.units if unit in everything)
+        if graph is None or not location or str(location) not in graph.units:
+            return everything
+        near = graph.memories_of(str(location))
+        found = tuple(bank for bank in everything if f"{self.mem_loc.name}[{bank}]" in near)
+        if not found:
+            hint = "add a bus to the hardware model, or locate the block elsewhere"
+            raise ConfigError(f"{location} reaches no {self.mem_loc.name}", hint=hint)
+        return found
+
+    def _tiled(self, block: Block, banks: Banks, context: PassContext) -> Block:
+        """Tiles each statement whose operands cannot all be resident and that is not tiled yet."""
+        statements: list[Statement] = []
+        for number, statement in enumerate(block.statements):
+            whole = sum(
+                -(-op.bytes // banks.alignment) * banks.alignment for op in operands_of(block, number)
+            )
+            largest = max((op.bytes for op in operands_of(block, number)), default=0)
+            fits = whole <= banks.capacity and largest <= banks.bytes
+            if isinstance(statement, Block) and not fits and not is_tiled(statement):
+                tiled = None
+                if not any(True for _ in statement.blocks):
+                    tiled = tiled_to_fit(statement, banks, self.pipeline_depth)
+                if tiled is not None:
+                    points = tiled.points
+                    context.applied(
+                        statement, f"tiled into {points} tiles to stream: {whole} bytes, {banks.capacity} fit"
+                    )
+                    statement = tiled
+            statements.append(statement)
+        return with_statements(block, statements)
+
+    def _ordered(self, entry: Block, path: Path, steps: Sequence[Step], context: PassContext) -> Block:
+        """Sets the dependences and puts the statements in the order of their start."""
+        nest = nest_at(entry, path)
+        deps = reuse_deps(steps)
+        for wanted, data in zip(deps, statement_deps(nest, reduced=False), strict=True):
+            wanted.update(data)
+        final = reduced(deps)
+        machine = Machine(context.hardware)
+        tasks = [machine.task(nest, number) for number in range(len(nest.block.statements))]
+        table = list_schedule(tasks, final)
+        statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, final, strict=True)]
+        order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
+        block = keep_statements(with_statements(nest.block, statements), _topological(order, final))
+        block = replace(block, tags=block.tags.add("scheduled"))
+        self._report(block, steps, table, context)
+        return replace_at(
+            entry,
+            path,
+            lambda _: prune_block(block, frozenset(r.name for r in entry.refinements if "user" in r.tags)),
+        )
+
+    def _report(self, block: Block, steps: Sequence[Step], table: Timetable, context: PassContext) -> None:
+        ins = sum(isinstance(step, SwapIn) for step in steps)
+        outs = sum(isinstance(step, SwapOut) for step in steps)
+        streams = sum("pipeline_depth" in statement.tags for statement in block.statements)
+        context.applied(
+            block, f"{len(steps)} statements: {ins} swap-ins, {outs} swap-outs, {streams} streamed"
+        )
+        gap = (table.makespan / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
+        unit, busy = table.busiest_unit
+        bus, moved = table.busiest_bus
+        context.analysis(
+            block,
+            f"estimated {table.makespan:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
+            f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {bus} {moved:.0f})",
+        )
+
+
+def _topological(order: Sequence[int], deps: Sequence[Sequence[int]]) -> list[int]:
+    """`order` with each statement after those it waits for, also where starts are equal."""
+    result: list[int] = []
+    done: set[int] = set()
+    pending = list(order)
+    while pending:
+        for number in pending:
+            if all(dep in done for dep in deps[number]):
+                result.append(number)
+                done.add(number)
+                pending.remove(number)
+                break
+    return result

@@ -1,0 +1,235 @@
+"""From the steps of a plan to IR: copies, transfers, statements on the copies, and their dependences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    ConfigError,
+    Dim,
+    Direction,
+    Location,
+    Path,
+    Refinement,
+    Statement,
+    Tags,
+    map_views,
+    retarget,
+    row_major,
+)
+from stripe.passes.base import PassContext, TagSet
+from stripe.passes.cache_copy import CacheOptions, Region, cache_view, transfer_block
+from stripe.passes.schedule_banks import Place
+from stripe.passes.schedule_plan import Entry, Run, Step, SwapIn, SwapOut
+from stripe.passes.visibility import block_at_path, replace_at
+from stripe.poly import Nest, accesses, element_names, elements, pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the copies lie and what moves them."""
+
+    memory: str
+    append_to: Location
+    transfer: Location
+    depth: int
+    swap_in_tags: TagSet
+    swap_out_tags: TagSet
+
+    def location(self, bank: int) -> Location:
+        """The memory of bank number `bank`."""
+        return self.append_to.append(Location.of(self.memory, bank))
+
+    def copying(self, bank: int) -> CacheOptions:
+        """How views are copied into that bank."""
+        loads = ("cache", "cache_load", *self.swap_in_tags)
+        stores = ("cache", "cache_store", *self.swap_out_tags)
+        return CacheOptions(self.location(bank), self.transfer, True, True, False, (), 0, loads, stores)
+
+
+def stream_operands(
+    entry: Block, path: Path, steps: Sequence[Step], target: Target, context: PassContext
+) -> Block:
+    """Copies the streamed operands of each statement of the block at `path` tile by tile, inside the statement."""
+    for step in steps:
+        if not isinstance(step, Run):
+            continue
+        for name, place in step.streams.items():
+            entry = _stream(entry, (*path, step.number), name, place, target, context)
+    return entry
+
+
+def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, context: PassContext) -> Block:
+    block = block_at_path(entry, path)
+    for view in [ref.name for ref in block.refinements if ref.source == name]:
+        changed = cache_view(entry, path, view, target.copying(place.bank), context)
+        if changed is entry:
+            raise ConfigError(
+                f"{name} does not fit into the near memory whole, and {block.name} cannot take it tile by tile",
+                hint="a tile reads it before it writes it; tile another way or enlarge the memory",
+            )
+        entry = replace_at(changed, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth))
+        place = replace(place, address=place.address + place.bytes)
+    return entry
+
+
+def _placed(block: Block, name: str, place: Place, depth: int) -> Block:
+    """Gives the copy `name` of a tile its address; `depth` of them lie behind each other there."""
+    refs = tuple(
+        replace(ref, offset=place.address, tags=ref.tags.add("placed").set("buffers", depth))
+        if ref.name == name
+        else ref
+        for ref in block.refinements
+    )
+    return replace(block, refinements=refs, tags=block.tags.set("pipeline_depth", depth))
+
+
+def build_statements(
+    nest: Nest, steps: Sequence[Step], entries: Sequence[Entry], target: Target
+) -> tuple[Block, list[Step]]:
+    """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order."""
+    block = nest.block
+    copies = {entry.name: _copy(block.ref(entry.buffer), entry, target) for entry in entries}
+    written = _written_regions(nest)
+    statements: list[Statement] = []
+    for step in steps:
+        match step:
+            case SwapIn(entry) | SwapOut(entry):
+                far, copy = block.ref(entry.buffer), copies[entry.name]
+                moved = _swap(
+                    block, far, copy, written, target, entry.place.bank, load=isinstance(step, SwapIn)
+                )
+                statements.extend(moved)
+            case Run(number, on, _):
+                statements.append(
+                    _on_copies(block.statements[number], {n: copies[e.name] for n, e in on.items()})
+                )
+    expanded = [s for step in steps for s in [step] * _width(step, written)]
+    refs = (*block.refinements, *copies.values())
+    return replace(
+        block, refinements=refs, statements=tuple(replace(s, deps=()) for s in statements)
+    ), expanded
+
+
+def _width(step: Step, written: dict[str, list[Region]]) -> int:
+    """Statements that a step becomes: a transfer of a region in several pieces takes several."""
+    return 1 if isinstance(step, Run) else len(written.get(step.entry.buffer, [Region(())]))
+
+
+def _copy(far: Refinement, entry: Entry, target: Target) -> Refinement:
+    """The allocation of a whole copy, compact, at its address."""
+    zeros = (Affine(),) * far.rank
+    tags = Tags.of("cached", "placed")
+    return Refinement(
+        entry.name, Direction.NONE, "", zeros, far.dtype, row_major(far.sizes),
+        location=target.location(entry.place.bank), offset=entry.place.address, tags=tags,
+    )  # fmt: skip
+
+
+def _written_regions(nest: Nest) -> dict[str, list[Region]]:
+    """For each buffer that the block writes only in part, what it writes; only that may be transferred."""
+    found: dict[str, list[Region]] = {}
+    for ref in nest.block.refinements:
+        if not ref.dir.writes:
+            continue
+        names = element_names(ref.rank)
+        buffer = nest.views[ref.name].buffer
+        writers = [a for a in accesses(nest) if a.is_write and a.buffer == buffer]
+        touched = elements(writers, ref.rank).coalesced()
+        whole = (
+            elements([], ref.rank)
+            .universe(names)
+            .where(
+                [
+                    a
+                    for n, size in zip(names, ref.sizes, strict=True)
+                    for a in (Affine.var(n), size - 1 - Affine.var(n))
+                ]
+            )
+        )
+        if not whole.subset_of(touched):
+            found[ref.name] = [Region(piece.gist(whole).affines()) for piece in pieces(touched)]
+    return found
+
+
+def _swap(
+    block: Block,
+    far: Refinement,
+    copy: Refinement,
+    written: dict[str, list[Region]],
+    target: Target,
+    bank: int,
+    *,
+    load: bool,
+) -> list[Statement]:
+    verb = "swap_in" if load else "swap_out"
+    moved: list[Statement] = []
+    for region in written.get(far.name, [Region(())]):
+        made = transfer_block(
+            block, far, copy, [0] * far.rank, region, target.copying(bank), load=load, agg=Agg.ASSIGN
+        )
+        moved.append(replace(made, name=f"{verb}_{copy.name}", tags=made.tags.add(verb)))
+    return moved
+
+
+def _on_copies(statement: Statement, copies: dict[str, Refinement]) -> Statement:
+    """The statement working on the copies in place of the buffers of these names."""
+    moved = retarget(statement, {name: copy.name for name, copy in copies.items()})
+    if not isinstance(moved, Block):
+        return moved
+    by_name = {copy.name: copy for copy in copies.values()}
+    for ref in moved.refinements:
+        copy = by_name.get(ref.source)
+        if copy is not None:
+            moved = map_views(moved, ref.name, lambda view, copy=copy: _relaid(view, copy))
+    return moved
+
+
+def _relaid(view: Refinement, copy: Refinement) -> Refinement:
+    dims = tuple(Dim(dim.size, new.stride) for dim, new in zip(view.dims, copy.dims, strict=True))
+    return replace(view, dims=dims, location=copy.location)
+
+
+def reuse_deps(steps: Sequence[Step]) -> list[set[int]]:
+    """Dependences that come from memory alone: who takes a range waits for all who used what lay there before."""
+    deps: list[set[int]] = [set() for _ in steps]
+    owners: list[tuple[Place, list[int]]] = _owners(steps)
+    for later, (place, users) in enumerate(owners):
+        for earlier, before in owners[:later]:
+            if place.overlaps(earlier) and max(before) < min(users):
+                for user in users:
+                    deps[user].update(before)
+    return deps
+
+
+def _owners(steps: Sequence[Step]) -> list[tuple[Place, list[int]]]:
+    """Each range of memory that something holds, with the numbers of the steps that use it, by first use."""
+    found: dict[object, tuple[Place, list[int]]] = {}
+    for number, step in enumerate(steps):
+        entries = step.entries.values() if isinstance(step, Run) else [step.entry]
+        for entry in entries:
+            found.setdefault(entry.name, (entry.place, []))[1].append(number)
+        if isinstance(step, Run):
+            for name, place in step.streams.items():
+                found[number, name] = (place, [number])
+    return sorted(found.values(), key=lambda item: (item[1][0], item[0].bank, item[0].address))
+
+
+def reduced(deps: Sequence[set[int]]) -> list[tuple[int, ...]]:
+    """The dependences without those that follow from others."""
+    reach: list[int] = []  # bit sets
+    result: list[tuple[int, ...]] = []
+    for wanted in deps:
+        seen = 0
+        direct: list[int] = []
+        for dep in sorted(wanted, reverse=True):
+            if not seen >> dep & 1:
+                direct.append(dep)
+                seen |= reach[dep] | 1 << dep
+        reach.append(seen)
+        result.append(tuple(sorted(direct)))
+    return result

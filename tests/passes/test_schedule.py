@@ -1,0 +1,198 @@
+"""The pass `schedule`: residency, streaming, eviction, order; what it makes computes the same, in arenas too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.exec.interp import interpret
+from stripe.hw.load import load_hardware
+from stripe.ir import ConfigError, Program, Stage, parse_program, print_program, verify_structural
+from stripe.passes.base import PassContext, Remark
+from stripe.passes.registry import find_pass
+from stripe.passes.schedule_banks import Banks
+from stripe.passes.schedule_time import Task, list_schedule
+from tests.passes.programs import assert_same_results, lines_of
+from tests.passes.test_memory_placement import chain
+
+NEAR = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
+
+
+def scheduled(text: str, *, hardware: bool = False, **options: object) -> tuple[Program, list[Remark]]:
+    """Schedules, checks the stage, runs before and after, and again with every near buffer in its place."""
+    program = parse_program(text)
+    remarks: list[Remark] = []
+    model = load_hardware("dsp_conv", {}) if hardware else None
+    instance = find_pass("schedule").model_validate(NEAR | options)
+    result = instance.run(program, PassContext(model, remarks.append))
+    assert verify_structural(result, Stage.SCHEDULED) == [], print_program(result)
+    assert parse_program(print_program(result)) == result
+    assert_same_results(program, result)
+    inputs = {
+        r.name: (np.arange(r.elements).reshape(r.sizes) % 7 - 3).astype(r.dtype.numpy())
+        for r in result.inputs
+    }
+    plain, placed = interpret(result, inputs), interpret(result, inputs, arenas=True)
+    assert all(np.array_equal(plain[name], placed[name]) for name in plain)
+    return result, remarks
+
+
+def heads(program: Program) -> list[str]:
+    """Number with dependences, and name, of each statement of main."""
+    return [
+        line.strip().split(": ")[0] + " " + line.split("// ")[1]
+        for line in print_program(program).splitlines()
+        if line.startswith("    ") and line[4].isdigit()
+    ]
+
+
+def test_what_fits_becomes_resident_and_temporaries_never_leave() -> None:
+    result, remarks = scheduled(chain([64, 64]), mem_KiB=1, num_banks=1)
+    assert heads(result) == ["0 swap_in_I^0", "1[0] k0", "2[1] k1", "3[2] k2", "4[3] swap_out_O^0"]
+    assert not lines_of(result, "#tmp")
+    assert str(remarks[0]) == "applied: main: 5 statements: 1 swap-ins, 1 swap-outs, 0 streamed"
+    assert "above the lower bound" in str(remarks[1])
+
+
+def test_memory_is_reused_and_the_new_owner_waits() -> None:
+    result, _ = scheduled(chain([400, 400, 400, 400]), mem_KiB=1, num_banks=1, parallelism_window=0)
+    addresses = [
+        line.split("new@")[1].split("<")[0] for line in lines_of(result, "none new") if "> T" in line
+    ]
+    assert len(set(addresses)) < len(addresses)
+
+
+def test_what_is_needed_again_last_is_evicted_and_comes_back() -> None:
+    text = chain([500, 500, 200])
+    text = text.replace("in<DRAM[0]> T2[0] i8(1:1)", "in<DRAM[0]> T2 = T0[0] i8(1:1)")
+    result, _ = scheduled(text, mem_KiB=1, num_banks=1)
+    names = " ".join(heads(result))
+    assert "swap_out_T0^0" in names
+    assert "swap_in_T0^1" in names
+
+
+def test_an_operand_that_is_resident_is_stored_and_streamed_where_nothing_else_fits() -> None:
+    result, _ = scheduled(chain([600, 600]), mem_KiB=1, num_banks=1)
+    assert any("swap_out_T0^0" in head for head in heads(result))
+    assert lines_of(result, "#buffers=2")
+
+
+TILED = """\
+0: #program block [] ( // p
+    #user none new@0x00000000<DRAM[0]> I[0] i8(4096:1)
+    #user none new@0x00000000<DRAM[0]> O[0] i8(4096:1)
+) {
+  0: #main block [] ( // main
+      in<DRAM[0]> I[0] i8(4096:1)
+      out<DRAM[0]> O[0]:assign i8(4096:1)
+  ) {
+    0: #kernel block<DSP[0]> [x:4096] ( // copy
+        in<DRAM[0]> I[x] i8(1:1)
+        out<DRAM[0]> O[x]:assign i8(1:1)
+    ) {
+      0: $I = load(I)
+      1: O = store($I)
+    }
+  }
+}
+"""
+
+
+def test_what_does_not_fit_is_tiled_and_streamed_through_several_buffers() -> None:
+    result, remarks = scheduled(TILED, mem_KiB=1, num_banks=1)
+    assert "tiled into 16 tiles to stream: 8192 bytes, 1024 fit" in str(remarks[0])
+    assert lines_of(result, "#buffers=2") == [
+        "#buffers=2 #cached #placed none new@0x00000000<SRAM[0]> I[0] i8(256:1)",
+        "#buffers=2 #cached #placed none new@0x00000200<SRAM[0]> O[0] i8(256:1)",
+    ]
+    assert "#pipeline_depth=2" in print_program(result)
+    single, _ = scheduled(TILED, mem_KiB=1, num_banks=1, pipeline_depth=1)
+    assert lines_of(single, "#buffers=1")
+
+
+def test_what_cannot_fit_is_an_error_with_the_sizes() -> None:
+    text = chain([64]).replace("#kernel block<DSP[0]> [x:64] ( // k0", "#kernel block<DSP[0]> [x:64] ( // k0")
+    with pytest.raises(ConfigError, match="k0 does not fit into the near memory: 1 banks of 5 bytes"):
+        scheduled(text, mem_KiB=5 / 1024, num_banks=1, alignment=4, pipeline_depth=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "the size of the near memory is not known"),
+        ({"mem_KiB": 0.001, "alignment": 16}, "alignment 16 is more than"),
+        ({"mem_KiB": 1, "color_io_unique": {"units": [0]}, "numa_map": {"nodes": []}}, "not both"),
+    ],
+)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises((ConfigError, ValueError), match=message):
+        scheduled(chain([64]), **options)
+
+
+def test_the_hardware_model_gives_sizes_and_is_checked() -> None:
+    result, _ = scheduled(chain([64, 64]), hardware=True)
+    assert lines_of(result, "<SRAM[")
+    with pytest.raises(ConfigError, match="no unit 'SRM'"):
+        scheduled(chain([64]), hardware=True, mem_loc={"name": "SRM"})
+    with pytest.raises(ConfigError, match="are more than the model's"):
+        scheduled(chain([64]), hardware=True, num_banks=1000)
+
+
+def test_each_operand_in_a_bank_of_its_own() -> None:
+    result, _ = scheduled(chain([64]), mem_KiB=1, num_banks=4, color_io_unique={"units": [1, 3]})
+    banks = {line.split("<SRAM[")[1][0] for line in lines_of(result, "none new") if "SRAM" in line}
+    assert banks == {"1", "3"}
+
+
+def test_a_numa_map_limits_banks() -> None:
+    nodes = [{"pattern": "DSP[0]", "units": [2]}]
+    result, _ = scheduled(chain([64]), mem_KiB=1, num_banks=4, numa_map={"nodes": nodes})
+    assert {line.split("<SRAM[")[1][0] for line in lines_of(result, "none new") if "SRAM" in line} == {"2"}
+
+
+def test_tags_of_transfers() -> None:
+    result, _ = scheduled(
+        chain([64]), mem_KiB=1, num_banks=1, swap_in_tags=["inward"], swap_out_tags=["outward"]
+    )
+    assert len(lines_of(result, "#inward")) == 1
+    assert len(lines_of(result, "#outward")) == 1
+
+
+def test_it_runs_once() -> None:
+    result, _ = scheduled(chain([64]), mem_KiB=1, num_banks=1)
+    instance = find_pass("schedule").model_validate(NEAR | {"mem_KiB": 1})
+    assert instance.run(result, PassContext()) is result
+
+
+def test_banks_take_the_smallest_hole_and_avoid_what_was_just_given_back() -> None:
+    banks = Banks(1, 100, 4, window=1)
+    first, second = banks.allocate(40, [0]), banks.allocate(20, [0])
+    assert first is not None
+    assert second is not None
+    banks.release(first)
+    third = banks.allocate(30, [0])
+    assert third is not None
+    assert third.address == 60
+    assert banks.allocate(39, [0]) is not None
+    assert banks.allocate(50, [0]) is None
+
+
+def test_list_scheduling_overlaps_transfers_with_computing() -> None:
+    tasks = [Task(("DMA",), 10), Task(("CONV",), 20), Task(("DMA",), 10), Task(("CONV",), 20)]
+    table = list_schedule(tasks, [(), (0,), (), (1, 2)])
+    assert table.starts == (0, 10, 10, 30)
+    assert table.makespan == 50
+    assert table.lower_bound == 50
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.integers(4, 300), min_size=1, max_size=6),
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.integers(1, 3),
+)
+def test_any_chain_keeps_its_meaning(sizes: list[int], banks: int, window: int, depth: int) -> None:
+    scheduled(chain(sizes), mem_KiB=0.5, num_banks=banks, parallelism_window=window, pipeline_depth=depth)
