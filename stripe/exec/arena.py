@@ -109,14 +109,14 @@ class PlacedBuffer(Buffer):
             self.start(None)
 
     def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
-        missing = self._any_grain(selection, self.number)
+        missing = self._any_grain(selection)
         return missing if missing is not None and missing.any() else None
 
-    def _any_grain(self, selection: Selection, number: int) -> npt.NDArray[np.bool_] | None:
-        """Where a part of the selected elements was last written by another allocation than `number`."""
+    def _any_grain(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
+        """Where a part of the selected elements was last written by another allocation than this."""
         missing: npt.NDArray[np.bool_] | None = None
         for plane in self._planes():
-            other = selection.read(plane) // _WRITERS != number
+            other = selection.read(plane) // _WRITERS != self.number
             missing = other if missing is None else missing | other
         return missing
 

@@ -336,3 +336,24 @@ def test_inputs_are_not_changed_and_must_fit() -> None:
     ):
         with pytest.raises(ExecutionError, match=what):
             interpret(built, bad)
+
+
+def test_a_tensor_that_is_updated_in_place() -> None:
+    """It is an input and an output; stores merge into what was given, and the caller's array stays as it is."""
+    built = checked("""0: #program block [] (
+        #user none new@0x00000000<[0]> A[0] i32(4:1)
+    ) {
+      0: #main block [] (
+          inout<[0]> A[0]:assign i32(4:1)
+      ) {
+        0: #kernel block [i:2, k:3] (
+            inout<[0]> A[2*i]:add i32(1:1)
+        ) {
+          0: $k = load_index(k)
+          1: A = store($k)
+        }
+      }
+    }""")
+    data = np.array([1, 2, 3, 4], np.int32)
+    assert interpret(built, {"A": data})["A"].tolist() == [4, 2, 6, 4]
+    assert data.tolist() == [1, 2, 3, 4]
