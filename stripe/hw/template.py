@@ -215,7 +215,8 @@ def _raise_config_error(
 ) -> NoReturn:
     reason, hint = _reason(error, parameters)
     if isinstance(error, TemplateSyntaxError):
-        name, line = error.name or path.name, error.lineno
+        known = error.name in sources  # while names are collected, Jinja calls the template `<introspection>`
+        name, line = error.name if known and error.name else path.name, error.lineno
     else:
         name, line = _template_line(error.__traceback__) or (path.name, None)
     lines = sources.get(name, "").splitlines()

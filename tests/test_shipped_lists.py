@@ -1,0 +1,64 @@
+"""Every shipped pass list on every example: valid and printable after each pass, and the results stay what they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stripe.cli.opt import main as opt
+from stripe.cli.run import main as run
+from stripe.hw import shipped
+from stripe.ir import Stage, parse_program, verify_structural
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.tile"))
+LISTS = shipped("optconfigs")
+LARGE = {"slides_layer"}
+"""Examples with too many points to be run in a test."""
+
+Capture = pytest.CaptureFixture[str]
+
+
+def _name(value: object) -> str:
+    return value.stem if isinstance(value, Path) else str(value)
+
+
+@pytest.mark.parametrize("pass_list", LISTS)
+@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
+def test_every_pass_leaves_what_prints_and_parses_back(
+    example: Path, pass_list: str, capsys: Capture
+) -> None:
+    assert opt([str(example), "--config", pass_list, "--verify-roundtrip"]) == 0, capsys.readouterr().err
+    program = parse_program(capsys.readouterr().out)
+    stage = Stage.LOCATED if pass_list == "dsp_conv" else Stage.TILED
+    assert verify_structural(program, stage) == []
+
+
+@pytest.mark.parametrize("pass_list", LISTS)
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.stem not in LARGE], ids=_name)
+def test_results_stay_the_same(example: Path, pass_list: str, capsys: Capture) -> None:
+    assert run([str(example), "--config", pass_list, "--engine", "c", "--compare", "interp"]) == 0
+    assert "c agrees with interp" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.stem not in LARGE], ids=_name)
+def test_small_memories_make_small_tiles_with_the_same_results(example: Path, capsys: Capture) -> None:
+    arguments = ["--config", "dsp_conv", "-D", "SRAM_SIZE_KIB=2", "-D", "NUM_SRAM=1"]
+    assert run([str(example), *arguments, "--engine", "interp", "--compare", "numpy"]) == 0, (
+        capsys.readouterr()
+    )
+
+
+def test_the_list_for_the_dsp_machine_does_what_the_slides_show(capsys: Capture) -> None:
+    """A convolution with its epilogue in one kernel, tiles in SRAM brought by the DMA, results taken back."""
+    example = ROOT / "examples" / "conv_bias_relu.tile"
+    assert opt([str(example), "--config", "dsp_conv", "-D", "SRAM_SIZE_KIB=4", "--remarks"]) == 0
+    captured = capsys.readouterr()
+    for expected in (
+        "#conv #kernel block<CONV[0]>", "#conv_inner block<CONV[0]>", "#epilogue block<CONV[0]>", "block<DMA[0]>",
+        "none new@0x00000000<SRAM[0]>", "#placed #user none new@", "in<SRAM[0]> I[j + y, i + x, ci]",
+    ):  # fmt: skip
+        assert expected in captured.out
+    assert "tiles of [ci:" in captured.err
+    assert "bytes of SRAM" in captured.err
