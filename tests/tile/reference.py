@@ -1,6 +1,7 @@
-"""What a Tile contraction means, by brute force: every integer point of a box is tried. Shares no code with lowering.
+"""What a Tile contraction means, by brute force: every integer point of a box is tried.
 
-It reads the syntax tree alone: polynomials become fractions of integer arrays, validity is exact divisibility and range.
+It shares no code with lowering and reads the syntax tree alone: polynomials become fractions of integer arrays,
+validity is exact divisibility and range.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ def index_names(node: ast.Contraction) -> list[str]:
 
 def ratio(expr: ast.Expr, grid: Mapping[str, Array], dims: Mapping[str, int]) -> Ratio:
     """The value of a polynomial at all points, as numerator and denominator."""
-    one = np.int64(1)
+    one = np.array(1)
     match expr:
         case ast.IntLit(value):
-            return np.int64(value), one
+            return np.array(value), one
         case ast.Name(name):
-            return np.int64(dims[name]), one
+            return np.array(dims[name]), one
         case ast.IndexName(name):
             return grid[name], one
         case ast.Unary("-", operand):
@@ -102,7 +103,8 @@ def contraction(
         top, _ = ratio(bound.limit, grid, dims)
         coordinates(bound.polynomial, int(top))
     values = [
-        tensors[access.tensor][tuple(c[valid] for c in where)] for access, where in zip(node.inputs, inputs, strict=True)
+        tensors[access.tensor][tuple(c[valid] for c in where)]
+        for access, where in zip(node.inputs, inputs, strict=True)
     ]
     points = int(valid.sum())
     values = [np.broadcast_to(value, points) for value in values]
@@ -142,4 +144,3 @@ def aggregate(agg: str, combined: Array, target: Array, hits: Array, dtype: np.d
         result = np.full(hits.shape, _IDENTITY[agg], dtype)
         (np.add if agg == "+" else np.multiply).at(result, target, combined)
     return np.where(hits > 0, result, np.zeros((), dtype)).astype(dtype)
-

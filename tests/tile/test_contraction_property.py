@@ -1,4 +1,4 @@
-"""Random contractions against brute force: strides, halos, fractions, negative coefficients, constraints, all operators."""
+"""Random contractions against brute force: strides, halos, fractions, negative signs, constraints, all operators."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tile.reference import MultipleAssignment, contraction
 
 from stripe.exec.interp import interpret
 from stripe.ir import StripeError, parse_program, print_program, verify_structural
 from stripe.ir.dtypes import BOOL, DTYPES, common_type_of
 from stripe.tile import ast, compile_tile, parse_tile, print_tile
+from tile.reference import MultipleAssignment, contraction
 
 REACH = 16  # |index| <= 2 * (5 + 3) by the anchors below
 NAMES = ("i", "j", "k")
+COMBINATIONS: list[ast.CombOp] = ["", "*", "*", "+", "==", "?"]
+AGGREGATIONS: list[ast.AggOp] = ["+", "+", "*", ">", "<", "="]
 
 
 def _scaled(name: str, top: int, bottom: int) -> ast.Expr:
@@ -53,7 +55,7 @@ def _anchor(draw: st.DrawFn, name: str) -> ast.Expr:
 def functions(draw: st.DrawFn) -> ast.Function:
     """A function with one contraction whose indices are all bounded."""
     names = NAMES[: draw(st.integers(1, 3))]
-    comb = draw(st.sampled_from(["", "*", "*", "+", "==", "?"]))
+    comb = draw(st.sampled_from(COMBINATIONS))
     arity = {"": 1, "?": 3}.get(comb, 2)
     size = st.integers(1, 5)
     homes: list[list[ast.Expr]] = [[] for _ in range(arity + 2)]  # output, inputs, constraints
@@ -64,14 +66,16 @@ def functions(draw: st.DrawFn) -> ast.Function:
         homes[place] += [draw(polynomials(names)) for _ in range(extra)]
     inputs: list[ast.Input] = []
     accesses: list[ast.Access] = []
-    dtypes = draw(st.lists(st.sampled_from(["fp32", "i32", "i8", "u8", "fp64", "i64"]), min_size=arity, max_size=arity))
+    dtypes = draw(
+        st.lists(st.sampled_from(["fp32", "i32", "i8", "u8", "fp64", "i64"]), min_size=arity, max_size=arity)
+    )
     for place, dtype in enumerate(dtypes):
         dims = tuple(ast.InputDim(f"D{place}_{n}", draw(size)) for n in range(len(homes[place + 1])))
         inputs.append(ast.Input(f"A{place}", dims, dtype))
         accesses.append(ast.Access(f"A{place}", tuple(homes[place + 1])))
     sizes = tuple(ast.IntLit(draw(size)) for _ in homes[0])
     bounds = tuple(ast.Bound(expr, ast.IntLit(draw(size))) for expr in homes[-1])
-    agg = draw(st.sampled_from(["+", "+", "*", ">", "<", "="]))
+    agg = draw(st.sampled_from(AGGREGATIONS))
     node = ast.Contraction(
         ast.Access("O", tuple(homes[0])), sizes or None, agg, comb, tuple(accesses), bounds,
         no_defract=draw(st.booleans()),
@@ -140,6 +144,8 @@ def parsed(text: str) -> ast.Function:
 @example(parsed("function (A[N=5]: i8) -> (O) { O[i : 5] = >(A[i + j]), j < 3; }"), 1)
 @example(parsed("function (A[N=5]: i8) -> (O) { O[3*i : 11] = =(A[i]); }"), 1)
 @example(parsed("function (A[N=4]: i32) -> (O) { O[i : 4] = *(A[i + -1*j]), j < 4; }"), 1)
-@example(parsed("function (A[N=5]: u8, B[M=5]: fp32, C[L=5]: i32) -> (O) { O[] = +(A[i] == B[i] ? C[i]); }"), 2)
+@example(
+    parsed("function (A[N=5]: u8, B[M=5]: fp32, C[L=5]: i32) -> (O) { O[] = +(A[i] == B[i] ? C[i]); }"), 2
+)
 def test_contractions_mean_what_brute_force_says(function: ast.Function, seed: int) -> None:
     check(function, seed)

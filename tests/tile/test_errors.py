@@ -1,4 +1,5 @@
 """Every error that a Tile file can cause has a place, a reason and a suggestion."""
+# ruff: noqa: E501 - one case a line
 
 from __future__ import annotations
 
@@ -116,7 +117,9 @@ CASES: list[tuple[str, str, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "reason", "hint"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("source", "reason", "hint"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
 def test_error(source: str, reason: str, hint: str) -> None:
     with pytest.raises(StripeError) as caught:
         compile_tile(source, "bad.tile")

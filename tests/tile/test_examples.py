@@ -18,7 +18,9 @@ Array = npt.NDArray[Any]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def _windows(image: Array, size: tuple[int, int], step: tuple[int, int] = (1, 1), gap: tuple[int, int] = (1, 1)) -> Array:
+def _windows(
+    image: Array, size: tuple[int, int], step: tuple[int, int] = (1, 1), gap: tuple[int, int] = (1, 1)
+) -> Array:
     """image[n, y, x, c] as windows [n, y, x, j, i, c]."""
     taps = [(size[a] - 1) * gap[a] + 1 for a in (0, 1)]
     view = np.lib.stride_tricks.sliding_window_view(image, taps, axis=(1, 2))[:, :: step[0], :: step[1]]

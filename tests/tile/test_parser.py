@@ -62,7 +62,16 @@ def test_forms_parse_and_print_back(text: str) -> None:
 
 @pytest.mark.parametrize(
     "inputs",
-    ["", "A", "A[]", "A[M, K]", "A[M=128, K=20]: fp32, B[K, N=64]", "A: i8", "A[]: bool", "_X, #low[#m], X'[N']"],
+    [
+        "",
+        "A",
+        "A[]",
+        "A[M, K]",
+        "A[M=128, K=20]: fp32, B[K, N=64]",
+        "A: i8",
+        "A[]: bool",
+        "_X, #low[#m], X'[N']",
+    ],
 )
 def test_inputs(inputs: str) -> None:
     found = function("O = 1;", inputs)
@@ -134,7 +143,9 @@ def test_long_chains_are_flat() -> None:
 
 
 def test_statement_text() -> None:
-    assert print_statement(statement("O[i,j:M,N]=+(A[i,k]*B[k,j]);")) == "O[i, j : M, N] = +(A[i, k] * B[k, j])"
+    assert (
+        print_statement(statement("O[i,j:M,N]=+(A[i,k]*B[k,j]);")) == "O[i, j : M, N] = +(A[i, k] * B[k, j])"
+    )
 
 
 def test_byte_order_mark_and_line_ends(tmp_path: Path) -> None:
