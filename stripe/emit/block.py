@@ -13,7 +13,8 @@ from stripe.emit.memory import Arena, is_placed
 from stripe.emit.names import Names, sanitize, sanitize_comment
 from stripe.emit.nest import Loop, Nest, plan_nest
 from stripe.emit.options import EmitOptions
-from stripe.emit.parallel import PARALLEL_TAGS, separating_indices
+from stripe.emit.order import fast_order
+from stripe.emit.parallel import PARALLEL_TAGS, enough_items, separating_indices
 from stripe.emit.pragmas import pragma_lines
 from stripe.emit.scope import Scope
 from stripe.emit.statements import StatementEmitter
@@ -79,8 +80,9 @@ class Emitter:
         self, block: Block, outer: Scope, function: Function, *, bare: bool, kernels: bool = False
     ) -> None:
         scope, variables = outer.inside(block)
-        parallel = self._parallel_indices(block, outer)
-        order = sorted(variables, key=lambda name: name not in parallel)
+        order = (fast_order(block, outer) if self.options.reorder else None) or list(variables)
+        parallel = self._parallel_indices(block, order, outer)
+        order.sort(key=lambda name: name not in parallel)
         ranges = [(variables[name], block.index(name).range) for name in order]
         nest = plan_nest(ranges, [c.affine.subs(scope.indices) for c in block.constraints], outer.intervals)
         scope.intervals = nest.intervals
@@ -103,13 +105,13 @@ class Emitter:
                 stack.enter_context(function.braces(""))
             work.levels(0, function, collapse=work.collapsible(len(parallel)))
 
-    def _parallel_indices(self, block: Block, outer: Scope) -> tuple[str, ...]:
+    def _parallel_indices(self, block: Block, order: list[str], outer: Scope) -> tuple[str, ...]:
         """The indices over which threads may share the points; none unless asked for, nor where arenas are."""
         if not self.options.openmp or outer.private or not block.tags.has_any(PARALLEL_TAGS):
             return ()
         if any(is_placed(ref) for _, inner in walk(block) for ref in inner.refinements):
             return ()
-        return separating_indices(block)
+        return enough_items(block, separating_indices(block), order)
 
 
 class _Work:
@@ -151,7 +153,7 @@ class _Work:
                 self._open_accumulators(level, function, stack)
                 if level == 0 and collapse:
                     self._parallel_pragma(collapse, function)
-                elif level == len(loops) - 1:
+                elif level == len(loops) - 1 and level >= collapse:
                     for line in pragma_lines(self.block, self._index(loops[level].var)):
                         function.raw(line)
                 stack.enter_context(function.braces(self._head(loops[level], function)))

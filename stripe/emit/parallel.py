@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from stripe.ir import Affine, Block, Refinement
 
 PARALLEL_TAGS = ("thread", "parallel")
+_ITEMS = 64
+"""Iterations of a parallel loop that balance well over the cores of a machine."""
 
 
 def separating_indices(block: Block) -> tuple[str, ...]:
@@ -22,6 +24,20 @@ def separating_indices(block: Block) -> tuple[str, ...]:
         if _separate(block.outputs, (*chosen, name), ranges):
             chosen = (*chosen, name)
     return chosen if block.outputs else ()
+
+
+def enough_items(block: Block, names: tuple[str, ...], order: Sequence[str]) -> tuple[str, ...]:
+    """The first of `names` in `order` that make enough items for any number of threads: what remains stays a plain loop
+    inside, which vectors like better than one call per point.
+    """
+    chosen: list[str] = []
+    items = 1
+    for name in (name for name in order if name in names):
+        if items >= _ITEMS:
+            break
+        chosen.append(name)
+        items *= block.index(name).range
+    return tuple(chosen)
 
 
 def separates(block: Block, name: str) -> bool:

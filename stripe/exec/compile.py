@@ -28,8 +28,9 @@ class CompileOptions:
     """How to build. `compiler` None takes `cc`, `gcc` or `clang`, whichever is there first.
 
     `native` tunes for this processor; `openmp` runs blocks tagged `thread` or `parallel` on several threads; `arenas`
-    puts what is placed at its address. `sanitize` runs the program in a process of its own under the address and
-    undefined-behaviour sanitizers. No choice changes a bit of the results.
+    puts what is placed at its address; `reorder` runs innermost loops in the order that suits caches and vectors.
+    `sanitize` runs the program in a process of its own under the address and undefined-behaviour sanitizers. No choice
+    changes a bit of the results.
     """
 
     compiler: str | None = None
@@ -37,6 +38,7 @@ class CompileOptions:
     native: bool = False
     openmp: bool = False
     arenas: bool = True
+    reorder: bool = False
     sanitize: bool = False
     extra_flags: tuple[str, ...] = ()
 
@@ -139,6 +141,7 @@ def _emit_options(program: Program, options: CompileOptions) -> EmitOptions:
     return EmitOptions(
         openmp=options.openmp,
         arenas=options.arenas,
+        reorder=options.reorder,
         constants="arguments" if large else "inline",
         checked=options.sanitize,
     )

@@ -4,6 +4,8 @@ the interpreter computes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,9 +21,15 @@ LEVELS = ("O0", "O1", "O2", "O3")
 BUILDS = [
     *(strict(compiler, level) for compiler in COMPILERS for level in LEVELS),
     strict("gcc", "O2", openmp=True),
+    replace(strict("gcc", "O3"), reorder=True, native=True),
     sanitized(),
 ]
-NAMES = [*(f"{compiler} {level}" for compiler in COMPILERS for level in LEVELS), "openmp", "sanitized"]
+NAMES = [
+    *(f"{compiler} {level}" for compiler in COMPILERS for level in LEVELS),
+    "openmp",
+    "reordered",
+    "sanitized",
+]
 
 
 @pytest.mark.parametrize("options", BUILDS, ids=NAMES)
@@ -65,6 +73,23 @@ def test_large_buffers_of_threads_are_not_on_the_stack() -> None:
     assert "threads + (size_t)ST_THREAD * ST_THREAD_BYTES" in text
     assert "_Alignas(64) int64_t S" not in text
     assert "_Alignas(64) int64_t S[256];" in emit_c(tiles().program)
+
+
+def test_reordering_brings_the_contiguous_index_inside_and_keeps_every_bit() -> None:
+    sample = matmul()
+    loops = [
+        line.split()[2]
+        for line in emit_c(sample.program, EmitOptions(reorder=True)).splitlines()
+        if " for (" in line
+    ]
+    assert loops == ["i", "k", "j"]
+    random = np.random.default_rng(5)
+    data = {name: random.standard_normal(a.shape).astype(a.dtype) for name, a in sample.inputs.items()}
+    given, fast = (
+        compile_program(sample.program, CompileOptions(level="O3", reorder=reorder)).run(data)["C"]
+        for reorder in (False, True)
+    )
+    assert given.tobytes() == fast.tobytes()
 
 
 def test_same_text_each_time() -> None:

@@ -21,6 +21,7 @@ BUILDS = [
     CompileOptions(level="O1", extra_flags=STRICT),
     CompileOptions(level="O3", native=True, extra_flags=STRICT),
     CompileOptions("gcc", level="O1", openmp=True, extra_flags=STRICT),
+    CompileOptions(level="O2", native=True, openmp=True, reorder=True, extra_flags=STRICT),
     sanitized("O0"),
 ]
 
