@@ -46,8 +46,9 @@ def set_up(options: PipelineOptions) -> Setup:
         step.value: find_file(step.value, "optconfigs") for step in options.steps if step.kind == "config"
     }
     names = {value: names_of(path) for value, path in paths.items()} if defines else {}
-    hardware = _hardware(options, list(paths.values()), defines, frozenset().union(*names.values()))
-    known = frozenset(hardware.parameters if hardware else ()).union(*names.values())
+    hardware = _hardware(options, list(paths.values()), defines, frozenset[str]().union(*names.values()))
+    machine = hardware.parameters if hardware else {}
+    known = frozenset(machine).union(*names.values())
     entries: list[PassEntry] = []
     for step in options.steps:
         if step.kind == "passes":
@@ -119,7 +120,8 @@ def run_passes(
 ) -> Program:
     """The program after all passes, watched as the options say; `listener` watches as well."""
     program = loaded.program
-    if not (setup.entries or options.dump_dir or options.verify_roundtrip or options.timing):
+    watched = options.dump_dir or options.verify_roundtrip or options.timing or options.verify == "exact"
+    if not (setup.entries or watched):
         return program
     from stripe.pipeline.manager import PassManager
 

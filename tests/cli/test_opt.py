@@ -292,6 +292,32 @@ def test_a_crash_outside_of_passes_leaves_a_reproducer_too(
     assert "emission fell over" in found["traceback"]
 
 
+def test_verify_exact_says_that_passes_are_proved(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--passes", "x:prune_indexes,dce", "--verify", "exact"]) == 0
+    assert capsys.readouterr().err == "verify: x: equal\n"
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_verify_exact_gives_3_and_a_witness(mm: str, tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "out.stripe"
+    assert main([mm, "--passes", "w:wrong", "--verify", "exact", "-o", str(target)]) == 3
+    err = capsys.readouterr().err
+    assert "pass 'w' (wrong) changed the meaning of the program" in err
+    assert "C[7, " in err
+    assert not target.exists()
+
+
+def test_verify_exact_refuses_an_input_that_is_wrong_in_itself(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "race.stripe"
+    path.write_text(MATMUL.replace("C[i, j]:add", "C[i, j]:assign"), "utf-8")
+    assert main([str(path)]) == 0
+    capsys.readouterr()
+    assert main([str(path), "--verify", "exact"]) == 1
+    err = capsys.readouterr().err
+    assert "the input: error: C[0, 0]" in err
+    assert "kernel_0" in err
+
+
 def test_printed_programs_parse(mm: str, capsys: Capture) -> None:
     assert main([mm, "--passes", "prune_indexes"]) == 0
     assert parse_program(capsys.readouterr().out).name == "mm"
