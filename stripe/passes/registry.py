@@ -16,6 +16,7 @@ BUILTIN: dict[str, str] = {
     "cache": "cache:Cache",
     "compute_deps": "compute_deps:ComputeDeps",
     "dce": "dce:DeadCodeElimination",
+    "fix_strides": "fix_strides:FixStrides",
     "fusion": "fusion:Fusion",
     "localize": "localize:Localize",
     "locate_block": "locate_block:LocateBlock",
@@ -34,6 +35,7 @@ BUILTIN: dict[str, str] = {
     "schedule": "schedule:Schedule",
     "tensorize": "tensorize:Tensorize",
     "thread": "thread:Thread",
+    "transpose": "transpose:Transpose",
     "unroll": "unroll:Unroll",
 }
 """Name of the pass -> `module:Class` below `stripe.passes`; a module is imported when its pass is first asked for."""

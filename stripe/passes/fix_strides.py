@@ -1,0 +1,60 @@
+"""The pass `fix_strides`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import Program, with_entry
+from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.strides import compact_strides, layout_text, memory_order, movable, with_strides
+from stripe.passes.visibility import block_at_path, replace_at
+
+
+class FixStrides(Pass):
+    """Gives the small strides to the dimensions that divide best, so that tiles of them are contiguous.
+
+        #tmp none new@…<[0]> T[0, 0, 0] fp32(7:448, 64:7, 7:1)
+        =>  #tmp none new@…<[0]> T[0, 0, 0] fp32(7:448, 64:1, 7:64)
+
+    The dimension with the most prime factors, counted with multiplicity, is contiguous, the next most follows; equals
+    keep their order. Only allocations change: tensors of the user keep the layout that the user gave them, and the
+    data of constants has a logical order that no stride touches.
+    """
+
+    pass_name: ClassVar[str] = "fix_strides"
+
+    reqs: Reqs = ("all",)
+    alloc_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        entry = program.entry
+        for path, ref in movable(entry, self.alloc_reqs):
+            around = (block_at_path(entry, path[:depth]) for depth in range(1, len(path) + 1))
+            if not any(block.tags.has_all(self.reqs) for block in around):
+                continue
+            present = {dim: place for place, dim in enumerate(memory_order(ref))}
+            order = sorted(present, key=lambda dim: (prime_factors(ref.sizes[dim]), present[dim]))
+            strides = compact_strides(ref.sizes, order)
+            if strides == ref.strides:
+                continue
+            counts = ", ".join(str(prime_factors(size)) for size in ref.sizes)
+            context.applied(ref.name, f"strides {layout_text(ref, strides)}; prime factors {counts}")
+            entry = replace_at(
+                entry,
+                path,
+                lambda block, ref=ref, strides=strides: with_strides(block, ref.name, strides),
+            )
+        return with_entry(program, entry)
+
+
+def prime_factors(number: int) -> int:
+    """How many prime factors a positive number has, each as often as it divides."""
+    count, factor = 0, 2
+    while factor * factor <= number:
+        while number % factor == 0:
+            number //= factor
+            count += 1
+        factor += 1
+    return count + (number > 1)

@@ -1,0 +1,115 @@
+"""The pass `transpose`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import Block, Program, Refinement, with_entry
+from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.strides import compact_strides, layout_text, memory_order, movable, with_strides
+from stripe.passes.visibility import replace_at
+from stripe.poly import Access, Buffer, accesses
+
+
+class Transpose(Pass):
+    """Gives stride 1 to the dimension of a buffer that the loops which read it accumulate over.
+
+        #tmp none new@…<[0]> W[0, 0] fp32(32:64, 64:1)      #tmp none new@…<[0]> W[0, 0] fp32(32:1, 64:32)
+        block [ci:32, co:64, x:100] (                       block [ci:32, co:64, x:100] (
+            in<[0]> I[x, ci] fp32(1:32, 1:1)          =>        in<[0]> I[x, ci] fp32(1:32, 1:1)
+            in<[0]> W[ci, co] fp32(1:64, 1:1)                   in<[0]> W[ci, co] fp32(1:1, 1:32)
+            out<[0]> O[x, co]:add fp32(1:64, 1:1)               out<[0]> O[x, co]:add fp32(1:64, 1:1)
+
+    The blocks that match `reqs` vote: for each dimension the ranges of the accumulation indices in its accesses are
+    summed over all reads; what no accumulation index walks counts by the range of the innermost loop. The dimension
+    with the most goes innermost, the others follow by their votes; equals keep their order. Only
+    allocations change, constants among them (their data has a logical order); `layout` changes tensors of the user.
+    """
+
+    pass_name: ClassVar[str] = "transpose"
+
+    reqs: Reqs = ("kernel",)
+    alloc_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        entry = program.entry
+        votes = _votes(entry, self.reqs)
+        for path, ref in movable(entry, self.alloc_reqs):
+            vote = votes.get(Buffer(path, ref.name))
+            if vote is None:
+                context.missed(ref.name, "not transposed: no matching block reads it")
+                continue
+            strides = compact_strides(ref.sizes, vote.order(ref))
+            if strides == ref.strides:
+                continue
+            context.applied(ref.name, f"transposed: {layout_text(ref, strides)}; {vote.text()}")
+            entry = replace_at(
+                entry,
+                path,
+                lambda block, ref=ref, strides=strides: with_strides(block, ref.name, strides),
+            )
+        for ref in entry.allocs:
+            vote = votes.get(Buffer((0,), ref.name))
+            if "user" in ref.tags and vote is not None and vote.order(ref) != memory_order(ref):
+                context.missed(
+                    ref.name, f"not transposed: its layout is the user's ({vote.text()}); see layout"
+                )
+        return with_entry(program, entry)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vote:
+    """For each dimension of a buffer the summed ranges of accumulation indices, and those of innermost loops."""
+
+    accumulated: tuple[int, ...]
+    innermost: tuple[int, ...]
+
+    def plus(self, other: _Vote) -> _Vote:
+        return _Vote(
+            tuple(a + b for a, b in zip(self.accumulated, other.accumulated, strict=True)),
+            tuple(a + b for a, b in zip(self.innermost, other.innermost, strict=True)),
+        )
+
+    def order(self, ref: Refinement) -> tuple[int, ...]:
+        """The dimensions, outermost first."""
+        present = {dim: place for place, dim in enumerate(memory_order(ref))}
+        return tuple(
+            sorted(present, key=lambda dim: (self.accumulated[dim], self.innermost[dim], present[dim]))
+        )
+
+    def text(self) -> str:
+        accumulated = ", ".join(map(str, self.accumulated))
+        return f"accumulation walks {accumulated}, inner loops {', '.join(map(str, self.innermost))}"
+
+
+def _votes(entry: Block, reqs: tuple[str, ...]) -> dict[Buffer, _Vote]:
+    """The votes of all reads below a block that matches."""
+    found = accesses(entry)
+    written: dict[tuple[int, ...], set[str]] = {}
+    for access in found:
+        if access.is_write:
+            names = written.setdefault(access.nest.path, set())
+            names.update(name for affine in access.index for name in affine.names())
+    votes: dict[Buffer, _Vote] = {}
+    for access in found:
+        if access.is_write or not any(block.tags.has_all(reqs) for block in access.nest.blocks):
+            continue
+        vote = _vote(access, written.get(access.nest.path, set()))
+        known = votes.get(access.buffer)
+        votes[access.buffer] = vote if known is None else known.plus(vote)
+    return votes
+
+
+def _vote(access: Access, written: set[str]) -> _Vote:
+    ranges = {name: high - low + 1 for name, (low, high) in access.nest.domain.ranges.items() if high > low}
+    inner = next((name for name in reversed(access.nest.domain.names) if name in ranges), None)
+    accumulated: list[int] = []
+    innermost: list[int] = []
+    for affine in access.index:
+        names = affine.names() & ranges.keys()
+        accumulated.append(sum(ranges[name] for name in names if name not in written))
+        innermost.append(ranges[inner] if inner is not None and inner in names else 0)
+    return _Vote(tuple(accumulated), tuple(innermost))
