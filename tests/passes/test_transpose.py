@@ -57,7 +57,7 @@ def test_user_tensors_keep_their_layout() -> None:
 @pytest.mark.parametrize("options", [{"alloc_reqs": ["weights"]}, {"reqs": ["elsewhere"]}])
 def test_options_choose_buffers_and_voters(options: dict[str, list[str]]) -> None:
     program = reduction("a,b,2")
-    result, _ = run_pass(program, "transpose", **options)
+    result, _ = run_pass(program, "transpose", interpreted=True, **options)
     assert result is program
 
 
