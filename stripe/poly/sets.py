@@ -12,16 +12,9 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from stripe.ir import Affine, FloorDiv, Interval
+from stripe.ir import Affine, Interval
+from stripe.poly.encode import IN, OUT, SET, affines_of, isl_aff, isl_constraint, isl_space, isl_val
 from stripe.poly.limits import CONTEXT
-
-_SET = isl.dim_type.set
-_IN = isl.dim_type.in_
-_OUT = isl.dim_type.out
-
-
-def _val(number: int) -> isl.Val:
-    return isl.Val.int_from_si(CONTEXT, number) if abs(number) < 1 << 62 else isl.Val(str(number), CONTEXT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +26,11 @@ class Points:
 
     @staticmethod
     def universe(names: Sequence[str]) -> Points:
-        return Points(tuple(names), isl.Set.universe(_space(len(names))))
+        return Points(tuple(names), isl.Set.universe(isl_space(len(names))))
 
     @staticmethod
     def empty(names: Sequence[str]) -> Points:
-        return Points(tuple(names), isl.Set.empty(_space(len(names))))
+        return Points(tuple(names), isl.Set.empty(isl_space(len(names))))
 
     @staticmethod
     def build(
@@ -51,22 +44,22 @@ class Points:
         """
         names = tuple(names)
         position = {name: number for number, name in enumerate(names)}
-        space = _space(len(names))
+        space = isl_space(len(names))
         local = isl.LocalSpace.from_space(space)
         result = isl.BasicSet.universe(space)
         for name, (low, high) in bounds.items():
             result = result.add_constraint(
-                _constraint(local, Affine.var(name) - low, position, equality=False)
+                isl_constraint(local, Affine.var(name) - low, position, equality=False)
             )
             result = result.add_constraint(
-                _constraint(local, high - Affine.var(name), position, equality=False)
+                isl_constraint(local, high - Affine.var(name), position, equality=False)
             )
         for equality, affines in ((False, at_least_zero), (True, zero)):
             for affine in affines:
                 if affine.is_linear:
-                    result = result.add_constraint(_constraint(local, affine, position, equality=equality))
+                    result = result.add_constraint(isl_constraint(local, affine, position, equality=equality))
                 else:
-                    aff = _aff(local, affine, position)
+                    aff = isl_aff(local, affine, position)
                     made = (
                         isl.Constraint.equality_from_aff if equality else isl.Constraint.inequality_from_aff
                     )
@@ -92,8 +85,8 @@ class Points:
         for target, name in enumerate(names):
             source = order.index(name)
             if source != target:  # isl moves dimensions between kinds only, so one goes over a parameter
-                result = result.move_dims(isl.dim_type.param, 0, _SET, source, 1)
-                result = result.move_dims(_SET, target, isl.dim_type.param, 0, 1)
+                result = result.move_dims(isl.dim_type.param, 0, SET, source, 1)
+                result = result.move_dims(SET, target, isl.dim_type.param, 0, 1)
                 order.insert(target, order.pop(source))
         return Points(names, result)
 
@@ -132,7 +125,7 @@ class Points:
         result, left = self.raw, list(self.names)
         for number in range(len(self.names) - 1, -1, -1):
             if self.names[number] not in keep:
-                result = result.project_out(_SET, number, 1)
+                result = result.project_out(SET, number, 1)
                 del left[number]
         return Points(tuple(left), result).ordered(names)
 
@@ -163,7 +156,7 @@ class Points:
         if point.is_void():
             return None
         return {
-            name: point.get_coordinate_val(_SET, number).to_python() for number, name in enumerate(self.names)
+            name: point.get_coordinate_val(SET, number).to_python() for number, name in enumerate(self.names)
         }
 
     def lexmin(self) -> dict[str, int] | None:
@@ -173,7 +166,7 @@ class Points:
     def contains(self, values: Mapping[str, int]) -> bool:
         fixed = self.raw
         for number, name in enumerate(self.names):
-            fixed = fixed.fix_val(_SET, number, _val(values[name]))
+            fixed = fixed.fix_val(SET, number, isl_val(values[name]))
         return not fixed.is_empty()
 
     def affines(self) -> tuple[Affine, ...]:
@@ -184,7 +177,7 @@ class Points:
         parts = self.raw.compute_divs().get_basic_sets()
         if len(parts) != 1:
             raise ValueError(f"{len(parts)} pieces have no common list of constraints")
-        return tuple(_affines(parts[0], self.names))
+        return tuple(affines_of(parts[0], self.names))
 
     def coalesced(self) -> Points:
         """The same set in fewer pieces, where isl finds a way."""
@@ -205,7 +198,7 @@ class Points:
     def __str__(self) -> str:
         result = self.raw
         for number, name in enumerate(self.names):
-            result = result.set_dim_name(_SET, number, name)
+            result = result.set_dim_name(SET, number, name)
         return str(result)
 
 
@@ -221,7 +214,7 @@ class Relation:
     def from_points(points: Points, ins: Sequence[str], outs: Sequence[str]) -> Relation:
         """Splits the coordinates of a set into those of the pairs' first and second points."""
         ordered = points.ordered((*ins, *outs)).raw
-        result = isl.Map.from_range(ordered).move_dims(_IN, 0, _OUT, 0, len(ins))
+        result = isl.Map.from_range(ordered).move_dims(IN, 0, OUT, 0, len(ins))
         return Relation(tuple(ins), tuple(outs), result)
 
     @staticmethod
@@ -234,7 +227,7 @@ class Relation:
         target = isl.Space.alloc(CONTEXT, 0, len(ins), len(outs))
         result = isl.MultiAff.zero(target)
         for number, affine in enumerate(values.values()):
-            result = result.set_aff(number, _aff(local, affine, position))
+            result = result.set_aff(number, isl_aff(local, affine, position))
         return Relation(ins, outs, isl.Map.from_multi_aff(result).intersect_domain(domain.raw))
 
     @staticmethod
@@ -245,7 +238,7 @@ class Relation:
 
     def points(self) -> Points:
         """The pairs as one set; first and second points must have no name in common."""
-        moved = self.raw.move_dims(_OUT, 0, _IN, 0, len(self.ins))
+        moved = self.raw.move_dims(OUT, 0, IN, 0, len(self.ins))
         return Points(self.ins + self.outs, moved.range())
 
     @property
@@ -299,7 +292,7 @@ class Relation:
         keep, result = set(outs), self.raw
         for number in range(len(self.outs) - 1, -1, -1):
             if self.outs[number] not in keep:
-                result = result.project_out(_OUT, number, 1)
+                result = result.project_out(OUT, number, 1)
         return Relation(self.ins, tuple(name for name in self.outs if name in keep), result)
 
     def __and__(self, other: Relation) -> Relation:
@@ -366,7 +359,11 @@ class Relation:
         seconds = tuple(f"{name}'" for name in names)
         both = Points.universe((*names, *seconds))
         differences = {name: Affine.var(f"{name}'") - Affine.var(name) for name in names}
-        return pairs.named(self.ins, both.names).then(Relation.function(both, differences)).named(self.ins, names)
+        return (
+            pairs.named(self.ins, both.names)
+            .then(Relation.function(both, differences))
+            .named(self.ins, names)
+        )
 
     def distances(self) -> Points:
         """Differences image - point; both have the same number of coordinates."""
@@ -381,7 +378,7 @@ class Relation:
         if values.is_void():
             return None
         width = len(self.ins) + len(self.outs)
-        numbers = tuple(values.get_coordinate_val(_SET, n).to_python() for n in range(width))
+        numbers = tuple(values.get_coordinate_val(SET, n).to_python() for n in range(width))
         return numbers[: len(self.ins)], numbers[len(self.ins) :]
 
     def sample(self) -> tuple[dict[str, int], dict[str, int]] | None:
@@ -393,7 +390,7 @@ class Relation:
 
     def __str__(self) -> str:
         result = self.raw
-        for kind, names in ((_IN, self.ins), (_OUT, self.outs)):
+        for kind, names in ((IN, self.ins), (OUT, self.outs)):
             for number, name in enumerate(names):
                 result = result.set_dim_name(kind, number, name)
         return str(result)
@@ -412,62 +409,3 @@ def pieces(points: Points) -> Iterator[Points]:
     disjoint = points.raw if points.raw.n_basic_set() <= 1 else points.raw.make_disjoint()
     for part in disjoint.get_basic_sets():
         yield Points(points.names, isl.Set.from_basic_set(part))
-
-
-def _space(dims: int) -> isl.Space:
-    return isl.Space.set_alloc(CONTEXT, 0, dims)
-
-
-def _constraint(
-    local: isl.LocalSpace, affine: Affine, position: Mapping[str, int], *, equality: bool
-) -> isl.Constraint:
-    """affine >= 0, or = 0, for one without floors."""
-    made = isl.Constraint.equality_alloc(local) if equality else isl.Constraint.inequality_alloc(local)
-    if affine.offset:
-        made = made.set_constant_val(_val(affine.offset))
-    for atom, coefficient in affine.terms:
-        assert isinstance(atom, str)
-        made = made.set_coefficient_val(_SET, position[atom], _val(coefficient))
-    return made
-
-
-def _affines(basic: isl.BasicSet, names: Sequence[str]) -> Iterator[Affine]:
-    """The constraints of a basic set with explicit floors."""
-    floors: list[Affine] = []
-    for place in range(basic.dim(isl.dim_type.div)):
-        floor = basic.get_div(place)
-        divisor = floor.get_denominator_val().to_python()
-        scaled = floor.scale_val(_val(divisor))
-        terms = Affine(scaled.get_constant_val().to_python())
-        for position, name in enumerate(names):
-            terms = terms + Affine.var(name) * scaled.get_coefficient_val(_IN, position).to_python()
-        for position, inner in enumerate(floors):
-            terms = terms + inner * scaled.get_coefficient_val(isl.dim_type.div, position).to_python()
-        floors.append(terms.floordiv(divisor))
-    for constraint in basic.get_constraints():
-        affine = Affine(constraint.get_constant_val().to_python())
-        for position, name in enumerate(names):
-            affine = affine + Affine.var(name) * constraint.get_coefficient_val(_SET, position).to_python()
-        for position, inner in enumerate(floors):
-            coefficient = constraint.get_coefficient_val(isl.dim_type.div, position).to_python()
-            affine = affine + inner * coefficient
-        if not affine.is_constant:  # what defines a floor holds by itself
-            yield affine
-            if constraint.is_equality():
-                yield -affine
-
-
-def _aff(local: isl.LocalSpace, affine: Affine, position: Mapping[str, int]) -> isl.Aff:
-    """isl's quasi-affine; floors become its integer divisions."""
-    result = isl.Aff.zero_on_domain(local).set_constant_val(_val(affine.offset))
-    for atom, coefficient in affine.terms:
-        if isinstance(atom, str):
-            result = result.add_coefficient_val(_IN, position[atom], _val(coefficient))
-            continue
-        inner = _aff(local, atom.arg, position)
-        if isinstance(atom, FloorDiv):
-            part = inner.scale_down_val(_val(atom.divisor)).floor()
-        else:
-            part = inner.mod_val(_val(atom.modulus))
-        result = result.add(part.scale_val(_val(coefficient)))
-    return result

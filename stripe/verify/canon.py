@@ -1,7 +1,8 @@
 """Merged elements inside larger terms, under names that both programs share.
 
 A consumer of a reduction (`relu` of a sum, a sum of products of sums) sees it as an element of an array. Whether two
-reductions are the same array is decided by their contributions: the first (and last) operand tuple of an element says which
+reductions are the same array is decided by their contributions: the first (and last) operand tuple of an element
+says which
 element of the other it must be, and then all contributions are compared.
 """
 
@@ -133,7 +134,8 @@ class Canon:
 
 
 def matched(group: Group, known: Reduction) -> Relation | None:
-    """From the keys of `group` to those of `known` such that the elements have the same contributions; None when there is
+    """From the keys of `group` to those of `known` such that the elements have the same contributions; None when
+    there is
     no such relation for all keys, or none was found.
     """
     if (group.agg, group.dtype) != (known.agg, known.dtype):

@@ -1,4 +1,5 @@
-"""What makes a program wrong in itself, exactly: accesses out of bounds or out of a view's box, races, double assignments,
+"""What makes a program wrong in itself, exactly: accesses out of bounds or out of a view's box, races, double
+assignments,
 reads of elements that nobody wrote. One small check for each property; all findings are collected.
 """
 
@@ -69,7 +70,8 @@ def _first_path(flow: Flow, unit: Path) -> Path:
 def check_units(
     flow: Flow, units: Sequence[Path], *, operations: int = OPERATIONS, final: bool = True
 ) -> list[Finding]:
-    """The findings about the given statements of main (paths of three numbers), and about the reads of what they write.
+    """The findings about the given statements of main (paths of three numbers), and about the reads of what they
+    write.
 
     `final` includes the outputs that are left unwritten. PolyLimit when isl needs too long for one of them.
     """
@@ -179,7 +181,7 @@ def check_outputs(flow: Flow) -> Iterator[Finding]:
         names = element_names(ref.rank)
         box = Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
         writers = flow.writers.get(buffer, [])
-        missing = (box - union([_footprint(writer) for writer in writers], names)).sample()
+        missing = (box - union([_footprint(writer) for writer in writers], names)).lexmin()
         if missing is not None:
             place = Place((0,), flow.program.name)
             message = "nobody writes this element of an output"
@@ -217,4 +219,3 @@ def _point(point: dict[str, int]) -> tuple[tuple[str, int], ...]:
 
 def _box(sizes: Sequence[int]) -> str:
     return f"({', '.join(map(str, sizes))})"
-

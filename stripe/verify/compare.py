@@ -14,7 +14,8 @@ _REGIONS = 40
 
 @dataclass(frozen=True)
 class Operand:
-    """One contribution to one element: the term, the coordinates of its leaves, the store it comes from and its point."""
+    """One contribution to one element: the term, the coordinates of its leaves, the store it comes from and its
+    point."""
 
     part: Part
     coordinates: tuple[int, ...]
@@ -70,7 +71,8 @@ def mismatch(
             own = operand_at((right if swapped else left)[term], key, coordinates)
             theirs = _instead((left, right), images, key, swapped)
             pair = (theirs, own) if swapped else (own, theirs)
-            return Mismatch(key, *pair, "other operands")
+            alone = "only after" if swapped else "only before"
+            return Mismatch(key, *pair, "other operands" if theirs is not None else alone)
     if not counted:
         return None
     for term, parts in left.items():
@@ -117,9 +119,7 @@ def _own_point(part: Part, point: Sequence[int]) -> dict[str, int]:
     return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
 
 
-def anything(
-    parts: Iterable[Part], key: dict[str, int], unlike: Operand | None = None
-) -> Operand | None:
+def anything(parts: Iterable[Part], key: dict[str, int], unlike: Operand | None = None) -> Operand | None:
     """Some contribution to the element, if possible one with other operands than `unlike`."""
     found: Operand | None = None
     for part in parts:

@@ -23,4 +23,3 @@ def constant_terms(program: Program, buffer: Buffer, dtype: DType) -> Leaf | Num
         return number(values[0].item(), dtype)
     digest = hashlib.sha256(found.data + repr(found.sizes).encode()).hexdigest()[:12]
     return Leaf(f"const:{digest}", len(found.sizes), dtype)
-

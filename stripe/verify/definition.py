@@ -1,6 +1,7 @@
 """What each element of a buffer is, as terms over arrays that both programs know.
 
-A definition has values (elements that one write defines) and groups (elements that are merged from several contributions
+A definition has values (elements that one write defines) and groups (elements that are merged from several
+contributions
 by one aggregation). Copies vanish, element-wise operations are inlined, and a merge of partial merges of the same
 aggregation becomes one group: these are the steps that keep meaning without looking at the other program.
 """
@@ -53,7 +54,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Part:
-    """A contribution, or the one value, of elements: `points` leads from the keys to the points of the writes that contribute
+    """A contribution, or the one value, of elements: `points` leads from the keys to the points of the writes that
+    contribute
     to them, `at` from these points to the coordinates of the term's leaves.
 
     `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images.
@@ -91,7 +93,8 @@ class Definition:
 
 
 class Definer:
-    """Definitions for one program. `cuts` names the buffers of the entry that count as known arrays when read as they are
+    """Definitions for one program. `cuts` names the buffers of the entry that count as known arrays when read as
+    they are
     in the end; with `finite` no value is taken to be infinite or NaN.
     """
 
@@ -291,7 +294,8 @@ def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finit
 
 
 def _composed(points: Relation, at: Relation, inner: Part) -> Part:
-    """The contributions of `inner` to what the points of an outer contribution read (`at`: from these points to the keys
+    """The contributions of `inner` to what the points of an outer contribution read (`at`: from these points to
+    the keys
     of the inner merge).
     """
     if at.injective and inner.points.injective:  # then an inner point tells which outer point read it
@@ -327,4 +331,3 @@ def _first_only(parts: list[Part], full: Points) -> list[Part]:
             result.append(Part(part.term, points, part.at, part.origin))
             full = full | points.domain
     return result
-

@@ -1,7 +1,10 @@
-"""The proof that a rewrite keeps the meaning: for each element of each output, the contributing operand tuples are the same.
+"""The proof that a rewrite keeps the meaning: for each element of each output, the contributing operand tuples are
+the same.
 
-Buffers of the entry that both programs have are compared one after the other, in the order in which they are written; those
-found equal count as known when later ones read them, so that a change of one kernel costs what that kernel costs. Where
+Buffers of the entry that both programs have are compared one after the other, in the order in which they are
+written; those
+found equal count as known when later ones read them, so that a change of one kernel costs what that kernel costs.
+Where
 an output then still differs, all is compared once more with everything inlined.
 """
 
@@ -35,7 +38,8 @@ class _Sides:
 
 
 def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS) -> Verdict:
-    """Whether `after` computes what `before` computes: *equal* is proved, *different* has a witness, *unknown* a reason.
+    """Whether `after` computes what `before` computes: *equal* is proved, *different* has a witness, *unknown* a
+    reason.
 
     `after` is also checked, where it differs from `before`, for what makes a program wrong in itself: accesses out of
     bounds, elements assigned twice, races, reads of what nobody wrote. `before` is taken to be free of these.
@@ -71,7 +75,10 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
         return Equal()
     opaque = {buffer: name for buffer, name in cuts.items() if _by_special(flows, buffer)}
     verdict = _inlined(flows, opaque, open_outputs, operations, finite=False)
-    if isinstance(verdict, Different) and _inlined(flows, opaque, open_outputs, operations, finite=True) == Equal():
+    if (
+        isinstance(verdict, Different)
+        and _inlined(flows, opaque, open_outputs, operations, finite=True) == Equal()
+    ):
         return Equal(("no padding with zeros meets an infinite value or NaN",))
     return verdict
 

@@ -13,7 +13,8 @@ SEEDS = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the proof said and, when it said *unknown*, what running said: `ran` describes it, `failed` is what went wrong."""
+    """What the proof said and, when it said *unknown*, what running said: `ran` describes it, `failed` is what
+    went wrong."""
 
     verdict: Verdict
     ran: str = ""
@@ -35,7 +36,8 @@ class Judgement:
 def judge(
     before: Program, after: Program, *, operations: int = OPERATIONS, seeds: tuple[int, ...] = SEEDS
 ) -> Judgement:
-    """Proves that `after` computes what `before` does, or runs both on small-integer data where the proof has no answer."""
+    """Proves that `after` computes what `before` does, or runs both on small-integer data where the proof has no
+    answer."""
     verdict = prove_equal(before, after, operations=operations)
     if not isinstance(verdict, Unknown):
         return Judgement(verdict)

@@ -1,5 +1,7 @@
-"""Who writes what a load reads. Points of a block have no order, so a write comes before a read only at the same point of
-the blocks that hold both, and there when its statement stands before: no lexicographic order over iterations is needed.
+"""Who writes what a load reads. Points of a block have no order, so a write comes before a read only at the same
+point of
+the blocks that hold both, and there when its statement stands before: no lexicographic order over iterations is
+needed.
 """
 
 from __future__ import annotations
@@ -108,7 +110,9 @@ class Flow:
         deeper = node.prefix[len(shared) :]
         if not deeper:
             return back.named(key_names(node), names)
-        around = self.nests[node.block].domain.points  # the write does not depend on the indices further inside
+        around = self.nests[
+            node.block
+        ].domain.points  # the write does not depend on the indices further inside
         elements = Points.universe(element_names(node.rank))
         keys = around.times(elements)
         narrowed = keys.identity("'").keep([f"{name}'" for name in (*shared, *elements.names)])
@@ -116,7 +120,8 @@ class Flow:
 
 
 def parting_depth(first: Path, second: Path) -> int | None:
-    """The depth of the innermost block that holds both statements; None when one statement is the other (or holds it)."""
+    """The depth of the innermost block that holds both statements; None when one statement is the other (or holds
+    it)."""
     for depth, (a, b) in enumerate(zip(first[1:], second[1:], strict=False)):
         if a != b:
             return depth
@@ -140,4 +145,3 @@ def _with_prefix(access: Access, prefix: Sequence[str]) -> Relation:
         return access.relation
     points = access.nest.domain.points
     return points.identity("").keep(prefix).beside(access.relation)
-

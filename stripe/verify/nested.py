@@ -1,7 +1,9 @@
 """Definitions that differ in the reductions that their terms use: these are compared where both are used.
 
-`mismatch` knows reductions by name only, and two may be equal although they got different names (or equal at those elements
-that are used). Here elements are paired by their key, or contributions by the operands that are no reductions, and the
+`mismatch` knows reductions by name only, and two may be equal although they got different names (or equal at those
+elements
+that are used). Here elements are paired by their key, or contributions by the operands that are no reductions, and
+the
 contributions of the paired reductions are compared. What this cannot decide is *unknown*.
 """
 
@@ -80,7 +82,12 @@ def values_difference(
 
 
 def group_difference(
-    canon: Canon, first: Sequence[Part], second: Sequence[Part], keys: Sequence[str], counted: bool, depth: int
+    canon: Canon,
+    first: Sequence[Part],
+    second: Sequence[Part],
+    keys: Sequence[str],
+    counted: bool,
+    depth: int,
 ) -> Mismatch | None:
     """The difference between elements that are merged from contributions."""
     found = mismatch(first, second, counted=counted, keys=keys)
@@ -94,8 +101,8 @@ def group_difference(
         return _filled(found, *veiled)
     kinds = [_by_kind(side) for side in (first, second)]
     for kind, parts in kinds[0].items():
-        anchored = [_by_anchor(side, keys) for side in (parts, kinds[1][kind])]
-        inner = values_difference(canon, *anchored, anchored[0][0].points.ins, depth - 1)
+        mine, theirs = (_by_anchor(side, keys) for side in (parts, kinds[1][kind]))
+        inner = values_difference(canon, mine, theirs, mine[0].points.ins, depth - 1)
         if inner is not None:
             key = dict(list(inner.key.items())[: len(keys)])
             return Mismatch(key, inner.before, inner.after, inner.how)
@@ -229,4 +236,3 @@ def aligned(first: Term, second: Term, left: int = 0, right: int = 0) -> list[Al
     if first == second or (_is_reduction(first) and _is_reduction(second)):
         return [(first, second, left, right)]
     return None
-

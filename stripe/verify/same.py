@@ -10,7 +10,8 @@ from stripe.verify.flow import Flow
 
 
 def stripped(statement: Statement) -> Statement:
-    """The statement without what has no meaning: tags (but for the parameters of specials), locations, comments, names of
+    """The statement without what has no meaning: tags (but for the parameters of specials), locations, comments,
+    names of
     blocks, dependences, addresses.
     """
     match statement:
@@ -75,7 +76,8 @@ class Alike:
         return (entry.indices, entry.constraints, main.indices, main.constraints)
 
     def buffer(self, buffer: Buffer, known: dict[Buffer, str]) -> bool:
-        """Whether `buffer` ends up equal because its writers are alike and read only `known` buffers, complete ones."""
+        """Whether `buffer` ends up equal because its writers are alike and read only `known` buffers, complete
+        ones."""
         first, second = (units.get(buffer, []) for units in self._units)
         if len(first) != len(second) or any(self._frames[0]):
             return False
@@ -104,7 +106,9 @@ class Alike:
         return list(dict.fromkeys(access.path[:3] for access in self._flows[side].accesses))
 
     def _same_unit(self, first: Path, second: Path) -> bool:
-        return self._unit(0, first) == self._unit(1, second) and self._views(0, first) == self._views(1, second)
+        return self._unit(0, first) == self._unit(1, second) and self._views(0, first) == self._views(
+            1, second
+        )
 
     def _unit(self, side: int, path: Path) -> Statement:
         key = (side, path)

@@ -35,7 +35,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One element of an output that the programs define differently (or the place of an error), and both operand tuples."""
+    """One element of an output that the programs define differently (or the place of an error), and both operand
+    tuples."""
 
     message: str
     buffer: str

@@ -17,7 +17,8 @@ class Pair:
 
 
 def program(tensors: str, kernels: str, name: str = "test") -> Program:
-    """A program from lines `dir NAME dims` (dir `in`, `out`, or `tmp` for a buffer between kernels; dtype fp32) and kernels."""
+    """A program from lines `dir NAME dims` (dir `in`, `out`, or `tmp` for a buffer between kernels; dtype fp32)
+    and kernels."""
     allocations: list[str] = []
     views: list[str] = []
     for line in tensors.strip().splitlines():

@@ -1,0 +1,229 @@
+"""Correct rewrites prove equal, quickly; what the proof says about broken ones."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from stripe.ir import Program
+from stripe.verify.checks import check_program
+from stripe.verify.exact import prove_equal
+from stripe.verify.fallback import judge, run_both
+from stripe.verify.witness import Different, Equal, Unknown
+from verify.mutate import mutants
+from verify.pairs import (
+    BLUR,
+    BLUR_TENSORS,
+    CHAIN,
+    CHAIN_TENSORS,
+    MATMUL,
+    MATMUL_CACHED,
+    MATMUL_TENSORS,
+    MATMUL_TILED,
+    REPEAT,
+    REPEAT_TENSORS,
+    SOFTMAX,
+    SOFTMAX_TENSORS,
+    Pair,
+    pairs,
+    program,
+)
+
+PADDING = "no padding with zeros meets an infinite value or NaN"
+
+
+@pytest.mark.parametrize("pair", pairs(), ids=lambda pair: pair.name)
+def test_a_correct_rewrite_proves_equal(pair: Pair) -> None:
+    assert check_program(pair.before) == []
+    assert check_program(pair.after) == []
+    expected = Equal((PADDING,)) if pair.name == "pad" else Equal()
+    assert prove_equal(pair.before, pair.after) == expected
+    assert prove_equal(pair.after, pair.before) == expected
+    assert run_both(pair.before, pair.after) == ""
+
+
+def test_proofs_are_quick() -> None:
+    """The median over one kernel is bound to 20 ms, the worst to 1 s."""
+    seconds: list[float] = []
+    for pair in pairs():
+        start = time.perf_counter()
+        prove_equal(pair.before, pair.after)
+        seconds.append(time.perf_counter() - start)
+    assert sorted(seconds)[len(seconds) // 2] < 0.04
+    assert max(seconds) < 1
+
+
+def different(before: Program, after: Program) -> str:
+    verdict = prove_equal(before, after)
+    assert isinstance(verdict, Different), verdict
+    assert run_both(before, after) != ""
+    return str(verdict)
+
+
+def changed(old: str, new: str, kernels: str = MATMUL, tensors: str = MATMUL_TENSORS) -> Program:
+    assert old in kernels
+    return program(tensors, kernels.replace(old, new))
+
+
+def test_a_witness_shows_element_point_and_operands() -> None:
+    text = different(program(MATMUL_TENSORS, MATMUL), changed("4*k, 4*j", "4*k, 3*j", MATMUL_TILED))
+    lines = text.splitlines()
+    assert lines[0].startswith("error: C[")
+    assert lines[0].endswith("]: it is defined by other operands")
+    assert "before: add mul(A[" in lines[1]
+    assert "by matmul (0.0.0.3) at i=" in lines[2]
+    assert "after:  add mul(A[" in lines[3]
+    assert "by inner (0.0.0.0.3) at i=" in lines[4]
+
+
+def test_an_operand_that_contributes_twice_is_counted() -> None:
+    before = program(REPEAT_TENSORS, REPEAT)
+    text = different(before, changed("k:6", "k:7", REPEAT, REPEAT_TENSORS))
+    assert "an operand contributes 6 times before, 7 times after" in text
+
+
+def test_for_a_maximum_it_does_not_matter_how_often() -> None:
+    largest = REPEAT.replace(":add", ":max")
+    before = program(REPEAT_TENSORS, largest)
+    assert prove_equal(before, program(REPEAT_TENSORS, largest.replace("k:6", "k:7"))) == Equal()
+
+
+def test_statements_out_of_order() -> None:
+    after = program(MATMUL_TENSORS, MATMUL_CACHED)
+    swapped = next(m for m in mutants(after) if m.kind == "order" and m.what == "statements 1 and 2")
+    verdict = prove_equal(program(MATMUL_TENSORS, MATMUL), swapped.program)
+    assert isinstance(verdict, Different)
+    assert verdict.witness.message == "read, but nobody wrote it"
+
+
+def test_an_access_out_of_bounds() -> None:
+    found = check_program(changed("in A[i, k]", "in A[i, 1 + k]"))
+    assert [str(f).splitlines()[0] for f in found] == ["error: A[0, 12]: read out of bounds of (8, 12)"]
+    assert str(found[0].place).startswith("matmul (0.0.0.0) at i=0")
+
+
+def test_a_view_whose_box_is_too_small() -> None:
+    found = check_program(
+        changed("in A[4*i, 4*k] fp32(4:12, 4:1)", "in A[4*i, 4*k] fp32(4:12, 3:1)", MATMUL_TILED)
+    )
+    assert len(found) == 1
+    assert found[0].message == "touched outside the box (4, 3) of the view 'A' in 'matmul'"
+
+
+def test_two_points_that_assign_one_element() -> None:
+    found = check_program(changed("out C[i, j]:add", "out C[i, j]:assign"))
+    assert [f.message.partition(",")[0] for f in found] == ["assigned at two points without order"]
+
+
+def test_points_that_read_what_others_write() -> None:
+    kernels = CHAIN.replace("in T[x, y] fp32(1:8, 1:1)", "in T[x, y] fp32(1:8, 1:1)")
+    racing = """
+    0: #kernel block [x:6] ( // shift
+        in A[x, 0] fp32(1:8, 1:1)
+        inout T[0, 0]:assign fp32(6:8, 8:1)
+        out O[x, 0]:assign fp32(1:8, 8:1)
+    ) {
+      0: block [y:8, xo=x] ( // write
+          in A[0, 0] fp32(1:8, 1:1)
+          out T[xo, y]:assign fp32(1:8, 1:1)
+      ) {
+        0: $A = load(A)
+        1: T = store($A)
+      }
+      1: block [y:8, xo=x] ( // read
+          in T[5 - xo, y] fp32(1:8, 1:1)
+          out O[0, y]:assign fp32(1:8, 1:1)
+      ) {
+        0: $T = load(T)
+        1: O = store($T)
+      }
+    }
+"""
+    assert check_program(program(CHAIN_TENSORS, kernels)) == []
+    messages = [f.message.partition(",")[0] for f in check_program(program(CHAIN_TENSORS, racing))]
+    assert "read and written at two points without order" in messages
+
+
+def test_an_output_that_is_not_filled() -> None:
+    found = check_program(changed("i:8", "i:7"))
+    assert [str(f).splitlines()[0] for f in found] == [
+        "error: C[7, 0]: nobody writes this element of an output"
+    ]
+
+
+def test_a_reduction_used_by_another_kernel_is_looked_into() -> None:
+    before = program(BLUR_TENSORS, BLUR)
+    text = different(before, changed("20 - k - x >= 0", "19 - k - x >= 0", BLUR, BLUR_TENSORS))
+    assert "error: O[18]: an operand contributes only before" in text
+    assert "before: add mul(I[19], K[2])" in text
+
+
+def test_order_of_element_wise_operations_counts() -> None:
+    before = program(CHAIN_TENSORS, CHAIN)
+    different(before, changed("sub($R, $A)", "sub($A, $R)", CHAIN, CHAIN_TENSORS))
+    product = CHAIN.replace("sub($A, $S)", "mul($A, $S)")
+    swapped = program(CHAIN_TENSORS, product.replace("mul($A, $S)", "mul($S, $A)"))
+    assert prove_equal(program(CHAIN_TENSORS, product), swapped) == Equal()  # exactly commutative
+
+
+def test_names_places_and_tags_have_no_meaning() -> None:
+    before = program(MATMUL_TENSORS, MATMUL)
+    tagged = MATMUL.replace("#kernel block", "#conv #kernel block<CONV[0]>").replace("// matmul", "// other")
+    assert prove_equal(before, program(MATMUL_TENSORS, tagged)) == Equal()
+
+
+def test_tensors_that_changed() -> None:
+    before = program(MATMUL_TENSORS, MATMUL)
+    verdict = prove_equal(before, program(MATMUL_TENSORS.replace("C 8 10", "C 8 11"), MATMUL))
+    assert isinstance(verdict, Different)
+    assert "the output changed" in str(verdict)
+
+
+def test_past_the_limit_the_answer_is_unknown_and_both_run() -> None:
+    before = program(SOFTMAX_TENSORS, SOFTMAX)
+    rows = next(pair for pair in pairs() if pair.name == "fuse_rows")
+    assert isinstance(prove_equal(before, rows.after, operations=50), Unknown)
+    judgement = judge(rows.before, rows.after, operations=50)
+    assert judgement.accepted
+    assert not judgement.proved
+    assert "ran both programs on 2 sets of small integers: they agree" in str(judgement)
+    broken = changed("$O = add($E, $S)", "$O = sub($E, $S)", SOFTMAX, SOFTMAX_TENSORS)
+    judgement = judge(broken, rows.after, operations=50)
+    assert not judgement.accepted
+    assert "they differ" in str(judgement)
+
+
+def many_kernels(count: int) -> tuple[Program, Program]:
+    """A chain of matrix products and relus, before and after tiling every product."""
+    lines = ["in B 12 12", "in X0 8 12", *(f"tmp X{n} 8 12" for n in range(1, count)), f"out X{count} 8 12"]
+    before: list[str] = []
+    after: list[str] = []
+    for n in range(count):
+        if n % 2:
+            body = f"""
+    {n}: #kernel block [i:8, j:12] ( // relu{n}
+        in X{n}[i, j] fp32(1:12, 1:1)
+        out X{n + 1}[i, j]:assign fp32(1:12, 1:1)
+    ) {{
+      0: $X = load(X{n})
+      1: $Y = relu($X)
+      2: X{n + 1} = store($Y)
+    }}"""
+            before.append(body)
+            after.append(body)
+            continue
+        for target, text in ((before, MATMUL), (after, MATMUL_TILED)):
+            text = text.replace("j:10", "j:12").replace("9 - j", "11 - j").replace(":10", ":12")
+            text = text.replace("0: #kernel", f"{n}: #kernel", 1).replace("matmul", f"matmul{n}")
+            text = text.replace("in A[", f"in A=X{n}[", 1).replace("out C[", f"out C=X{n + 1}[", 1)
+            target.append(text.replace(f"in A=X{n}[", f"in A = X{n}[").replace("out C=", "out C = "))
+    tensors = "\n".join(lines)
+    return program(tensors, "\n".join(before)), program(tensors, "\n".join(after))
+
+
+def test_a_hundred_kernels_that_all_change() -> None:
+    before, after = many_kernels(100)
+    start = time.perf_counter()
+    assert prove_equal(before, after) == Equal()
+    assert time.perf_counter() - start < 5
