@@ -161,7 +161,9 @@ def _instruments(
     if options.verify != "none":
         found.append(verification.StructureCheck())
     if options.verify == "exact":
-        found.append(verification.ExactCheck(_to_stderr))
+        from stripe.pipeline.proof import ExactCheck
+
+        found.append(ExactCheck(_to_stderr))
     template = Reproducer(
         error="", input="", input_format="stripe", command=record.command, passes=record.passes,
         hardware=record.hardware, verify=record.verify, verify_roundtrip=record.verify_roundtrip, emit=record.emit,

@@ -1,15 +1,11 @@
-"""Clients that check each pass: structure, printed form, and (with `--verify exact`) meaning."""
+"""Clients that check each pass: the structure, and the printed form. (The meaning is for `stripe.pipeline.proof`.)"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from typing_extensions import override
 
 from stripe.ir import Program, Stage, StripeError, parse_program, print_program, verify_structural
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
-from stripe.verify.checks import check_program
-from stripe.verify.fallback import judge
 
 _SHOWN = 10
 
@@ -71,46 +67,3 @@ def _first_difference(program: Program, again: Program) -> tuple[str, ...]:
         if first != second:
             return (f"printed:  {first.strip()}", f"reparsed: {second.strip()}")
     return ("both print alike, so the text leaves something out",)
-
-
-class ProofError(StripeError):
-    """A pass changed what the program means."""
-
-    exit_status = 3
-
-
-class ExactCheck(Instrument):
-    """`--verify exact`: proves that a pass kept the meaning. Where the proof has no answer both programs run instead.
-
-    The input is checked first: a proof says nothing about programs that are wrong in themselves.
-    """
-
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
-
-    @override
-    def begin(self, program: Program) -> None:
-        findings = check_program(program)
-        for finding in findings:
-            if finding.unknown:
-                self._write(f"verify: the input: {'; '.join(str(finding).splitlines())}\n")
-        errors = [str(finding).removeprefix("error: ") for finding in findings if not finding.unknown]
-        if errors:
-            first, *others = (StripeError(text, where="the input") for text in errors)
-            first.others = tuple(others)
-            raise first
-
-    @override
-    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        if after is before:
-            return
-        judgement = judge(before, after)
-        if not judgement.accepted:
-            raise ProofError(
-                f"pass {entry.label} changed the meaning of the program\n{_indented(str(judgement))}"
-            )
-        self._write(f"verify: {entry.name}: {'; '.join(str(judgement).splitlines())}\n")
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
