@@ -1,0 +1,143 @@
+"""Transfers: blocks that copy a box between two memories, and which elements of a tensor a copy holds.
+
+A transfer is a block with one load, one store of what was loaded, and nothing else, which is tagged as one (by the
+passes `cache` and `schedule`), runs on a transfer unit, or moves between two memories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from stripe.ir import Affine, Agg, Block, Load, Location, Store
+from stripe.poly import Access, Buffer, Nest, View, leaf_accesses
+
+TRANSFER_TAGS = ("cache_load", "cache_store", "swap_in", "swap_out", "transfer")
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A block that copies, with its two accesses."""
+
+    nest: Nest
+    read: Access
+    written: Access
+
+    @property
+    def block(self) -> Block:
+        return self.nest.block
+
+    @property
+    def fills(self) -> bool:
+        """Whether it fills a copy that lives further inside than where its elements come from."""
+        return len(self.written.buffer.path) >= len(self.read.buffer.path)
+
+    @property
+    def far(self) -> Access:
+        return self.read if self.fills else self.written
+
+    @property
+    def near(self) -> Access:
+        return self.written if self.fills else self.read
+
+    @property
+    def source(self) -> Location:
+        return location_of(self.nest, self.read)
+
+    @property
+    def sink(self) -> Location:
+        return location_of(self.nest, self.written)
+
+    @property
+    def aggregates(self) -> bool:
+        return self.written.agg is not Agg.ASSIGN
+
+
+def as_transfer(nest: Nest, transfer_units: Iterable[str] = ()) -> Transfer | None:
+    """The innermost block of `nest` as a transfer, None when it is none."""
+    block = nest.block
+    match block.statements:
+        case (Load(into, source), Store(target, value)) if into == value and source != target:
+            pass
+        case _:
+            return None
+    moves = block.ref(source).location.name != block.ref(target).location.name
+    if not (moves or block.tags.has_any(TRANSFER_TAGS) or block.location.name in set(transfer_units)):
+        return None
+    (read,), (written,) = leaf_accesses(nest, 0), leaf_accesses(nest, 1)
+    return Transfer(nest, read, written)
+
+
+def location_of(nest: Nest, access: Access) -> Location:
+    """Where the buffer of an access lies, over the names of the domain where its block tells the unit."""
+    ref = nest.block.ref(access.ref)
+    return ref.location.subs(dict(nest.local))
+
+
+def memory_of(nest: Nest, access: Access, main_memory: str) -> str:
+    """The name of the memory that an access goes to; what has no location lies in the main memory."""
+    return nest.block.ref(access.ref).location.name or main_memory
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a copy holds: its element e is element e + offset of the tensor `root`. The offset goes over the names of
+    the domain of the block that holds the copy."""
+
+    root: Buffer
+    offset: tuple[Affine, ...]
+
+
+class Copies:
+    """The copies of a program: which buffers are copies of which tensors."""
+
+    def __init__(self, transfers: Iterable[Transfer]) -> None:
+        self._by_near: dict[Buffer, Transfer] = {}
+        for transfer in transfers:
+            if transfer.near.buffer != transfer.far.buffer and len(transfer.near.index) == len(
+                transfer.far.index
+            ):
+                self._by_near.setdefault(transfer.near.buffer, transfer)
+
+    @cached_property
+    def _held(self) -> Mapping[Buffer, Held]:
+        found: dict[Buffer, Held] = {}
+        for buffer in sorted(self._by_near, key=lambda b: (len(b.path), b.path, b.name)):
+            transfer = self._by_near[buffer]
+            held = _moved(transfer, found.get(transfer.far.buffer))
+            if held is not None:
+                found[buffer] = held
+        return found
+
+    def is_copy(self, buffer: Buffer) -> bool:
+        return buffer in self._held
+
+    def root(self, buffer: Buffer) -> Buffer:
+        """The tensor whose elements the buffer holds: itself when it is no copy."""
+        held = self._held.get(buffer)
+        return held.root if held is not None else buffer
+
+    def rooted(self, access: Access) -> Access:
+        """The access to the elements of the tensor, instead of to those of the copy."""
+        held = self._held.get(access.buffer)
+        if held is None:
+            return access
+        index = tuple(a + o for a, o in zip(access.index, held.offset, strict=True))
+        return replace(access, buffer=held.root, index=index)
+
+
+def _moved(transfer: Transfer, outer: Held | None) -> Held | None:
+    """The box that a transfer moves, None when it also rearranges elements."""
+    offset = tuple(f - n for f, n in zip(transfer.far.index, transfer.near.index, strict=True))
+    if outer is not None:
+        offset = tuple(a + b for a, b in zip(offset, outer.offset, strict=True))
+    own = set(transfer.nest.own)
+    if any(affine.names() & own for affine in offset):
+        return None
+    return Held(outer.root if outer is not None else transfer.far.buffer, offset)
+
+
+def allocation(nest: Nest, name: str) -> View:
+    """The view called `name` of the innermost block."""
+    return nest.views[name]

@@ -1,0 +1,98 @@
+"""Operations of a block: how often each intrinsic runs, on which dtype. An aggregating store is an operation too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from stripe.ir import (
+    Agg,
+    Block,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Special,
+    Store,
+    result_dtype,
+)
+from stripe.ir.dtypes import I32
+
+FREE = frozenset({"ident"})
+"""Intrinsics that compute nothing."""
+
+_AGG_OPS = {Agg.ADD: "add", Agg.MUL: "mul", Agg.MIN: "min", Agg.MAX: "max"}
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Numbers of operations by (intrinsic, dtype); `macs` of them are pairs of a multiply and the add of its result,
+    by dtype of the multiply and of the add. These are among `counts` too."""
+
+    counts: Mapping[tuple[str, DType], int] = field(default_factory=dict[tuple[str, DType], int])
+    macs: Mapping[tuple[DType, DType], int] = field(default_factory=dict[tuple[DType, DType], int])
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def mac_count(self) -> int:
+        return sum(self.macs.values())
+
+    def times(self, factor: int) -> Operations:
+        return Operations(
+            {key: number * factor for key, number in self.counts.items()},
+            {key: number * factor for key, number in self.macs.items()},
+        )
+
+    @staticmethod
+    def sum(parts: Iterable[Operations]) -> Operations:
+        counts: Counter[tuple[str, DType]] = Counter()
+        macs: Counter[tuple[DType, DType]] = Counter()
+        for part in parts:
+            counts.update(part.counts)
+            macs.update(part.macs)
+        return Operations(dict(counts), dict(macs))
+
+
+def point_operations(block: Block) -> Operations:
+    """The operations of the statements of one point of `block`, those of blocks inside left out."""
+    counts: Counter[tuple[str, DType]] = Counter()
+    macs: Counter[tuple[DType, DType]] = Counter()
+    dtypes: dict[str, DType] = {}
+    products: dict[str, DType] = {}
+    for statement in block.statements:
+        match statement:
+            case Load(into, ref):
+                dtypes[into] = block.ref(ref).dtype
+            case LoadIndex(into):
+                dtypes[into] = I32
+            case Constant(into, _, dtype):
+                dtypes[into] = dtype
+            case Intrinsic(into, op, inputs, target):
+                taken = [dtypes[name] for name in inputs]
+                dtypes[into] = result_dtype(op, taken, target)
+                if op not in FREE:
+                    counts[op, taken[-1]] += 1
+                if op == "mul":
+                    products[into] = taken[0]
+                elif op in ("cast", "ident") and inputs[0] in products:
+                    products[into] = products[inputs[0]]
+            case Store(ref, value):
+                view = block.ref(ref)
+                if view.agg is not Agg.ASSIGN:
+                    counts[_AGG_OPS[view.agg], view.dtype] += 1
+                    if view.agg is Agg.ADD and value in products:
+                        macs[products[value], view.dtype] += 1
+            case Special(op, outputs, inputs):
+                name = outputs[-1]
+                # each element of the result, or of what is scattered, is one step of the special
+                views = [block.ref(name)] + ([block.ref(inputs[0])] if op == "scatter" else [])
+                counts[op, views[0].dtype] += max(prod(view.sizes) for view in views)
+            case Block():
+                pass
+    return Operations(dict(counts), dict(macs))

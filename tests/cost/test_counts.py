@@ -1,0 +1,104 @@
+"""Counts: the two layers on which three tools agree, and random mappings against walking through every step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.cost.counts import count_program
+from stripe.cost.loops import HALOS, Halo
+from stripe.hw import load_hardware
+from stripe.ir import StripeError, parse_program, print_program, verify_structural
+from support.mappings import CONV3X3, MATMUL, Loop, Mapped, as_stripe, walk_steps
+
+MAPPINGS = Path(__file__).resolve().parents[2] / "examples" / "mappings"
+
+AGREED: dict[str, dict[tuple[str, str, str], int]] = {
+    "conv3x3": {
+        ("W", "Wreg", "array"): 115_605_504, ("W", "SRAM", "Wreg"): 2_064_384, ("W", "DRAM", "SRAM"): 36_864,
+        ("I", "SRAM", "array"): 7_225_344, ("O", "array", "Orf"): 7_225_344, ("O", "Orf", "array"): 7_024_640,
+        ("O", "Orf", "SRAM"): 200_704, ("O", "SRAM", "Orf"): 0, ("O", "SRAM", "DRAM"): 200_704,
+        ("O", "DRAM", "SRAM"): 0,
+    },
+    "matmul": {
+        ("W", "Wreg", "array"): 134_217_728, ("W", "SRAM", "Wreg"): 2_097_152, ("W", "DRAM", "SRAM"): 262_144,
+        ("I", "SRAM", "array"): 8_388_608, ("O", "array", "Orf"): 8_388_608, ("O", "Orf", "array"): 8_126_464,
+        ("O", "Orf", "SRAM"): 2_097_152, ("O", "SRAM", "Orf"): 1_835_008, ("O", "SRAM", "DRAM"): 524_288,
+        ("O", "DRAM", "SRAM"): 262_144,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "halo", "macs", "steps", "held", "inputs", "energy"),
+    [
+        ("conv3x3", "refetch", 115_605_504, 451_584, 102_912, 475_136, 208_034_365.44),
+        ("conv3x3", "keep", 115_605_504, 451_584, 102_912, 430_592, 200_595_517.44),
+        ("matmul", "refetch", 134_217_728, 524_288, 57_344, 2_097_152, 652_051_742.72),
+        ("matmul", "keep", 134_217_728, 524_288, 57_344, 2_097_152, 652_051_742.72),
+    ],
+)
+def test_the_layers_on_which_three_tools_agree(
+    name: str, halo: Halo, macs: int, steps: int, held: int, inputs: int, energy: float
+) -> None:
+    program = parse_program((MAPPINGS / f"{name}.stripe").read_text("utf-8"), name)
+    assert verify_structural(program) == []
+    (kernel,) = count_program(program, halo, load_hardware("ref16x16"))
+    assert (kernel.macs, kernel.steps, dict(kernel.held)["SRAM"]) == (macs, steps, held)
+    found = {(row.operand, row.source, row.sink): row for row in kernel.traffic}
+    expected = {**AGREED[name], ("I", "DRAM", "SRAM"): inputs}
+    assert {key: row.read if key[1] != "array" else row.written for key, row in found.items()} == expected
+    for (_, source, sink), row in found.items():
+        assert "array" in (source, sink) or row.read == row.written
+    assert kernel.energy_pJ == pytest.approx(energy, abs=0.005)
+
+
+@pytest.mark.parametrize("mapping", [CONV3X3, MATMUL], ids=lambda m: m.name)
+def test_the_shipped_mappings_are_what_the_builder_makes(mapping: Mapped) -> None:
+    text = (MAPPINGS / f"{mapping.name}.stripe").read_text("utf-8")
+    assert text == print_program(as_stripe(mapping))
+
+
+@st.composite
+def mappings(draw: st.DrawFn) -> Mapped:
+    """Small layers with strides, windows and shuffled loops, levels anywhere."""
+    stride, spread = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    operands = {
+        "I": ({"x": stride, "f": spread}, {"c": 1}),
+        "W": ({"f": 1}, {"c": 1}, {"k": 1}),
+        "O": ({"x": 1}, {"k": 1}),
+    }
+    sizes = st.integers(1, 3)
+    dims = draw(st.permutations(["x", "f", "c", "k", "x", draw(st.sampled_from("xfck"))]))
+    loops: tuple[Loop, ...] = tuple((dim, draw(sizes)) for dim in dims)
+    spatial: tuple[Loop, ...] = tuple((dim, draw(sizes)) for dim in draw(st.permutations(["k", "c", "x"]))[:2])
+    within: dict[str, tuple[tuple[str, int], ...]] = {}
+    for operand in operands:
+        near = draw(st.integers(1, 4))
+        levels = [("SRAM", draw(st.integers(near, 5))), ("Reg", near)]
+        within[operand] = tuple(levels[: draw(st.integers(0, 2))])
+        if len(within[operand]) == 2 and within[operand][0][1] == near:
+            within[operand] = within[operand][:1]
+    return Mapped("random", operands, loops, spatial, within)
+
+
+@settings(max_examples=150)
+@given(mappings(), st.sampled_from(HALOS))
+def test_counts_agree_with_walking_through_every_step(mapping: Mapped, halo: Halo) -> None:
+    program = as_stripe(mapping)
+    assert verify_structural(program) == []
+    (kernel,) = count_program(program, halo)
+    found = {(row.operand, row.source, row.sink): row for row in kernel.traffic}
+    expected = walk_steps(mapping, halo)
+    assert {k: r.written if k[1] == "array" else r.read for k, r in found.items()} == expected
+
+
+def test_copies_below_constrained_loops_have_no_order() -> None:
+    text = print_program(as_stripe(MATMUL)).replace(
+        "// 512x512x512, O[m, n] += I[m, k] * W[k, n]", "1 - k0 >= 0", 1
+    )
+    with pytest.raises(StripeError, match="constraints cut its loops"):
+        count_program(parse_program(text, "cut"))
