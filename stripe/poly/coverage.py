@@ -204,12 +204,23 @@ def _image(domain: Domain, dims: Iterable[int], access: Sequence[Affine]) -> isl
     return isl.Set(f"{{ [{coordinates}] : {exists}{inside} }}", context=CONTEXT)
 
 
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """floor((terms + offset) / divisor) over the coordinates and earlier floors."""
+
+    terms: tuple[tuple[str, int], ...]
+    offset: int
+    divisor: int
+
+
 def _domain_of(piece: isl.BasicSet, names: tuple[str, ...]) -> Domain:
-    """A basic set with explicit floors as a domain: each floor becomes an index, which the coordinates determine."""
+    """A basic set with explicit floors as a domain: a floor that an equality ties to coordinates (a stride) goes into
+    the basis, others stay as quasi-affine constraints.
+    """
     import islpy as isl
 
     floors = piece.dim(isl.dim_type.div)
-    extra = tuple(f"q{place}" for place in range(floors))  # eliminated, or a pivot behind the coordinates
+    extra = tuple(f"q{place}" for place in range(floors))
     columns = [(isl.dim_type.set, place) for place in range(len(names))]
     columns += [(isl.dim_type.div, place) for place in range(floors)]
     everything = (*names, *extra)
@@ -221,23 +232,72 @@ def _domain_of(piece: isl.BasicSet, names: tuple[str, ...]) -> Domain:
         }
         polynomial = Polynomial.of(terms, constraint.get_constant_val().to_python())
         ranges.append(Range(polynomial, 1 if constraint.is_equality() else None))
-    for place in range(floors):
-        ranges.append(_floor_range(piece.get_div(place), everything, columns, extra[place]))
-    return solve(everything, tuple(ranges))
+    defined = {name: _floor(piece.get_div(place), everything, columns) for place, name in enumerate(extra)}
+    bounds = [_floor_range(floor, name) for name, floor in defined.items()]
+    found = solve(everything, (*ranges, *bounds))
+    if not any(name in extra for name, _ in found.indices):
+        return found
+    return _quasi_affine(piece, names, ranges, defined)
 
 
-def _floor_range(
-    floor: isl.Aff, names: Sequence[str], columns: Sequence[tuple[isl.dim_type, int]], own: str
-) -> Range:
-    """0 <= numerator - divisor * own < divisor, which defines `own` as the floor."""
+def _floor(floor: isl.Aff, names: Sequence[str], columns: Sequence[tuple[isl.dim_type, int]]) -> _Floor:
     import islpy as isl
 
     divisor = floor.get_denominator_val().to_python()
-    terms: dict[str, Fraction] = {}
+    terms: list[tuple[str, int]] = []
     for name, (kind, place) in zip(names, columns, strict=True):
         source = isl.dim_type.in_ if kind == isl.dim_type.set else kind
-        value = floor.get_coefficient_val(source, place)
-        terms[name] = Fraction(str(value)) * divisor
-    offset = Fraction(str(floor.get_constant_val())) * divisor
-    terms[own] = terms.get(own, Fraction(0)) - divisor
-    return Range(Polynomial.of(terms, offset), divisor)
+        value = Fraction(str(floor.get_coefficient_val(source, place))) * divisor
+        if value:
+            terms.append((name, int(value)))
+    return _Floor(tuple(terms), int(Fraction(str(floor.get_constant_val())) * divisor), divisor)
+
+
+def _floor_range(floor: _Floor, own: str) -> Range:
+    """0 <= numerator - divisor * own < divisor, which defines `own` as the floor."""
+    terms: dict[str, Fraction | int] = dict(floor.terms)
+    terms[own] = terms.get(own, 0) - floor.divisor
+    return Range(Polynomial.of(terms, floor.offset), floor.divisor)
+
+
+def _always(floor: _Floor, own: str) -> tuple[Polynomial, Polynomial]:
+    """The two inequalities that the definition of a floor makes true."""
+    rest = _floor_range(floor, own).polynomial
+    return rest, rest.scale(Fraction(-1)) + Polynomial(Fraction(floor.divisor - 1))
+
+
+def _quasi_affine(
+    piece: isl.BasicSet, names: tuple[str, ...], ranges: Sequence[Range], floors: dict[str, _Floor]
+) -> Domain:
+    """The box of the piece, shifted to 0, with its constraints over floors of coordinates."""
+    import islpy as isl
+
+    points = isl.Set.from_basic_set(piece)
+    values: dict[str, Affine] = {}
+    indices: list[tuple[str, int]] = []
+    for place, name in enumerate(names):
+        low, high = (val.to_python() for val in (points.dim_min_val(place), points.dim_max_val(place)))
+        values[name] = Affine.var(name) + low if high > low else Affine.constant(low)
+        if high > low:
+            indices.append((name, high - low + 1))
+    known = dict(values)
+    for name, floor in floors.items():
+        known[name] = _sum(floor.terms, floor.offset, known).floordiv(floor.divisor)
+    box = {name: (0, size - 1) for name, size in indices}
+    always = {side for name, floor in floors.items() for side in _always(floor, name)}
+    constraints: list[Affine] = []
+    for item in ranges:
+        opposite = item.polynomial.scale(Fraction(-1))
+        for side in (item.polynomial,) if item.size is None else (item.polynomial, opposite):
+            terms = tuple((name, int(value)) for name, value in side.terms)
+            affine = _sum(terms, int(side.offset), known)
+            if side not in always and affine.bounds(box)[0] < 0:
+                constraints.append(affine)
+    return Domain(tuple(sorted(indices)), tuple(dict.fromkeys(constraints)), tuple(values.items()))
+
+
+def _sum(terms: Iterable[tuple[str, int]], offset: int, values: dict[str, Affine]) -> Affine:
+    total = Affine.constant(offset)
+    for name, value in terms:
+        total = total + values[name] * value
+    return total
