@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stripe.exec.interp import interpret
@@ -48,7 +50,7 @@ CHAIN = """\
 
 
 def run_pass(
-    program: Program | str, name: str, *, interpreted: bool = True, **options: object
+    program: Program | str, name: str, *, interpreted: bool = True, **options: Any
 ) -> tuple[Program, list[Remark]]:
     """Runs one pass on a program (or its text); its remarks come too.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -38,7 +39,7 @@ CONV = """\
   }
 }
 """
-SRAM = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
+SRAM: dict[str, Any] = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
 
 
 def tiled(text: str = CONV, tag: str = "conv", **sizes: int) -> Program:
@@ -145,7 +146,7 @@ def test_only_written_elements_of_an_assigned_output_go_back() -> None:
         ({"reorder_idx": False, "layout": [1, 0]}, "[d0:6, d1:2, x = x]"),
     ],
 )
-def test_options(options: dict[str, object], expected: str) -> None:
+def test_options(options: dict[str, Any], expected: str) -> None:
     result, _ = run_pass(tiled(x=4, ci=2), "cache", reqs=["conv"], **SRAM, **options)
     assert lines_of(result, expected)
 

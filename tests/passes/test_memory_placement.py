@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,7 +46,7 @@ def chain(sizes: list[int], *, ordered: bool = True, dtype: str = "i8") -> str:
     return "\n".join([*lines, *body, "  }", "}", ""])
 
 
-def placed(text: str, **options: object) -> tuple[Program, str]:
+def placed(text: str | Program, **options: Any) -> tuple[Program, str]:
     result, remarks = run_pass(text, "memory_placement", locs=[{"name": "DRAM"}], **options)
     return result, str(remarks[0])
 

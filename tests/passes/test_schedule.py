@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,10 +19,10 @@ from stripe.passes.schedule_time import Task, list_schedule
 from tests.passes.programs import assert_same_results, lines_of
 from tests.passes.test_memory_placement import chain
 
-NEAR = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
+NEAR: dict[str, Any] = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
 
 
-def scheduled(text: str, *, hardware: bool = False, **options: object) -> tuple[Program, list[Remark]]:
+def scheduled(text: str, *, hardware: bool = False, **options: Any) -> tuple[Program, list[Remark]]:
     """Schedules, checks the stage, runs before and after, and again with every near buffer in its place."""
     program = parse_program(text)
     remarks: list[Remark] = []
@@ -126,7 +128,7 @@ def test_what_cannot_fit_is_an_error_with_the_sizes() -> None:
         ({"mem_KiB": 1, "color_io_unique": {"units": [0]}, "numa_map": {"nodes": []}}, "not both"),
     ],
 )
-def test_bad_options(options: dict[str, object], message: str) -> None:
+def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, ValueError), match=message):
         scheduled(chain([64]), **options)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from stripe.passes.registry import find_pass
 from tests.passes.programs import CHAIN, lines_of, run_pass
 from tests.passes.test_cache import CONV
 
-DOT = {
+DOT: dict[str, Any] = {
     "name": "dot_32",
     "combination": "mul",
     "aggregation": "add",
@@ -22,7 +24,7 @@ DOT = {
         {"name": "c", "size": -1, "outs": [0], "ins": [-1, -1]},
     ],
 }
-SQUARE = {
+SQUARE: dict[str, Any] = {
     "name": "square",
     "idxs": [
         {"name": "i1", "size": 4, "outs": [-1], "ins": [-1, 0]},
@@ -62,7 +64,7 @@ SLIDES = """\
 REQS = ["agg_op_add", "comb_op_mul"]
 
 
-def slide_stencils(*, both: bool) -> list[dict[str, object]]:
+def slide_stencils(*, both: bool) -> list[dict[str, Any]]:
     """Slide 18's stencils, the elided index of the second one filled in."""
     first = {"idxs": [{"name": "i1", "size": 32, "outs": [-1], "ins": [-1, 0]}, DOT["idxs"][1]]}
     second = {
@@ -75,7 +77,7 @@ def slide_stencils(*, both: bool) -> list[dict[str, object]]:
     return [first, second] if both else [second]
 
 
-def tensorized(text: str, **options: object) -> tuple[Program, list[Remark]]:
+def tensorized(text: str, **options: Any) -> tuple[Program, list[Remark]]:
     return run_pass(text, "tensorize", interpreted=False, **options)
 
 
@@ -151,7 +153,7 @@ def test_of_several_stencils_the_cheapest_wins() -> None:
         ),
     ],
 )
-def test_declines(change: dict[str, object], reason: str) -> None:
+def test_declines(change: dict[str, Any], reason: str) -> None:
     result, remarks = run_pass(CONV, "tensorize", reqs=["conv"], stencils=[DOT | change])
     assert result == parse_program(CONV)
     assert reason in str(remarks[0])
