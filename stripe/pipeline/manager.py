@@ -80,17 +80,18 @@ def require_stage(program: Program, reached: Stage, entry: PassEntry, ran: Seque
     if not missing:
         return wanted
     names = ", ".join(f"'{other.name}'" for other in ran)
+    first = missing[0]
     raise ConfigError(
         f"pass {entry.label} requires the stage '{wanted.name.lower()}', and the program is '{reached.name.lower()}' "
         + (f"after {names}" if names else "as given")
-        + f": {missing[0]}",
-        hint=_who_ensures(wanted),
+        + f": {first.message} ({first.name or 'the program'})",
+        hint=f"{_who_ensures(wanted) or first.hint or 'put what establishes it'} before it",
     )
 
 
 def _who_ensures(stage: Stage) -> str:
-    able = [name for name in pass_names() if (find_pass(name).ensures or Stage.TILED) >= stage]
-    if not able:
-        return f"no pass here establishes it; give a program that is already '{stage.name.lower()}'"
+    """The passes that establish a stage by themselves, empty when it takes several."""
+    classes = {name: find_pass(name) for name in pass_names()}
+    able = [name for name, c in classes.items() if c.requires < stage <= (c.ensures or Stage.TILED)]
     quoted = " or ".join(f"'{name}'" for name in able)
-    return f"put {quoted} before it"
+    return f"put {quoted}" if quoted else ""
