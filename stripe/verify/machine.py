@@ -1,0 +1,237 @@
+"""Independent checks of schedules and placements: they share no code with the passes that make them.
+
+`check_schedule`: what conflicts is ordered by dependences, also where two buffers take turns in one range of memory;
+every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be
+alive at one time overlap, addresses are aligned and inside their memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stripe.hw.graph import UnitGraph
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Agg, Block, Diagnostic, Load, Location, Path, Program, Refinement, Special, Store, walk
+from stripe.poly import Access, Nest, accesses, nest_at
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An allocation with an address, and which statement of each block around it uses it."""
+
+    path: Path
+    ref: Refinement
+    uses: tuple[Path, ...]  # paths of the leaf statements that touch it
+
+    @property
+    def begin(self) -> int:
+        return self.ref.offset
+
+    @property
+    def end(self) -> int:
+        buffers = self.ref.tags.get("buffers")
+        return self.ref.offset + self.ref.bytes * (buffers if isinstance(buffers, int) else 1)
+
+
+def check_schedule(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
+    """Everything that is wrong with a program at the stage `scheduled`; see the module."""
+    path = _main_path(program)
+    block = program.main
+    order = _closure(block)
+    found = list(_check_conflicts(program, path, order))
+    near = [placed for placed in _placed(program) if placed.ref.location]
+    found += _check_turns(program, near)
+    if hardware is not None:
+        found += _check_capacity(near, hardware)
+        found += _check_reach(program, hardware)
+    return found
+
+
+def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
+    """Everything that is wrong with the addresses of a program at the stage `placed`; see the module."""
+    placed = _placed(program)
+    found = list(_check_turns(program, placed))
+    found += _check_alignment(placed)
+    if hardware is not None:
+        found += _check_capacity(placed, hardware)
+    return found
+
+
+def _main_path(program: Program) -> Path:
+    return next(path for path, block in walk(program.entry) if "main" in block.tags)
+
+
+def _closure(block: Block) -> list[frozenset[int]]:
+    """For each statement all those that run before it by dependences."""
+    before: list[frozenset[int]] = []
+    for statement in block.statements:
+        before.append(frozenset(statement.deps).union(*(before[dep] for dep in statement.deps)))
+    return before
+
+
+def _check_conflicts(program: Program, path: Path, order: Sequence[frozenset[int]]) -> Iterator[Diagnostic]:
+    """Two statements of main that touch a common element, one writing it, are ordered."""
+    nest = nest_at(program.entry, path)
+    depth = len(path)
+    by_buffer: dict[object, list[Access]] = {}
+    for access in accesses(nest):
+        by_buffer.setdefault(access.buffer, []).append(access)
+    said: set[tuple[int, int]] = set()
+    for parts in by_buffer.values():
+        for later, second in enumerate(parts):
+            for first in parts[:later]:
+                pair = (first.path[depth], second.path[depth])
+                if (
+                    pair[0] == pair[1]
+                    or pair in said
+                    or pair[0] in order[pair[1]]
+                    or pair[1] in order[pair[0]]
+                ):
+                    continue
+                if _conflict(first, second) and not first.footprint.disjoint(second.footprint):
+                    said.add(pair)
+                    message = (
+                        f"no dependence orders it after statement {pair[0]}, both touch '{first.buffer}'"
+                    )
+                    yield Diagnostic(
+                        message, (*path, pair[1]), _name(nest, pair[1]), "run compute_deps or schedule"
+                    )
+
+
+def _conflict(first: Access, second: Access) -> bool:
+    """Whether the order of two accesses to one element matters: contributions of one aggregation commute."""
+    if first.is_write and second.is_write:
+        return first.agg is not second.agg or first.agg is Agg.ASSIGN
+    return first.is_write or second.is_write
+
+
+def _name(nest: Nest, number: int) -> str:
+    statement = nest.block.statements[number]
+    return statement.name if isinstance(statement, Block) else ""
+
+
+def _placed(program: Program) -> list[_Placed]:
+    """All allocations tagged `placed` with the leaf statements that touch them."""
+    found: list[_Placed] = []
+    touched = _touching(program)
+    for path, block in walk(program.entry):
+        for ref in block.refinements:
+            if ref.is_alloc and "placed" in ref.tags:
+                found.append(_Placed(path, ref, tuple(touched.get((path, ref.name), ()))))
+    return found
+
+
+def _touching(program: Program) -> dict[tuple[Path, str], list[Path]]:
+    """For each allocation the paths of the leaf statements that load, store or otherwise use it."""
+    found: dict[tuple[Path, str], list[Path]] = {}
+
+    def visit(block: Block, path: Path, outer: dict[str, tuple[Path, str]]) -> None:
+        own = {r.name: (path, r.name) if r.is_alloc else outer[r.source] for r in block.refinements}
+        for number, statement in enumerate(block.statements):
+            names: tuple[str, ...] = ()
+            match statement:
+                case Load(_, ref) | Store(ref, _):
+                    names = (ref,)
+                case Special(_, outputs, inputs):
+                    names = (*outputs, *inputs)
+                case Block():
+                    visit(statement, (*path, number), own)
+                case _:
+                    pass
+            for name in names:
+                found.setdefault(own[name], []).append((*path, number))
+
+    visit(program.entry, (0,), {})
+    return found
+
+
+def _check_turns(program: Program, placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
+    """Buffers that share bytes take turns: all statements of one wait for all statements of the other."""
+    blocks = dict(walk(program.entry))
+    orders = {path: _closure(block) for path, block in blocks.items() if "main" in block.tags}
+    repeated = frozenset(path for path, block in blocks.items() if block.points > 1)
+    by_place: dict[Location, list[_Placed]] = {}
+    for buffer in placed:
+        by_place.setdefault(buffer.ref.location, []).append(buffer)
+    for members in by_place.values():
+        members.sort(key=lambda b: (b.begin, b.path, b.ref.name))
+        for number, first in enumerate(members):
+            for second in members[number + 1 :]:
+                if second.begin >= first.end:
+                    break
+                if not _take_turns(first, second, orders, repeated):
+                    bytes_ = (
+                        f"bytes {second.begin} to {min(first.end, second.end) - 1} of {first.ref.location}"
+                    )
+                    message = (
+                        f"'{first.ref.name}' and '{second.ref.name}' may be alive together and share {bytes_}"
+                    )
+                    yield Diagnostic(message, second.path, second.ref.name, "place one of them elsewhere")
+
+
+def _take_turns(
+    first: _Placed, second: _Placed, orders: dict[Path, list[frozenset[int]]], repeated: frozenset[Path]
+) -> bool:
+    if any("user" in b.ref.tags or "const" in b.ref.tags for b in (first, second)):
+        return False
+    shallow = min(len(first.path), len(second.path))
+
+    def before(one: Path, other: Path) -> bool:
+        """Whether the statement at `one` is done before the one at `other` begins, while both buffers live."""
+        depth = _parting(one, other)
+        if depth is None or any(one[:level] in repeated for level in range(shallow + 1, depth + 1)):
+            return False  # a block inside what holds the buffers repeats both, in any order of its points
+        order = orders.get(one[:depth])
+        return one[depth] < other[depth] if order is None else one[depth] in order[other[depth]]
+
+    pairs = [(a, b) for a in first.uses for b in second.uses]
+    return all(before(a, b) for a, b in pairs) or all(before(b, a) for a, b in pairs)
+
+
+def _parting(first: Path, second: Path) -> int | None:
+    """The first level at which the paths part; None when one contains the other."""
+    for level, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            return level
+    return None
+
+
+def _check_alignment(placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
+    for buffer in placed:
+        if buffer.begin % buffer.ref.dtype.bytes:
+            message = (
+                f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {buffer.ref.dtype.bytes}"
+            )
+            yield Diagnostic(message, buffer.path, buffer.ref.name, "align it")
+
+
+def _check_capacity(placed: Sequence[_Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:
+    """Every buffer ends inside its memory."""
+    for buffer in placed:
+        unit = hardware.mem_units.get(buffer.ref.location.name)
+        if unit is None:
+            message = f"'{buffer.ref.name}' lies in {buffer.ref.location}, which is no memory of the machine"
+            yield Diagnostic(message, buffer.path, buffer.ref.name)
+        elif buffer.end > unit.size:
+            message = f"'{buffer.ref.name}' ends at byte {buffer.end} of {buffer.ref.location}, which has {unit.size}"
+            yield Diagnostic(message, buffer.path, buffer.ref.name, "tile more finely, or enlarge the memory")
+
+
+def _check_reach(program: Program, hardware: HardwareModel) -> Iterator[Diagnostic]:
+    """Each located block that computes or transfers reaches the memories of the views that it loads and stores."""
+    graph = UnitGraph(hardware)
+    for path, block in walk(program.entry):
+        unit = str(block.location)
+        if unit not in graph.units or not any(isinstance(s, Load | Store) for s in block.statements):
+            continue
+        for ref in block.refinements:
+            memory = str(ref.location)
+            if memory not in graph.memories or ref.is_alloc:
+                continue
+            reads = ref.dir.reads and graph.find_route(memory, unit) is None
+            writes = ref.dir.writes and graph.find_route(unit, memory) is None
+            if reads or writes:
+                way = f"from {memory} to {unit}" if reads else f"from {unit} to {memory}"
+                message = f"'{ref.name}': no bus leads {way}"
+                yield Diagnostic(message, path, block.name, "transfer it to a memory that the unit reaches")
