@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Block, Interval, Program, Tags, with_entry, with_statements
+from stripe.ir import Block, Interval, Program, Refinement, Tags, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, TagSet
 from stripe.passes.fusion_build import fuse_blocks
 from stripe.passes.fusion_match import find_pairs
@@ -148,9 +148,13 @@ class _Scope:
     intervals: Mapping[str, Interval]
     private: frozenset[str]
 
-    def owned(self, line: Line, *slots: int) -> frozenset[str]:
-        """The private buffers that the statements at `slots` alone use."""
-        return frozenset(name for name in self.private if set(line.users(name)) <= set(slots))
+    def owned(self, line: Line, a: Block, *slots: int) -> frozenset[str]:
+        """The private buffers that `a` writes and that the statements at `slots` alone use."""
+        return frozenset(
+            ref.source
+            for ref in a.outputs
+            if ref.source in self.private and set(line.users(ref.source)) <= set(slots)
+        )
 
 
 class _Fuser:
@@ -213,14 +217,14 @@ class _Fuser:
             filler = line.block_at(slot)
             if filler is None or line.between(slot, first) != ([], []):
                 continue
-            owned = scope.owned(line, slot, first, second)
+            owned = scope.owned(line, a, slot, first, second)
             if not owned.issuperset(ref.source for ref in filler.outputs):
                 continue
             filled = self._with_filler(scope, filler, a)
-            if filled is not None and isinstance(self._fuse(scope, filled, b, owned), tuple):
+            if filled is not None and isinstance(self._fuse(scope, line, filled, b, owned), tuple):
                 line.join(slot, first, filled)
                 a = filled
-        found = self._fuse(scope, a, b, scope.owned(line, first, second))
+        found = self._fuse(scope, line, a, b, scope.owned(line, a, first, second))
         if isinstance(found, Refusal):
             return found
         fused, summary = found
@@ -239,11 +243,11 @@ class _Fuser:
         return None if isinstance(fused, Refusal) else replace(fused, name=block.name, tags=block.tags)
 
     def _fuse(
-        self, scope: _Scope, a: Block, b: Block, private: frozenset[str]
+        self, scope: _Scope, line: Line, a: Block, b: Block, private: frozenset[str]
     ) -> tuple[Block, str] | Refusal:
         """The fused block and what to say about it."""
         options = self.options
-        refusal = options.refuses_pair(a, b) or _aliases(scope.block, a, b)
+        refusal = options.refuses_pair(a, b) or _aliases(line.buffers, a, b)
         if refusal is not None:
             return refusal
         plan = make_plan(a, b, find_pairs(a, b, scope.intervals), private, self.plan_options)
@@ -264,7 +268,7 @@ class _Fuser:
         refusal = options.refuses_block(fused)
         if refusal is not None:
             return refusal
-        return fused, _summary(scope.block, a, b, fused, plan)
+        return fused, _summary(line.buffers, a, b, fused, plan)
 
 
 def _private_inside(block: Block, alone: frozenset[str]) -> frozenset[str]:
@@ -276,24 +280,26 @@ def _private_inside(block: Block, alone: frozenset[str]) -> frozenset[str]:
     )
 
 
-def _aliases(parent: Block, a: Block, b: Block) -> Refusal | None:
+def _aliases(buffers: Mapping[str, Refinement], a: Block, b: Block) -> Refusal | None:
     """Buffers of the two that may share memory under different names."""
-    origin = {ref.name: ref.source for ref in parent.refinements if ref.source}
     for mine in a.refinements:
         for theirs in b.refinements:
-            same = mine.source in origin and origin[mine.source] == origin.get(theirs.source)
-            if same and mine.source != theirs.source and (mine.dir.writes or theirs.dir.writes):
-                return Refusal(f"{mine.source} and {theirs.source} are views of {origin[mine.source]}")
+            if mine.source == theirs.source or not (mine.source and theirs.source):
+                continue
+            origin = buffers[mine.source].source
+            same = origin and origin == buffers[theirs.source].source
+            if same and (mine.dir.writes or theirs.dir.writes):
+                return Refusal(f"{mine.source} and {theirs.source} are views of {origin}")
     return None
 
 
-def _summary(parent: Block, a: Block, b: Block, fused: Block, plan: Plan) -> str:
+def _summary(buffers: Mapping[str, Refinement], a: Block, b: Block, fused: Block, plan: Plan) -> str:
     """What was shared, what is live at once now, and what it costs."""
     indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
     read = {ref.source for ref in b.refinements if ref.dir.reads}
     parts = [f"{a.name} and {b.name} share [{indices}]"]
     for source in sorted({ref.source for ref in a.outputs} & read):
-        whole = parent.ref(source)
+        whole = buffers[source]
         view = next(ref for ref in fused.refinements if source in (ref.source, ref.name))
         parts.append(f"{view.elements} of {whole.elements} elements of {source} in each point")
     if plan.local:

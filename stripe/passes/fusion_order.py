@@ -39,6 +39,7 @@ class Line:
 
     def __init__(self, block: Block) -> None:
         self.block = block
+        self.buffers = {ref.name: ref for ref in block.refinements}
         self._keys = {ref.name: f"view {ref.source}" if ref.source else ref.name for ref in block.refinements}
         self.nodes: list[Node | None] = [
             Node(number, s, self._uses(s), frozenset(s.deps)) for number, s in enumerate(block.statements)
@@ -82,7 +83,7 @@ class Line:
         """The slots of the statements that use the buffer `name` or what shares its source."""
         return sorted(self._users.get(self._keys.get(name, name), ()))
 
-    def buffers(self, slot: int) -> Uses:
+    def uses(self, slot: int) -> Uses:
         """What the statement at a slot, which must hold one, reads and writes."""
         node = self.nodes[slot]
         assert node is not None
@@ -90,15 +91,15 @@ class Line:
 
     def readers_after(self, slot: int) -> list[int]:
         """The slots after `slot` that read what it writes."""
-        writes = self.buffers(slot).writes
+        writes = self.uses(slot).writes
         near = {user for key in writes for user in self._users.get(key, ()) if user > slot}
-        return sorted(user for user in near if self.buffers(user).reads & writes)
+        return sorted(user for user in near if self.uses(user).reads & writes)
 
     def writers_before(self, slot: int, *, of_inputs: bool) -> list[int]:
         """The slots before `slot` that write what it reads, or what it writes."""
-        wanted = self.buffers(slot).reads if of_inputs else self.buffers(slot).writes
+        wanted = self.uses(slot).reads if of_inputs else self.uses(slot).writes
         near = {user for key in wanted for user in self._users.get(key, ()) if user < slot}
-        return sorted(user for user in near if self.buffers(user).writes & wanted)
+        return sorted(user for user in near if self.uses(user).writes & wanted)
 
     def between(self, first: int, second: int) -> tuple[list[int], list[int]] | int:
         """The slots between that can stand before both and those that have to stand after both; or a slot that
@@ -195,7 +196,7 @@ class PairQueue:
     def _shared_bytes(self, a: Block, b: Block) -> int:
         read = {ref.source for ref in b.refinements if ref.dir.reads}
         written = {ref.source for ref in a.refinements if ref.dir.writes}
-        buffers = [self._line.block.ref(name) for name in sorted(read & written)]
+        buffers = [self._line.buffers[name] for name in sorted(read & written)]
         return sum(ref.elements * ref.dtype.bytes for ref in buffers)
 
     def refresh(self, first: int, second: int) -> None:

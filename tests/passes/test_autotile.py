@@ -1,0 +1,208 @@
+"""The pass `autotile` keeps the meaning, and what it reads from a machine."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
+from stripe.ir import Block, Location, Tags, print_block, verify_structural
+from stripe.passes.autotile import Autotile
+from stripe.passes.autotile_machine import count_operations, find_machine
+from stripe.passes.base import PassContext, Remark
+from tests.passes import test_fusion_property
+from tests.passes.kernels import kernel, program_of
+from tests.passes.programs import assert_same_results, run_pass
+
+SHAPES = {"I": (10, 4), "K": (3, 4, 2), "O": (10, 2)}
+CONV = kernel(
+    "O[x, co] = add mul(I[x + k - 1, ci], K[k, ci, co])",
+    {"ci": 4, "co": 2, "k": 3, "x": 10},
+    SHAPES,
+    where=["x + k - 1", "10 - x - k"],
+)
+
+
+def machine(**memory: int) -> HardwareModel:
+    return HardwareModel(
+        clock_mhz=100,
+        mem_units={
+            "DRAM": MemUnit(size_KiB=1024),
+            "SRAM": MemUnit(size_bytes=memory.get("size", 256), alignment=memory.get("alignment", 1)),
+        },
+        exec_units={
+            "SLOW": ExecUnit(ops_per_cycle={"all": 2}),
+            "MAC": ExecUnit(ops_per_cycle={"mac": 16}, pipeline_depth=2),
+        },
+        tx_units={"DMA": TxUnit(latency_cycles=memory.get("latency", 0))},
+        buses=(
+            Bus(sources=("DRAM",), sinks=("DMA",), bytes_per_cycle=4),
+            Bus(sources=("DMA",), sinks=("SRAM",), bytes_per_cycle=8),
+            Bus(sources=("SRAM",), sinks=("DMA",), bytes_per_cycle=8),
+            Bus(sources=("DMA",), sinks=("DRAM",), bytes_per_cycle=2),
+        ),
+    )
+
+
+def tiled(
+    block: Block, hardware: HardwareModel | None = None, **options: object
+) -> tuple[Block, list[Remark]]:
+    program = program_of([block], SHAPES, ["O"])
+    remarks: list[Remark] = []
+    instance = Autotile.model_validate(options)
+    result = instance.run(program, PassContext(hardware, remarks.append))
+    (found,) = result.main.blocks
+    return found, remarks
+
+
+def test_the_time_of_a_tile_by_hand() -> None:
+    fixed = {"ci": 4, "co": 2, "k": 3, "x": 5}
+    _, remarks = tiled(CONV, machine(size=4096), memory="SRAM", fixed=fixed, move_weight=0)
+    # 2 tiles. Bytes of one: I 7*4, K 3*4*2, O 5*2 elements of 4 bytes: 112 + 96 + 40 = 248; of all 224 + 192 + 80.
+    # Route DRAM to SRAM: 4 bytes a cycle, back 2. Moving: (224 + 192)/4 + 80/2 = 144, of one tile 72.
+    # Points 240, each a multiply and an add at 16 operations a cycle: 30 cycles, of one tile 15.
+    # Two tiles that overlap: max(30 + 72, 144 + 15) = 159.
+    assert str(remarks[-1]) == (
+        "applied: make_O: 2 tiles of [ci:4, co:2, k:3, x:5], 248 of 2048 bytes of SRAM, 159 cycles on MAC "
+        "(30 computing, 144 moving)"
+    )
+    _, remarks = tiled(CONV, machine(size=4096), memory="SRAM", fixed=fixed, move_weight=0, pipeline_depth=1)
+    assert "248 of 4096 bytes of SRAM, 174 cycles" in str(remarks[-1])  # 30 + 144
+
+
+def test_partial_results_come_back() -> None:
+    fixed = {"ci": 2, "co": 2, "k": 3, "x": 10}
+    _, remarks = tiled(CONV, machine(size=4096), memory="SRAM", fixed=fixed, move_weight=0, pipeline_depth=1)
+    # I 12*4*4 bytes once, K 96 once, O 80 bytes out twice and in once: (192 + 96)/4 + 2*80/2 + 80/4 = 172.
+    assert "(30 computing, 172 moving)" in str(remarks[-1])
+
+
+def test_latencies_count_for_each_tile() -> None:
+    fixed = {"ci": 4, "co": 2, "k": 3, "x": 5}
+    hardware = machine(size=4096, latency=10)
+    _, remarks = tiled(CONV, hardware, memory="SRAM", fixed=fixed, move_weight=0, pipeline_depth=1)
+    assert "(30 computing, 204 moving)" in str(remarks[-1])  # 144 + 2 tiles * 3 transfers * 10
+
+
+def test_room_is_what_the_memory_has_divided_and_aligned() -> None:
+    _, remarks = tiled(CONV, machine(size=512, alignment=64), memory="SRAM", pipeline_depth=4)
+    assert "of 128 bytes of SRAM" not in str(remarks[-1])
+    assert str(remarks[-1]).startswith(
+        "missed: make_O: not tiled: the smallest tile [ci:1, co:1, k:1, x:1] takes 192"
+    )
+    assert "SRAM has 128 (512 for pipeline depth 4)" in str(remarks[-1])
+
+
+def test_views_that_lie_in_the_memory_take_room_and_no_time() -> None:
+    kept = CONV.ref("K")
+    resident = tuple(
+        ref if ref is not kept else type(ref)(
+            ref.name, ref.dir, ref.source, ref.access, ref.dtype, ref.dims, location=Location.of("SRAM", 0)
+        )
+        for ref in CONV.refinements
+    )  # fmt: skip
+    block = Block(CONV.name, CONV.indices, CONV.constraints, resident, CONV.statements, tags=CONV.tags)
+    fixed = {"ci": 4, "co": 2, "k": 3, "x": 10}
+    _, remarks = tiled(block, machine(size=1024), memory="SRAM", fixed=fixed, pipeline_depth=1, move_weight=0)
+    # (12*4 + 20) * 4 bytes; the 96 of K are not counted with the tile
+    assert "272 of 1024 bytes" in str(remarks[-1])
+    _, remarks = tiled(block, machine(size=300), memory="SRAM", fixed=fixed, pipeline_depth=1)
+    assert "SRAM has 204" in str(remarks[-1])
+
+
+def test_the_execution_unit_is_where_the_block_lies_or_the_quickest() -> None:
+    hardware = machine()
+    assert find_machine(hardware, CONV, "SRAM", None).unit == "MAC"
+    located = Block(
+        CONV.name, CONV.indices, CONV.constraints, CONV.refinements, CONV.statements, Location.of("SLOW", 0)
+    )
+    found = find_machine(hardware, located, "SRAM", None)
+    assert (found.unit, found.cycles_per_point, found.pipeline_depth) == ("SLOW", 1.0, 1)
+
+
+def test_a_stencil_says_how_long_it_takes() -> None:
+    hardware = machine()
+    index = StencilIndex(name="i", size=4, outs=(-1,), ins=(-1, -1))
+    unit = ExecUnit(ops_per_cycle={"all": 1}, stencils=(Stencil(name="four", idxs=(index,), cycles=3),))
+    hardware = hardware.model_copy(update={"exec_units": {**hardware.exec_units, "ARRAY": unit}})
+    inner = Block("in", tags=Tags.of(stencil="four"))
+    outer = Block(
+        "out", CONV.indices, refinements=CONV.refinements, statements=(inner,), tags=Tags.of(stencil="four")
+    )
+    found = find_machine(hardware, outer, "SRAM", None)
+    assert (found.unit, found.cycles_per_point) == ("ARRAY", 3)
+
+
+def test_operations_of_inner_blocks_count_for_all_their_points() -> None:
+    outer = Block("outer", statements=(CONV,))
+    counted = {f"{op}:{dtype.name}": times for (op, dtype), times in count_operations(outer).items()}
+    assert counted == {"mul:fp32": 240, "add:fp32": 240}
+
+
+def test_unknown_operations_are_said() -> None:
+    block = kernel("O[x, co] = assign exp(I[x, co])", {"x": 10, "co": 2}, SHAPES)
+    hardware = machine(size=4096)
+    del hardware.exec_units["SLOW"]
+    _, remarks = tiled(block, hardware, memory="SRAM")
+    assert str(remarks[-1]).endswith("; exp:fp32 counted at the slowest speed")
+
+
+def test_a_block_without_indices_stays() -> None:
+    block = kernel("O[0, 0] = assign ident(I[0, 0])", {}, SHAPES)
+    found, remarks = tiled(block)
+    assert found is block
+    assert str(remarks[0]) == "missed: make_O: not tiled: it has no index"
+
+
+def test_a_program_without_a_match_is_the_same_object() -> None:
+    program = program_of([CONV], SHAPES, ["O"])
+    assert Autotile(reqs=("absent",)).run(program, PassContext()) is program
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "only_po2": st.booleans(),
+        "only_even": st.booleans(),
+        "acc_idxs": st.booleans(),
+        "fast": st.booleans(),
+        "flip": st.booleans(),
+        "interleave": st.booleans(),
+        "elide_trivial": st.booleans(),
+        "copy_tags": st.booleans(),
+        "split_factor": st.sampled_from([0.001, -100.0]),
+        "max_sizes_product": st.sampled_from([0, 4, 9]),
+        "max_total_size": st.sampled_from([0, 100]),
+    }
+)
+
+
+@settings(max_examples=80)
+@given(test_fusion_property.programs(), OPTIONS, st.booleans())
+def test_autotile_keeps_the_meaning(
+    made: test_fusion_property.Made, options: dict[str, object], fused: bool
+) -> None:
+    kernels, shapes, outputs = made
+    program = program_of(kernels, shapes, outputs)
+    if fused:
+        program, _ = run_pass(program, "fusion", interpreted=False, max_recompute=2.0)
+    result = Autotile.model_validate(options).run(program, PassContext())
+    assert verify_structural(result) == []
+    assert_same_results(program, result)
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 4), st.integers(2, 12))
+def test_tiles_of_tiles_keep_the_meaning(first: int, second: int) -> None:
+    program = program_of([CONV], SHAPES, ["O"])
+    once, _ = run_pass(program, "autotile", fixed={"x": first, "ci": 2}, inner_set=["inner"])
+    twice, _ = run_pass(once, "autotile", reqs=["inner"], max_sizes_product=second)
+    assert "inner" in print_block(twice.main)
+
+
+@pytest.mark.parametrize("options", [{"memory": "SRAM"}, {"loc_name": "a b"}])
+def test_wrong_options_are_refused(options: dict[str, object]) -> None:
+    from stripe.ir import ConfigError
+
+    with pytest.raises(ConfigError):
+        tiled(CONV, None, **options)
