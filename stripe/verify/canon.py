@@ -24,13 +24,14 @@ COUNTED = frozenset({Agg.ADD, Agg.MUL})
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction that has a name: its contributions over its keys."""
+    """A reduction that has a name: its contributions over its keys. `distinct`: no two elements have the same ones."""
 
     name: str
     agg: Agg
     dtype: DType
     parts: tuple[Part, ...]
     keys: Points
+    distinct: bool
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,10 @@ class Canon:
     """The pool of named reductions of both programs."""
 
     def __init__(self) -> None:
-        self.reductions: list[Reduction] = []
+        self.reductions: dict[str, Reduction] = {}
+        self._by_kind: dict[tuple[Agg, DType, frozenset[Term]], list[Reduction]] = {}
         self._known: dict[tuple[int, Node], tuple[Leaf, Relation]] = {}
         self._normal: dict[tuple[int, Node], Definition] = {}
-
-    def find(self, name: str) -> Reduction | None:
-        return next((reduction for reduction in self.reductions if reduction.name == name), None)
 
     def normal(self, definer: Definer, node: Node) -> Definition:
         """The definition of a node without any reference to the program's own nodes."""
@@ -119,30 +118,30 @@ class Canon:
         return self._known[key]
 
     def _name(self, definer: Definer, node: Node) -> tuple[Leaf, Relation]:
-        (group,) = self.normal(definer, node).groups
-        for known in self.reductions:
+        (own,) = definer.definition(node).groups
+        group = self._joined(definer, own.agg, own.dtype, [own])
+        kind = (group.agg, group.dtype, frozenset(part.term for part in group.parts))
+        for known in self._by_kind.get(kind, []):
             found = matched(group, known)
             if found is not None:
                 return Leaf(known.name, len(known.keys.names), known.dtype), found
         name = f"sum{len(self.reductions)}:{node.buffer}"
-        fresh = Reduction(name, group.agg, group.dtype, group.parts, group.keys)
-        self.reductions.append(fresh)
         # elements with the same contributions (of a broadcast) go by the name of the first of them
         alike = _alike(group)
+        fresh = Reduction(name, group.agg, group.dtype, group.parts, group.keys, alike is None)
+        self.reductions[name] = fresh
+        self._by_kind.setdefault(kind, []).append(fresh)
         same = None if alike is None else matched(group, fresh)
         return Leaf(name, node.width, group.dtype), group.keys.identity("'") if same is None else same
 
 
 def matched(group: Group, known: Reduction) -> Relation | None:
-    """From the keys of `group` to those of `known` such that the elements have the same contributions; None when
+    """From the keys of `group` to those of `known`, which has the same terms, such that the elements have the same
+    contributions; None when
     there is
     no such relation for all keys, or none was found.
     """
-    if (group.agg, group.dtype) != (known.agg, known.dtype):
-        return None
     mine, theirs = by_term(group.parts), by_term(known.parts)
-    if mine.keys() != theirs.keys():
-        return None
     guess = _guess([(image(parts), image(theirs[term])) for term, parts in mine.items()])
     if not group.keys.subset_of(guess.domain):
         return None

@@ -50,21 +50,13 @@ def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Fin
     """
     flow = Flow(program)
     findings: list[Finding] = []
-    for unit in _units(flow):
+    for unit in flow.by_unit:
         try:
             findings += check_units(flow, [unit], operations=operations, final=False)
         except PolyLimit as limit:
-            place = Place(unit, flow.by_path[_first_path(flow, unit)][0].nest.block.name)
+            place = Place(unit, flow.by_unit[unit][0].nest.blocks[-1].name)
             findings.append(Finding(str(limit), "this statement", None, place, unknown=True))
     return findings + list(check_outputs(flow))
-
-
-def _units(flow: Flow) -> list[Path]:
-    return list(dict.fromkeys(access.path[:3] for access in flow.accesses))
-
-
-def _first_path(flow: Flow, unit: Path) -> Path:
-    return next(access.path for access in flow.accesses if access.path[:3] == unit)
 
 
 def check_units(
@@ -80,7 +72,7 @@ def check_units(
     written = {a.buffer for a in flow.accesses if a.path[:3] in chosen and a.is_write}
     for unit in units:
         with operation_limit(operations):
-            inside = [access for access in flow.accesses if access.path[:3] == unit]
+            inside = flow.by_unit[unit]
             findings += check_bounds(flow, inside)
             findings += check_races(inside)
     with operation_limit(4 * operations):

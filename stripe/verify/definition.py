@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 
 from stripe.ir import (
     Agg,
+    Block,
     Constant,
     DType,
     Intrinsic,
@@ -23,6 +25,7 @@ from stripe.ir import (
     Special,
     Store,
     scalar_defined,
+    scalars_used,
 )
 from stripe.poly import Access, Buffer, Nest, Points, Relation, union
 from stripe.verify.constants import constant_terms
@@ -212,11 +215,13 @@ class Definer:
         """The value of a scalar at the points of its block."""
         key = (nest.path, name)
         if key not in self._scalars:
-            self._scalars[key] = list(self._scalar(nest, name))
+            for place in _needed(nest.block, name):
+                defined = scalar_defined(nest.block.statements[place]) or ""
+                if (nest.path, defined) not in self._scalars:
+                    self._scalars[nest.path, defined] = list(self._scalar(nest, place))
         return self._scalars[key]
 
-    def _scalar(self, nest: Nest, name: str) -> Iterator[Piece]:
-        number_ = next(n for n, s in enumerate(nest.block.statements) if scalar_defined(s) == name)
+    def _scalar(self, nest: Nest, number_: int) -> Iterator[Piece]:
         points = nest.domain.points
         match nest.block.statements[number_]:
             case Load():
@@ -232,6 +237,8 @@ class Definer:
                 yield Piece(number(value, dtype), Relation.function(points, {}))
             case Intrinsic(_, op, inputs, dtype):
                 operands = [self.scalar(nest, operand) for operand in inputs]
+                if prod(map(len, operands)) > _MOST_PIECES:
+                    raise Unprovable(f"'{op}' has operands from too many places")
                 for combination in product(*operands):
                     piece = _applied(op, combination, dtype, finite=self.finite)
                     if len(inputs) == 1 or not piece.at.is_empty:
@@ -280,6 +287,20 @@ class Definer:
 
 
 _I32 = DType.parse("i32")
+_MOST_PIECES = 200
+_MOST_COORDINATES = 400
+
+
+def _needed(block: Block, name: str) -> list[int]:
+    """The statements that a scalar follows from, itself the last, in order: long chains need no deep recursion."""
+    wanted = {name}
+    found: list[int] = []
+    for place in range(len(block.statements) - 1, -1, -1):
+        statement = block.statements[place]
+        if scalar_defined(statement) in wanted:
+            found.append(place)
+            wanted.update(scalars_used(statement))
+    return found[::-1]
 
 
 def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finite: bool) -> Piece:
@@ -289,6 +310,8 @@ def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finit
     at = operands[order[0]].at
     for k in order[1:]:
         at = at.beside(operands[k].at)
+    if sum(term.width for term in terms) > _MOST_COORDINATES:
+        raise Unprovable("an element-wise chain is too long")
     term = operation(op, [terms[k] for k in order], dtype, finite=finite)
     return Piece(term, at if term.width else at.keep(()))
 

@@ -11,6 +11,7 @@ an output then still differs, all is compared once more with everything inlined.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from stripe.ir import Program, Refinement, Special
@@ -20,7 +21,7 @@ from stripe.verify.checks import Finding, check_units
 from stripe.verify.compare import Mismatch, Operand
 from stripe.verify.definition import Definer, Unprovable
 from stripe.verify.flow import Flow
-from stripe.verify.nested import difference
+from stripe.verify.nested import DEPTH, difference
 from stripe.verify.same import Alike, same_meaning
 from stripe.verify.terms import show
 from stripe.verify.witness import Different, Equal, Place, Side, Unknown, Verdict, Witness
@@ -65,22 +66,37 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
     sides = _Sides((Definer(flows[0], cuts), Definer(flows[1], cuts)), Canon())
     open_outputs: list[Refinement] = []
     outputs = {Buffer((0,), ref.name) for ref in flows[0].program.outputs}
+    hint = ""
     for ref in _candidates(flows):
         buffer = Buffer((0,), ref.name)
-        if alike.buffer(buffer, cuts) or _quietly_equal(sides, ref, operations):
+        found = None if alike.buffer(buffer, cuts) else _quick_difference(sides, ref, operations)
+        if found is None:
             cuts[buffer] = f"buf:{ref.name}"
         elif buffer in outputs:
             open_outputs.append(ref)
+        if isinstance(found, Mismatch) and not hint:
+            hint = f"; first seen to differ was\n{_verdict(ref.name, found)}"
     if not open_outputs:
         return Equal()
     opaque = {buffer: name for buffer, name in cuts.items() if _by_special(flows, buffer)}
     verdict = _inlined(flows, opaque, open_outputs, operations, finite=False)
+    if isinstance(verdict, Unknown):
+        return Unknown(verdict.reason + hint)
     if (
         isinstance(verdict, Different)
         and _inlined(flows, opaque, open_outputs, operations, finite=True) == Equal()
     ):
         return Equal(("no padding with zeros meets an infinite value or NaN",))
     return verdict
+
+
+def _quick_difference(sides: _Sides, ref: Refinement, operations: int) -> Mismatch | str | None:
+    """None when the buffer is proved equal; otherwise its readers look through it, and the outputs decide."""
+    try:
+        with operation_limit(operations):
+            return _differ(sides, ref, depth=0)
+    except (PolyLimit, Unprovable) as reason:
+        return str(reason)
 
 
 def _inlined(
@@ -97,7 +113,8 @@ def _inlined(
     for ref in outputs:
         try:
             with operation_limit(4 * operations):
-                found = _differ(sides, ref)
+                _define_in_order(definers)
+                found = _differ(sides, ref, DEPTH)
                 if found is not None:
                     return _verdict(ref.name, found)
         except PolyLimit as limit:
@@ -105,6 +122,21 @@ def _inlined(
         except Unprovable as reason:
             return Unknown(f"comparing '{ref.name}': {reason}")
     return Equal()
+
+
+def _define_in_order(definers: tuple[Definer, Definer]) -> None:
+    """Defines the buffers of the entry from the first to the last, so that no definition needs a deep recursion."""
+    for definer in definers:
+        flow = definer.flow
+        written = [
+            (flow.writers.get(Buffer((0,), ref.name), []), ref) for ref in flow.program.entry.refinements
+        ]
+        for _, ref in sorted(
+            ((writers[-1].path, ref) for writers, ref in written if writers), key=lambda w: w[0]
+        ):
+            if Buffer((0,), ref.name) not in definer.cuts:
+                with suppress(Unprovable):  # it is raised again where the buffer matters
+                    definer.definition(flow.final(ref))
 
 
 def _interface(before: Program, after: Program) -> Witness | None:
@@ -148,19 +180,10 @@ def _by_special(flows: tuple[Flow, Flow], buffer: Buffer) -> bool:
     )
 
 
-def _quietly_equal(sides: _Sides, ref: Refinement, operations: int) -> bool:
-    """Whether the buffer is proved equal; when it is not, or not known to be, its readers look through it."""
-    try:
-        with operation_limit(operations):
-            return _differ(sides, ref) is None
-    except (PolyLimit, Unprovable):
-        return False
-
-
-def _differ(sides: _Sides, ref: Refinement) -> Mismatch | None:
+def _differ(sides: _Sides, ref: Refinement, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer of the entry."""
     first, second = (sides.canon.normal(d, d.flow.final(ref)) for d in sides.definers)
-    return difference(sides.canon, first, second)
+    return difference(sides.canon, first, second, depth)
 
 
 def _verdict(output: str, found: Mismatch) -> Different | Unknown:

@@ -38,6 +38,14 @@ class Flow:
         return found
 
     @cached_property
+    def by_unit(self) -> dict[Path, list[Access]]:
+        """The accesses below each statement of main, in order."""
+        found: dict[Path, list[Access]] = {}
+        for access in self.accesses:
+            found.setdefault(access.path[:3], []).append(access)
+        return found
+
+    @cached_property
     def by_buffer(self) -> dict[Buffer, list[Access]]:
         found: dict[Buffer, list[Access]] = {}
         for access in self.accesses:

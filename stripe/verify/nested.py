@@ -19,14 +19,18 @@ from stripe.verify.compare import Mismatch, anything, mismatch, operand_at, samp
 from stripe.verify.definition import Definition, Group, Part, Unprovable
 from stripe.verify.terms import Leaf, Operation, Term, leaves
 
-_DEPTH = 8
+DEPTH = 8
+"""How many reductions of reductions are looked into."""
 
 Aligned = tuple[Term, Term, int, int]
 """Two leaves at the same place of two terms, and where their coordinates begin."""
 
 
-def difference(canon: Canon, first: Definition, second: Definition, depth: int = _DEPTH) -> Mismatch | None:
-    """Some difference between two definitions over the same keys; None when they are equal."""
+def difference(canon: Canon, first: Definition, second: Definition, depth: int = DEPTH) -> Mismatch | None:
+    """Some difference between two definitions over the same keys; None when they are equal.
+
+    With `depth` 0 reductions are not looked into: two of different names count as different.
+    """
     found = values_difference(canon, first.values, second.values, first.keys, depth)
     groups = [{(group.agg, group.dtype): group for group in side.groups} for side in (first, second)]
     for kind in dict.fromkeys([*groups[0], *groups[1]]):
@@ -58,7 +62,7 @@ def values_difference(
 ) -> Mismatch | None:
     """The difference between elements that have one definition each."""
     found = mismatch(first, second, counted=False, keys=keys)
-    if found is None or not (_uses_reductions(first) and _uses_reductions(second)):
+    if found is None or depth == 0 or not (_uses_reductions(first) and _uses_reductions(second)):
         return found
     mine, theirs = ([(part, part.image) for part in parts] for parts in (first, second))
     for side, other in ((mine, theirs), (theirs, mine)):
@@ -93,8 +97,10 @@ def group_difference(
     found = mismatch(first, second, counted=counted, keys=keys)
     if found is None:
         return None
-    if not (_uses_reductions(first) and _uses_reductions(second)) or depth == 0:
+    if depth == 0 or not (_uses_reductions(first) and _uses_reductions(second)):
         return _filled(found, first, second)
+    if depth == 1:
+        raise Unprovable("reductions are nested too deep")
     veiled = [[_veiled(part) for part in side] for side in (first, second)]
     found = mismatch(*veiled, counted=counted, keys=keys)
     if found is not None:  # other operands, whatever the reductions are
@@ -144,7 +150,7 @@ def _by_anchor(parts: Sequence[Part], keys: Sequence[str]) -> list[Part]:
     result: list[Part] = []
     for part in parts:
         anchors = _anchors(part)
-        names = tuple(f"a{number}" for number in range(len(anchors.outs)))
+        names = tuple(f"a{len(keys) + number}" for number in range(len(anchors.outs)))
         points = part.points.paired_with(anchors.named(anchors.ins, names))
         if not points.single_valued:
             raise Unprovable("contributions that use reductions are not told apart by their other operands")
@@ -167,7 +173,8 @@ def _paired(
         here, there = _slice(at, left, one.width), _slice(other_at, right, two.width)
         if one == two and here.equals(there):
             continue
-        if not (_is_reduction(one) and _is_reduction(two)):
+        known = one == two and _is_reduction(one) and _reduction(canon, one).distinct
+        if known or not (_is_reduction(one) and _is_reduction(two)):
             extra = (here - there).domain if one == two else at.domain
             return _sample(mine, theirs, at.within(extra), keys)
         found = _reductions(canon, one, two, here, there, keys, depth)
@@ -189,7 +196,7 @@ def _reductions(
     canon: Canon, one: Term, two: Term, here: Relation, there: Relation, keys: Sequence[str], depth: int
 ) -> Mismatch | None:
     """The difference between a reduction's elements `here` and another's `there`, both over the same keys."""
-    if depth == 0:
+    if depth == 1:
         raise Unprovable("reductions are nested too deep")
     first, second = _reduction(canon, one), _reduction(canon, two)
     mine = [replace(p, points=here.then(p.points)) for p in first.parts]
@@ -202,9 +209,7 @@ def _reductions(
 
 def _reduction(canon: Canon, term: Term) -> Reduction:
     assert isinstance(term, Leaf)
-    found = canon.find(term.array)
-    assert found is not None
-    return found
+    return canon.reductions[term.array]
 
 
 def _is_reduction(term: Term) -> bool:
