@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from stripe.cli.streams import write_stdout
 from stripe.ir import ConfigError, StripeError, closest
 
 STDIN = "<stdin>"
@@ -69,9 +70,15 @@ def _similar_file(path: Path) -> str | None:
 def write_text(path: str | None, text: str) -> None:
     """Writes the product to standard output, or to a file that is there whole or not at all."""
     if path is None or path == "-":
-        sys.stdout.write(text)
-        return
-    write_bytes(path, text.encode("utf-8"))
+        write_stdout(text)
+    else:
+        write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def printable(name: str) -> str:
+    """A file's name as it can stand in a message and in a program: no line breaks, nothing that UTF-8 cannot hold."""
+    shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(char if char.isprintable() else "?" for char in shown)
 
 
 def write_bytes(path: str, data: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -10,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stripe.cli.streams import silence_stdout
 from stripe.cli.usage import UsageError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from stripe.cli.sources import Source
+
+_DETAILS = 20
 
 OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 141
 
@@ -42,9 +44,7 @@ def guarded(
     words = sys.argv[1:] if argv is None else list(argv)
     record = CrashRecord(command=(prog, *words))
     try:
-        status = command(words, record)
-        sys.stdout.flush()
-        return status
+        return command(words, record)
     except UsageError as error:
         hint = f"\n  hint: {error.hint}" if error.hint else ""
         print(f"{prog}: error: {error.reason}{hint}", file=sys.stderr)
@@ -53,15 +53,10 @@ def guarded(
         print(f"{prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        _silence_stdout()
+        silence_stdout()
         return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last place that can turn a fault of ours into a report
         return _report(prog, error, record)
-
-
-def _silence_stdout() -> None:
-    """Keeps the interpreter from complaining at exit that nobody reads any more."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - lives until the process ends
 
 
 def _report(prog: str, error: Exception, record: CrashRecord) -> int:
@@ -74,17 +69,17 @@ def _report(prog: str, error: Exception, record: CrashRecord) -> int:
 
 
 def _report_fault(prog: str, error: Exception, record: CrashRecord) -> int:
-    """One line that says what happened and where the reproducer lies; then what a pass did wrong, if that is known."""
+    """One line that says what happened and where the reproducer lies; then the findings, if there are any."""
     from stripe.pipeline.instrument import InternalFault
 
     fault = error if isinstance(error, InternalFault) else None
-    reason = fault.reason if fault else f"{type(error).__name__}: {error}"
+    reason, *more = (fault.reason if fault else f"{type(error).__name__}: {error}").splitlines() or [""]
     path = (fault.reproducer if fault else None) or _write_reproducer(reason, error, record)
     where = (
         f"replay it with: stripe-opt --run-reproducer {path}" if path else "no reproducer could be written"
     )
-    print(f"{prog}: internal fault: {' '.join(reason.split())}; {where}", file=sys.stderr)
-    for line in fault.details if fault else ():
+    print(f"{prog}: internal fault: {reason}; {where}", file=sys.stderr)
+    for line in [*more, *(fault.details if fault else ())][:_DETAILS]:
         print(f"  {line}", file=sys.stderr)
     return FAULT
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stripe.cli.guard import INPUT_ERROR, OK, CrashRecord, guarded
 from stripe.cli.options import InputOptions, PipelineOptions, add_common, input_options, pipeline_options
+from stripe.cli.streams import write_stdout
 from stripe.cli.usage import Parser, UsageError, one_of
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     parser = _parser()
     namespace = parser.read(argv)
     if namespace.help:
-        parser.print_help()
+        write_stdout(parser.format_help())
         return OK
     output = OutputOptions(
         namespace.emit, namespace.output, namespace.split_input_file, namespace.verify_diagnostics

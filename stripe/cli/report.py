@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -86,7 +85,7 @@ def write(report: Report, path: str | None) -> None:
     if path is not None:
         write_text(path, json.dumps(made.model_dump(mode="json"), indent=2) + "\n")
     if path != "-":
-        sys.stdout.write(_as_text(made))
+        write_text(None, _as_text(made))
 
 
 def _as_json(report: Report) -> ReportJson:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stripe.cli.guard import MISMATCH, OK, CrashRecord, guarded
 from stripe.cli.options import InputOptions, PipelineOptions, add_common, input_options, pipeline_options
+from stripe.cli.streams import write_stdout
 from stripe.cli.usage import Parser, UsageError, one_of, positive, whole
 
 ENGINES = ("interp", "c")
@@ -78,12 +79,13 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     parser = _parser()
     namespace = parser.read(argv)
     if namespace.help:
-        parser.print_help()
+        write_stdout(parser.format_help())
         return OK
     if namespace.version or namespace.list_passes:
         from stripe.cli import answers
+        from stripe.cli.files import write_text
 
-        sys.stdout.write(answers.version("stripe-run") if namespace.version else answers.passes())
+        write_text(None, answers.version("stripe-run") if namespace.version else answers.passes())
         return OK
     if namespace.data is not None and namespace.random is not None:
         raise UsageError("--data and --random are two sources for the same inputs", "give one of them")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from stripe.cli.files import STDIN, read_text
+from stripe.cli.files import STDIN, printable, read_text
 from stripe.cli.options import INPUT_FORMATS, InputOptions
 from stripe.ir import ConfigError, Diagnostic, Program, Span, StripeError, parse_with_spans, verify_structural
 
@@ -45,7 +45,7 @@ def read_source(options: InputOptions) -> Source:
     if path is None:
         raise ConfigError("no INPUT is given", hint="name a .tile or .stripe file, or - for standard input")
     text = read_text(path)
-    name = STDIN if path == "-" else path
+    name = STDIN if path == "-" else printable(path)
     return Source(text, name, options.format or (_guess(text) if path == "-" else _by_suffix(path)))
 
 

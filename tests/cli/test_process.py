@@ -51,3 +51,46 @@ def test_an_interrupt_is_130(tmp_path: Path) -> None:
     )
     done = _python(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--list-passes"], ["{path}"]])
+def test_output_that_cannot_be_written_is_said(words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "mm.stripe"
+    path.write_text(MATMUL, "utf-8")
+    given = [word.format(path=path) for word in words]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "stripe.cli.opt", *given],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        2, "stripe-opt: error: standard output cannot be written: No space left on device\n",
+    )  # fmt: skip
+
+
+def test_a_closed_standard_output_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "mm.stripe"
+    path.write_text(MATMUL, "utf-8")
+    done = _python(
+        f"import sys\nsys.stdout = None\nfrom stripe.cli.opt import main\nsys.exit(main([{str(path)!r}]))"
+    )
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "stripe-opt: error: standard output is closed",
+    )
+
+
+def test_odd_file_names_and_encodings(tmp_path: Path) -> None:
+    path = tmp_path / "caf\udce9\nb.stripe"
+    path.write_text(MATMUL.replace("// mm", "// m×m"), "utf-8")
+    code = (
+        "import sys\nsys.stdout.reconfigure(encoding='ascii')\nfrom stripe.cli.opt import main\n"
+        f"sys.exit(main([{str(path)!r}, '--verify-roundtrip']) + main([{str(path)!r}, '-o', {str(tmp_path / 'o')!r}]))"
+    )
+    done = _python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "// m\\xd7m" in done.stdout
+    assert "// m×m" in (tmp_path / "o").read_text("utf-8")

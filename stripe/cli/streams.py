@@ -1,0 +1,35 @@
+"""Standard output: full disks, closed descriptors and readers that went away are noticed, and said or kept quiet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+from stripe.cli.usage import UsageError
+
+
+def write_stdout(text: str) -> None:
+    """Writes and flushes, so that a full disk is noticed here. Raises UsageError; BrokenPipeError passes."""
+    stdout: TextIO | None = sys.stdout  # None when the process was started with it closed
+    if stdout is None:
+        raise UsageError("standard output is closed", "write to a file with -o")
+    try:
+        stdout.write(_encodable(text, stdout))
+        stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_stdout()
+        raise UsageError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def _encodable(text: str, stdout: TextIO) -> str:
+    """The text with what the terminal's encoding lacks written as escapes."""
+    encoding = stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def silence_stdout() -> None:
+    """Keeps the interpreter from complaining at exit about output that nobody takes."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - lives until the process ends
