@@ -27,7 +27,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class IndexSet:
     """A set of integer points: `indices` with ranges [0, range), restricted by `constraints` (each affine >= 0).
 
     `values` gives every index of the source as an affine over `indices`; those with a single value are constants there.
@@ -61,7 +61,7 @@ def _divide(affine: Affine, divisor: int) -> Affine:
 
 
 @lru_cache(maxsize=4096)
-def solve(names: tuple[str, ...], ranges: tuple[Range, ...]) -> Domain:
+def solve(names: tuple[str, ...], ranges: tuple[Range, ...]) -> IndexSet:
     """The points of the indices `names` that satisfy all `ranges`. Index names stay where nothing is fractional.
 
     Raises EmptyDomain, UnboundedIndex, and `stripe.poly.limits.PolyLimit` when isl would take too long.
@@ -166,7 +166,7 @@ def _meet(one: Band, other: Band) -> Band:
     return max(lows, default=None), min(highs, default=None)
 
 
-def _domain(names: Sequence[str], lattice: Lattice, boxed: BoundedSet) -> Domain:
+def _domain(names: Sequence[str], lattice: Lattice, boxed: BoundedSet) -> IndexSet:
     """The set in coordinates that start at 0, without those that have a single value."""
     locals_: list[Affine] = []
     indices: list[tuple[str, int]] = []
@@ -181,7 +181,7 @@ def _domain(names: Sequence[str], lattice: Lattice, boxed: BoundedSet) -> Domain
         for row, name in enumerate(names)
     ]
     constraints = tuple(_combine(vector, locals_, offset) for vector, offset in boxed.constraints)
-    return Domain(tuple(sorted(indices)), constraints, tuple(values))
+    return IndexSet(tuple(sorted(indices)), constraints, tuple(values))
 
 
 def _combine(coefficients: Sequence[int], affines: Sequence[Affine], offset: int) -> Affine:

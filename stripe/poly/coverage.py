@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stripe.ir.affine import Affine
-from stripe.poly.contraction import Domain, Range, solve
+from stripe.poly.contraction import IndexSet, Range, solve
 from stripe.poly.lattice import Lattice, Polynomial
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Collision:
     second: tuple[tuple[str, int], ...]
 
 
-def find_collision(domain: Domain, access: Sequence[Affine]) -> Collision | None:
+def find_collision(domain: IndexSet, access: Sequence[Affine]) -> Collision | None:
     """Two points of the domain with one element under `access` (linear), or None when the access is injective.
 
     Raises `stripe.poly.limits.PolyLimit` when isl would take too long.
@@ -51,7 +51,7 @@ def find_collision(domain: Domain, access: Sequence[Affine]) -> Collision | None
     return None
 
 
-def _is_injective_everywhere(domain: Domain, access: Sequence[Affine]) -> bool:
+def _is_injective_everywhere(domain: IndexSet, access: Sequence[Affine]) -> bool:
     """Whether the linear map has no kernel at all: then no two integer points collide."""
     names = [name for name, _ in domain.indices]
     columns = tuple(tuple(affine.coeff(name) for affine in access) for name in names)
@@ -85,15 +85,15 @@ def _numbered(text: str, rename: dict[str, str]) -> str:
     return text
 
 
-def _conditions(domain: Domain, prefix: str) -> list[str]:
+def _conditions(domain: IndexSet, prefix: str) -> list[str]:
     ranges = [f"0 <= {prefix}<{name}> < {size}" for name, size in domain.indices]
     return ranges + [f"{_text(affine, prefix)} >= 0" for affine in domain.constraints]
 
 
 @lru_cache(maxsize=4096)
 def untouched(
-    domain: Domain, access: tuple[Affine, ...], sizes: tuple[int, ...], names: tuple[str, ...]
-) -> tuple[Domain, ...]:
+    domain: IndexSet, access: tuple[Affine, ...], sizes: tuple[int, ...], names: tuple[str, ...]
+) -> tuple[IndexSet, ...]:
     """The elements of a tensor of `sizes` that no point of `domain` reaches through `access`, as disjoint sets.
 
     Each set has indices of its own; its `values` give the coordinates of an element, called `names`, over them.
@@ -107,7 +107,7 @@ def untouched(
     with operation_limit():
         image = _image(domain, range(len(access)), access)
         missing = _box(range(len(sizes)), sizes).subtract(image).coalesce().compute_divs().make_disjoint()
-        return tuple(_domain_of(piece, names) for piece in missing.compute_divs().get_basic_sets())
+        return tuple(_index_set_of(piece, names) for piece in missing.compute_divs().get_basic_sets())
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class _Group:
     dims: tuple[int, ...]
 
 
-def _groups(domain: Domain, access: Sequence[Affine]) -> list[_Group]:
+def _groups(domain: IndexSet, access: Sequence[Affine]) -> list[_Group]:
     links = [affine.names() for affine in (*domain.constraints, *access)]
     group = {name: place for place, (name, _) in enumerate(domain.indices)}
     for names in links:
@@ -141,7 +141,7 @@ def _groups(domain: Domain, access: Sequence[Affine]) -> list[_Group]:
     return [item for item in (*found, *constant) if item.dims]
 
 
-def _covers(domain: Domain, group: _Group, access: Sequence[Affine], sizes: Sequence[int]) -> bool:
+def _covers(domain: IndexSet, group: _Group, access: Sequence[Affine], sizes: Sequence[int]) -> bool:
     """Whether the points of a group reach every combination of its output dimensions."""
     if not group.indices:
         return sizes[group.dims[0]] == 1
@@ -178,7 +178,7 @@ def _box(dims: Iterable[int], sizes: Sequence[int]) -> isl.Set:
     return isl.Set(f"{{ [{coordinates}] : {ranges or 'true'} }}", context=CONTEXT)
 
 
-def _image(domain: Domain, dims: Iterable[int], access: Sequence[Affine]) -> isl.Set:
+def _image(domain: IndexSet, dims: Iterable[int], access: Sequence[Affine]) -> isl.Set:
     """The elements of the dimensions `dims` that the domain reaches; indices that cannot matter are left out."""
     import islpy as isl
 
@@ -213,7 +213,7 @@ class _Floor:
     divisor: int
 
 
-def _domain_of(piece: isl.BasicSet, names: tuple[str, ...]) -> Domain:
+def _index_set_of(piece: isl.BasicSet, names: tuple[str, ...]) -> IndexSet:
     """A basic set with explicit floors as a domain: a floor that an equality ties to coordinates (a stride) goes into
     the basis, others stay as quasi-affine constraints.
     """
@@ -268,7 +268,7 @@ def _always(floor: _Floor, own: str) -> tuple[Polynomial, Polynomial]:
 
 def _quasi_affine(
     piece: isl.BasicSet, names: tuple[str, ...], ranges: Sequence[Range], floors: dict[str, _Floor]
-) -> Domain:
+) -> IndexSet:
     """The box of the piece, shifted to 0, with its constraints over floors of coordinates."""
     import islpy as isl
 
@@ -293,7 +293,7 @@ def _quasi_affine(
             affine = _sum(terms, int(side.offset), known)
             if side not in always and affine.bounds(box)[0] < 0:
                 constraints.append(affine)
-    return Domain(tuple(sorted(indices)), tuple(dict.fromkeys(constraints)), tuple(values.items()))
+    return IndexSet(tuple(sorted(indices)), tuple(dict.fromkeys(constraints)), tuple(values.items()))
 
 
 def _sum(terms: Iterable[tuple[str, int]], offset: int, values: dict[str, Affine]) -> Affine:

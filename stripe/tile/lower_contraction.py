@@ -8,7 +8,7 @@ from stripe.ir import Affine, Agg, Block
 from stripe.ir.dtypes import BOOL, common_type
 from stripe.ir.errors import StripeError
 from stripe.poly.bands import EmptyDomain, UnboundedIndex
-from stripe.poly.contraction import Domain, Range, solve
+from stripe.poly.contraction import IndexSet, Range, solve
 from stripe.poly.coverage import find_collision, untouched
 from stripe.poly.lattice import Polynomial
 from stripe.poly.limits import PolyLimit
@@ -44,7 +44,7 @@ def lower_contraction(
     return (*fills, _points(op, domain, access, name, tensor_names))
 
 
-def _domain(op: ContractionOp, source: SourceText) -> Domain:
+def _domain(op: ContractionOp, source: SourceText) -> IndexSet:
     rename = tile_index_names(op.indices)
     ranges: list[Range] = []
     seen: set[Range] = set()
@@ -64,7 +64,7 @@ def _domain(op: ContractionOp, source: SourceText) -> Domain:
     except PolyLimit:
         raise _too_complex(op, source) from None
     back = {local: index for index, local in rename.items()}
-    return Domain(
+    return IndexSet(
         found.indices, found.constraints, tuple((back[name], value) for name, value in found.values)
     )
 
@@ -107,7 +107,7 @@ def _too_complex(op: ContractionOp, source: SourceText) -> StripeError:
     )
 
 
-def _check_assign(op: ContractionOp, domain: Domain, access: Sequence[Affine], source: SourceText) -> None:
+def _check_assign(op: ContractionOp, domain: IndexSet, access: Sequence[Affine], source: SourceText) -> None:
     collision = find_collision(domain, access)
     if collision is None:
         return
@@ -140,7 +140,7 @@ def _fill_name(op: ContractionOp, name: str, number: int) -> str:
 
 
 def _fill(
-    op: ContractionOp, piece: Domain, coordinates: Sequence[str], name: str, tensor_names: dict[str, str]
+    op: ContractionOp, piece: IndexSet, coordinates: Sequence[str], name: str, tensor_names: dict[str, str]
 ) -> Block:
     """Writes 0, or the default tensor, to elements that no point of the contraction touches."""
     values = dict(piece.values)
@@ -154,7 +154,7 @@ def _fill(
 
 
 def _points(
-    op: ContractionOp, domain: Domain, access: tuple[Affine, ...], name: str, tensor_names: dict[str, str]
+    op: ContractionOp, domain: IndexSet, access: tuple[Affine, ...], name: str, tensor_names: dict[str, str]
 ) -> Block:
     kernel = Kernel(tensor_names)
     value = _combine(op, domain, kernel)
@@ -165,7 +165,7 @@ def _points(
     return kernel.block(name, domain.indices, domain.constraints, words, op.origin)
 
 
-def _combine(op: ContractionOp, domain: Domain, kernel: Kernel) -> Scalar:
+def _combine(op: ContractionOp, domain: IndexSet, kernel: Kernel) -> Scalar:
     def load(place: int, dtype: str | None = None) -> Scalar:
         item = op.inputs[place]
         target = op.out.dtype if dtype is None else compared

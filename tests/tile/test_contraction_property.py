@@ -43,7 +43,7 @@ def polynomials(draw: st.DrawFn, names: tuple[str, ...]) -> ast.Expr:
     return parts[0] if len(parts) == 1 else ast.Chain(parts[0], tuple(("+", part) for part in parts[1:]))
 
 
-def _anchor(draw: st.DrawFn, name: str) -> ast.Expr:
+def anchor(draw: st.DrawFn, name: str) -> ast.Expr:
     """A polynomial that bounds its index alone."""
     top, bottom = draw(st.sampled_from([(1, 1), (1, 1), (1, 1), (-1, 1), (2, 1), (1, 2)]))
     scaled = _scaled(name, top, bottom)
@@ -60,7 +60,7 @@ def functions(draw: st.DrawFn) -> ast.Function:
     size = st.integers(1, 5)
     homes: list[list[ast.Expr]] = [[] for _ in range(arity + 2)]  # output, inputs, constraints
     for name in names:
-        homes[draw(st.integers(0, arity + 1))].append(_anchor(draw, name))
+        homes[draw(st.integers(0, arity + 1))].append(anchor(draw, name))
     for place in range(arity + 2):
         extra = draw(st.integers(0, 1 if place < arity + 1 else 2))
         homes[place] += [draw(polynomials(names)) for _ in range(extra)]

@@ -91,7 +91,9 @@ def test_programs_are_named_after_their_file() -> None:
         ("A[N=1], K[J=3]", "O[i : 1] = +(A[i + j - 1] * K[j]);", "", [], ["0", "1", "0"]),
     ],
 )  # fmt: skip
-def test_index_sets(inputs: str, statement: str, indices: str, constraints: list[str], accesses: list[str]) -> None:
+def test_index_sets(
+    inputs: str, statement: str, indices: str, constraints: list[str], accesses: list[str]
+) -> None:
     block = next(b for b in kernels(inputs, statement) if "contraction" in b.tags)
     assert " ".join(f"{i.name}:{i.range}" for i in block.indices) == indices
     assert [str(c.affine) for c in block.constraints] == constraints
@@ -115,10 +117,15 @@ def test_a_transposed_convolution_has_small_boxes() -> None:
         ("O[i, i : 6, 6] = =(A[i]);", None),
     ],
 )
-def test_untouched_elements_are_filled_and_no_others(statement: str, fills: list[tuple[str, str]] | None) -> None:
+def test_untouched_elements_are_filled_and_no_others(
+    statement: str, fills: list[tuple[str, str]] | None
+) -> None:
     blocks = kernels("A[N=6]", statement)
     found = [
-        (" ".join(f"{i.name}:{i.range}" for i in b.indices), ", ".join(str(a) for a in b.refinements[-1].access))
+        (
+            " ".join(f"{i.name}:{i.range}" for i in b.indices),
+            ", ".join(str(a) for a in b.refinements[-1].access),
+        )
         for b in blocks
         if "init" in b.tags
     ]
