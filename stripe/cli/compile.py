@@ -159,7 +159,7 @@ def _instruments(
     if options.verify_roundtrip:
         found.append(verification.RoundTripCheck())
     if options.verify != "none":
-        found.append(verification.StructureCheck())
+        found.append(verification.StructureCheck(setup.hardware))
     if options.verify == "exact":
         from stripe.pipeline.proof import ExactCheck
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from typing_extensions import override
 
-from stripe.ir import Program, Stage, StripeError, parse_program, print_program, verify_structural
+from stripe.ir import Diagnostic, Program, Stage, StripeError, parse_program, print_program, verify_structural
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
 
 _SHOWN = 10
 
 
 class StructureCheck(Instrument):
-    """After each pass the program is valid at the stage that it has reached. If not, the pass is at fault."""
+    """After each pass the program is valid at the stage that it has reached. If not, the pass is at fault.
 
-    def __init__(self) -> None:
+    From the stage `scheduled` on the dependences and the places of buffers are checked too, by code of their own.
+    """
+
+    def __init__(self, hardware: HardwareModel | None = None) -> None:
         self._stage = Stage.TILED
+        self._hardware = hardware
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
@@ -24,12 +33,23 @@ class StructureCheck(Instrument):
             return
         self._stage = reached
         found = verify_structural(after, reached)
+        if not found:
+            found = self._check_machine(entry, after, reached)
         if found:
             more = [f"… and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
             raise InternalFault(
                 f"pass {entry.label} produced invalid IR",
                 (*(str(diagnostic) for diagnostic in found[:_SHOWN]), *more),
             )
+
+    def _check_machine(self, entry: PassEntry, program: Program, reached: Stage) -> list[Diagnostic]:
+        placing = entry.pass_.pass_name == "memory_placement"
+        if reached < Stage.SCHEDULED and not placing:
+            return []
+        from stripe.verify.machine import check_placement, check_schedule
+
+        found = check_schedule(program, self._hardware) if reached >= Stage.SCHEDULED else []
+        return found or check_placement(program, self._hardware)
 
 
 class RoundTripCheck(Instrument):

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.hw.load import load_hardware
-from stripe.ir import ConfigError, Program, Stage, parse_program, verify_structural
+from stripe.ir import ConfigError, Program, parse_program
 from stripe.passes.base import PassContext
 from stripe.passes.packing import Item, pack
 from stripe.passes.registry import find_pass
+from stripe.verify.machine import check_placement
 from tests.passes.programs import lines_of, run_pass
 
 
@@ -56,7 +57,7 @@ def test_a_chain_reuses_memory_after_two_steps() -> None:
     assert remark == "applied: DRAM[0]: 6 buffers in 136 bytes; lower bound 136, 0.0 % above it"
     offsets = [line.split("new@")[1].split("<")[0] for line in lines_of(result, "#tmp")]
     assert offsets[0] == offsets[2] != offsets[1] == offsets[3]
-    assert verify_structural(result, Stage.PLACED) == []
+    assert check_placement(result) == []
 
 
 def test_without_dependences_nothing_is_shared() -> None:
