@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stripe.ir.dtypes import DTYPES, I8, DType
 from stripe.ir.errors import StripeError
@@ -37,8 +38,7 @@ def call(scope: Scope, node: ast.Call, target: str | None) -> Value:
     if name.startswith("assert_"):
         return _assertion(scope, node)
     if name not in _BUILTINS:
-        known = [*_BUILTINS, *ARITY, *ALIASES, *LIBRARY_NAMES]
-        hint = did_you_mean(node.function, known, "the manual lists the functions of Tile")
+        hint = did_you_mean(node.function, FUNCTION_NAMES, f"the functions are {' '.join(FUNCTION_NAMES)}")
         raise scope.error(f"unknown function '{node.function}'", node.span, hint)
     builtin, least, most = _BUILTINS[name]
     check_count(scope, node, least, most)
@@ -69,12 +69,15 @@ def _library_call(
     visible = set(state.env)
     state.env.update({operand.name: operand for operand in arguments if isinstance(operand, Tensor)})
     for statement in expand(function, actual, result, state.fresh, node.span):
-        origin = scope.statement.attributes
+        given = scope.statement.attributes
+        last = statement.target == scope.statement.target  # the one that gets the user's name of the kernel
+        attributes = given if last else tuple(item for item in given if item.name != "pid")
         try:
             if isinstance(statement, ast.Contraction):
-                state.env[statement.target] = state.contraction(statement, statement.target)
+                tagged = replace(statement, attributes=attributes)
+                state.env[statement.target] = state.contraction(tagged, statement.target)
             else:
-                inner = Scope(state, ast.Assignment(statement.target, statement.value, origin, node.span))
+                inner = Scope(state, ast.Assignment(statement.target, statement.value, attributes, node.span))
                 state.env[statement.target] = inner.value(statement.value, statement.target)
         except StripeError as error:
             raise scope.error(

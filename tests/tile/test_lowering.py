@@ -176,6 +176,12 @@ def test_attributes() -> None:
         assert block.tags.get("x") == "a,B" and "y" in block.tags
 
 
+def test_attributes_of_library_functions() -> None:
+    blocks = kernels("A[N=6, M=4]", "[[pid(soft)]] [[act]] O = builtin_softmax(A, N, M);")
+    assert [b.name for b in blocks] == ["kernel_0", "kernel_1", "kernel_2", "kernel_3", "soft"]
+    assert all("act" in b.tags for b in blocks)
+
+
 def test_comments_show_the_line() -> None:
     blocks = kernels("A[N=6], B[N]", "C[i:N]=+(A[i]*B[j]); O = (C + 0.5) * -B;")
     assert [b.comments for b in blocks] == [

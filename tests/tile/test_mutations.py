@@ -20,8 +20,8 @@ SOURCES.append("""function (A[M=4, N=6], I[K=3]: i32, S[P=3, Q=2048]: u32) -> (O
 }""")
 PIECES = (
     "A B M N i j k 0 1 2 3 99999999 9223372036854775807 + - * / ( ) [ ] [[ ]] , ; : ? = == < > <= << >> & | ^ ~ exp "
-    "max reshape index tuple element gather prng_step builtin_softmax as_int mod 0.5 1e300 # $ ' _ default no_defract fp32 "
-    "{ } -> function // \n \0 é"
+    "max reshape index tuple element gather prng_step builtin_softmax as_int mod 0.5 1e300 # $ ' _ "
+    "default no_defract fp32 { } -> function // \n \0 é"
 ).split(" ")
 
 
