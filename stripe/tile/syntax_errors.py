@@ -55,7 +55,9 @@ def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: 
         return source.error(
             f"unexpected character {character!r}", Span(filename, error.line, error.column), hint
         )
-    return source.error("the text cannot be parsed", Span(filename, 1, 1), "check the brackets and separators before this place")
+    return source.error(
+        "the text cannot be parsed", Span(filename, 1, 1), "check its brackets and separators"
+    )
 
 
 def _end_reason(source: SourceText) -> str:
@@ -88,4 +90,4 @@ def _expected(terminals: Iterable[str]) -> str:
     words = sorted(_WORDS.get(name, f"'{name.lower()}'") for name in shown)
     if shown != names:
         words.append("an operator")
-    return f"expected {' or '.join(words)}" if words else "check the brackets and separators before this place"
+    return f"expected {' or '.join(words)}" if words else "check the brackets before this place"
