@@ -7,7 +7,7 @@ docstring's first line is the summary; the rest shows a block before and after.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
@@ -17,7 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from stripe.ir import Affine, Block, ConfigError, Location, Program, Stage, parse_affine
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from stripe.hw.schema import HardwareModel
+
+    Evaluate: TypeAlias = Callable[
+        [Program, Mapping[str, npt.NDArray[np.generic]]], Mapping[str, npt.NDArray[np.generic]]
+    ]
 
 
 class RemarkKind(Enum):
@@ -50,10 +57,13 @@ def _drop(_remark: Remark) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may ask for besides the program: the machine, and somebody who listens to its remarks."""
+    """What a pass may ask for besides the program: the machine, somebody who listens to its remarks, and somebody who
+    runs a program on arrays (passes stand below the interpreter and cannot call it themselves).
+    """
 
     hardware: HardwareModel | None = None
     listener: Callable[[Remark], None] = _drop
+    evaluate: Evaluate | None = None
 
     def applied(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.APPLIED, block, message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,9 @@ from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from stripe.hw.schema import HardwareModel
 
 
@@ -61,11 +64,20 @@ class PassManager:
             for instrument in self.instruments:
                 instrument.remark(entry, remark)
 
-        return PassContext(self.hardware, listen)
+        return PassContext(self.hardware, listen, _evaluate)
 
     def _report(self, entry: PassEntry, program: Program, error: Exception) -> None:
         for instrument in self.instruments:
             instrument.failed(entry, program, error)
+
+
+def _evaluate(
+    program: Program, inputs: Mapping[str, npt.NDArray[np.generic]]
+) -> Mapping[str, npt.NDArray[np.generic]]:
+    """What `program` computes, for passes that run parts of it at compile time."""
+    from stripe.exec.interp import interpret
+
+    return interpret(program, inputs)
 
 
 def require_stage(program: Program, reached: Stage, entry: PassEntry, ran: Sequence[PassEntry]) -> Stage:

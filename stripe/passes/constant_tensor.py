@@ -1,0 +1,166 @@
+"""The pass `constant_tensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import (
+    Agg,
+    Block,
+    Constant,
+    DType,
+    Load,
+    Program,
+    Refinement,
+    Special,
+    Statement,
+    Store,
+    map_statements,
+    scalar_defined,
+    uses_of,
+    with_entry,
+)
+from stripe.passes.base import Pass, PassContext, Reqs
+
+
+class ConstantTensor(Pass):
+    """Replaces loads from a buffer that holds one constant everywhere by that constant.
+
+        0: block [x:8] ( out T[x]:assign ) {         0: block [x:8] ( out T[x]:assign ) { … }
+          0: $c = (fp32)0.5                          1: block [x:8] ( in I[x], out O[x] ) {
+          1: T = store($c) }                   =>      0: $i = load(I)
+        1: block [x:8] ( in I[x], in T[x], … ) {       1: $t = (fp32)0.5
+          0: $i = load(I)                              2: $o = mul($i, $t)
+          1: $t = load(T)                              3: O = store($o) }
+          2: $o = mul($i, $t) …
+
+    A buffer holds one constant when every store into it assigns that one, whose scalar is a constant or a load that
+    became one, or when it is a constant of the program with equal elements. What nobody wrote is never read. Views
+    that nothing uses any more are dropped; `dce` then drops the blocks that fill.
+    """
+
+    pass_name: ClassVar[str] = "constant_tensor"
+
+    reqs: Reqs = ("all",)
+    max_rounds: int = Field(
+        default=16, ge=1, description="how long a chain of buffers that copy each other may be"
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        entry, known = program.entry, dict(_constant_buffers(program))
+        given = {ref.name for ref in program.inputs} | {buffer.name for buffer in program.constants}
+        for _ in range(self.max_rounds):
+            changed = self._replaced(entry, known, frozenset(given), context)
+            if changed is entry:
+                break
+            entry = changed
+        return with_entry(program, entry)
+
+    def _replaced(
+        self, entry: Block, constants: dict[str, _Value], given: frozenset[str], context: PassContext
+    ) -> Block:
+        def visit(block: Block, outside: dict[str, _Value], matched: bool) -> Block:
+            matched = matched or block.tags.has_all(self.reqs)
+            values = {ref.name: outside[ref.source] for ref in block.refinements if ref.source in outside}
+            filled = _filled(block)
+            if block is entry:
+                filled = {name: value for name, value in filled.items() if name not in given} | constants
+            values |= filled
+            inner = map_statements(block, lambda s: visit(s, values, matched) if isinstance(s, Block) else s)
+            inner = _without_loads(inner, values, context) if matched else inner
+            return _without_idle_views(inner, block)
+
+        return visit(entry, {}, matched=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A constant: compared by its text, so that two NaNs are one value and 0.0 and -0.0 are two."""
+
+    value: bool | int | float
+    dtype: DType
+
+    @property
+    def key(self) -> str:
+        return f"{self.dtype}{self.value!r}"
+
+
+def _constant_buffers(program: Program) -> Iterator[tuple[str, _Value]]:
+    """The constants of the program whose elements are all equal to the bit."""
+    for buffer in program.constants:
+        width = buffer.dtype.bytes
+        first = buffer.data[:width]
+        if buffer.data != first * (len(buffer.data) // width):
+            continue
+        import numpy as np
+
+        element = np.frombuffer(first, buffer.dtype.numpy())[0]
+        value = float(element) if buffer.dtype.is_float else int(element)
+        yield buffer.name, _Value(bool(value) if buffer.dtype.kind == "bool" else value, buffer.dtype)
+
+
+def _filled(block: Block) -> dict[str, _Value]:
+    """The allocations of `block` for which every store below it assigns one constant."""
+    stored: dict[str, list[_Value | None]] = {ref.name: [] for ref in block.allocs}
+    if stored:
+        for name, value in _stores(block):
+            stored.get(name, []).append(value)
+    found: dict[str, _Value] = {}
+    for name, values in stored.items():
+        known = [value for value in values if value is not None]
+        if known and len(known) == len(values) and len({value.key for value in known}) == 1:
+            found[name] = known[0]
+    return found
+
+
+def _stores(block: Block) -> Iterator[tuple[str, _Value | None]]:
+    """Each store below `block`: the refinement of `block` that it reaches, and the constant that it assigns, if any."""
+    for statement in block.statements:
+        if isinstance(statement, Store):
+            assigned = block.ref(statement.ref).agg is Agg.ASSIGN
+            yield statement.ref, _scalar_value(block, statement.value) if assigned else None
+        elif isinstance(statement, Special):
+            yield from ((name, None) for name in statement.outputs)
+        elif isinstance(statement, Block):
+            sources = {ref.name: ref.source for ref in statement.refinements if not ref.is_alloc}
+            yield from ((sources[name], value) for name, value in _stores(statement) if name in sources)
+
+
+def _scalar_value(block: Block, scalar: str) -> _Value | None:
+    """The value of a scalar that a `constant` statement defines."""
+    for statement in block.statements:
+        if scalar_defined(statement) == scalar:
+            return _Value(statement.value, statement.dtype) if isinstance(statement, Constant) else None
+    return None
+
+
+def _without_loads(block: Block, values: dict[str, _Value], context: PassContext) -> Block:
+    """The block with the loads of known values replaced."""
+    replaced: dict[str, _Value] = {}
+
+    def visit(statement: Statement) -> Statement:
+        if isinstance(statement, Load) and statement.ref in values:
+            value = replaced[statement.ref] = values[statement.ref]
+            return Constant(statement.into, value.value, value.dtype, statement.deps, statement.tags)
+        return statement
+
+    changed = map_statements(block, visit)
+    for name, value in replaced.items():
+        context.applied(block, f"loads of {name} became ({value.dtype}){value.value!r}")
+    return changed
+
+
+def _without_idle_views(block: Block, before: Block) -> Block:
+    """`block` without the views that it used `before` and does not use now."""
+    if block is before:
+        return block
+
+    def idle(ref: Refinement) -> bool:
+        return not ref.is_alloc and bool(uses_of(before, ref.name)) and not uses_of(block, ref.name)
+
+    kept = tuple(ref for ref in block.refinements if not idle(ref))
+    return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)

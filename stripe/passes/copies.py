@@ -1,0 +1,136 @@
+"""Blocks that move or fill whole buffers, the temporaries that they need, and their place among the statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Constant,
+    Dim,
+    Direction,
+    Index,
+    Load,
+    Location,
+    Refinement,
+    Statement,
+    Store,
+    Tags,
+    fresh,
+    map_statements,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One element of a refinement of the block outside, over the indices of a block that moves it."""
+
+    ref: Refinement
+    access: tuple[Affine, ...]
+
+    def view(self, name: str, direction: Direction, agg: Agg = Agg.ASSIGN) -> Refinement:
+        """The element as a refinement of the block that moves it."""
+        dims = tuple(Dim(1, dim.stride) for dim in self.ref.dims)
+        return Refinement(
+            name,
+            direction,
+            self.ref.name,
+            self.access,
+            self.ref.dtype,
+            dims,
+            agg,
+            self.ref.location,
+        )
+
+
+def copy_block(
+    name: str,
+    indices: Sequence[Index],
+    source: Place,
+    target: Place,
+    tags: Tags,
+    *,
+    agg: Agg = Agg.ASSIGN,
+    location: Location = Location(),
+) -> Block:
+    """A kernel that takes an element of `source` to `target` at each point, merged there by `agg`."""
+    refs = (
+        source.view(source.ref.name, Direction.IN),
+        target.view(target.ref.name, Direction.OUT, agg),
+    )
+    body = (Load(source.ref.name, source.ref.name), Store(target.ref.name, source.ref.name))
+    return Block(name, tuple(indices), (), refs, body, location, tags=tags)
+
+
+def fill_block(
+    name: str,
+    indices: Sequence[Index],
+    target: Place,
+    value: bool | int | float,
+    tags: Tags,
+    *,
+    location: Location = Location(),
+) -> Block:
+    """A kernel that assigns one value to the element of `target` at each point."""
+    body = (Constant("c", value, target.ref.dtype), Store(target.ref.name, "c"))
+    refs = (target.view(target.ref.name, Direction.OUT),)
+    return Block(name, tuple(indices), (), refs, body, location, tags=tags)
+
+
+def temporary(entry: Block, like: Refinement, suffix: str, sizes: Sequence[int]) -> Refinement:
+    """A new row-major allocation of `sizes` with the dtype and memory of `like`, under a name that entry and main
+    do not use."""
+    taken = {ref.name for ref in entry.refinements}
+    taken |= {ref.name for block in entry.blocks for ref in block.refinements}
+    name = fresh(f"{like.name}_{suffix}", taken)
+    return Refinement.alloc(name, like.dtype, tuple(sizes), location=like.location, tags=Tags.of("tmp"))
+
+
+def with_temporary(entry: Block, ref: Refinement) -> Block:
+    """`entry` with the allocation `ref`, which its main block sees under the same name."""
+
+    def seen(statement: Statement) -> Statement:
+        if not isinstance(statement, Block) or "main" not in statement.tags:
+            return statement
+        return replace(statement, refinements=(*statement.refinements, main_view(ref)))
+
+    grown = map_statements(entry, seen)
+    return replace(grown, refinements=(*entry.refinements, ref))
+
+
+def main_view(ref: Refinement) -> Refinement:
+    """The view of an allocation of the entry that main takes."""
+    return replace(ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), offset=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Blocks to put directly before and after a statement."""
+
+    before: tuple[Block, ...] = ()
+    after: tuple[Block, ...] = ()
+
+
+def surround(block: Block, around: Mapping[int, Around]) -> Block:
+    """`block` with further blocks directly before and after some of its statements.
+
+    Where statements have dependences, what stands before takes over those of its statement, which waits for it; what
+    stands after waits for its statement, and those that waited for that wait for all.
+    """
+    ordered = any(statement.deps for statement in block.statements)
+    ends: list[tuple[int, ...]] = []
+    result: list[Statement] = []
+    for number, statement in enumerate(block.statements):
+        new = around.get(number, Around())
+        deps = tuple(sorted({end for dep in statement.deps for end in ends[dep]}))
+        start = len(result)
+        result += [replace(part, deps=deps) if deps else part for part in new.before]
+        place = len(result)
+        own = tuple(sorted({*deps, *(range(start, place) if ordered else ())}))
+        result.append(statement if statement.deps == own else replace(statement, deps=own))
+        result += [replace(part, deps=(place,)) if ordered else part for part in new.after]
+        ends.append((place, *range(place + 1, len(result))))
+    return replace(block, statements=tuple(result)) if len(result) > len(ends) else block
