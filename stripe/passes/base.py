@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from stripe.ir import Affine, Block, ConfigError, Location, Program, Stage, parse_affine
+from stripe.ir import Affine, Block, ConfigError, Location, Program, Stage, is_tag, parse_affine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,7 +89,13 @@ class PassContext:
 Reqs: TypeAlias = Annotated[
     tuple[str, ...], Field(description="tags that a block must have, all of them; 'all' fits any block")
 ]
-TagSet: TypeAlias = tuple[str, ...]
+def _as_tag(word: str) -> str:
+    if not is_tag(word):
+        raise ValueError(f"'{word}' cannot be a tag: letters, digits and _ . - that begin with a letter")
+    return word
+
+
+TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_as_tag)], ...]
 
 
 class Pass(BaseModel):
