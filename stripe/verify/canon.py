@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from stripe.ir import Agg, DType
+from stripe.ir import Agg, DType, Path, Special, TagValue
 from stripe.poly import Points, Relation, union
 from stripe.verify.compare import by_term, image, mismatch
 from stripe.verify.definition import Definer, Definition, Group, Part
-from stripe.verify.terms import Leaf, Node, Operation, Reduced, Term, leaves, operand_order
+from stripe.verify.terms import Called, Leaf, Node, Operation, Reduced, Term, leaves, operand_order
 
 COUNTED = frozenset({Agg.ADD, Agg.MUL})
 """Aggregations for which it matters how often an operand occurs."""
@@ -24,7 +24,8 @@ COUNTED = frozenset({Agg.ADD, Agg.MUL})
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction that has a name: its contributions over its keys. `distinct`: no two elements have the same ones."""
+    """A reduction that has a name: its contributions over its keys. `distinct`: no two elements have the same
+    ones."""
 
     name: str
     agg: Agg
@@ -32,6 +33,22 @@ class Reduction:
     parts: tuple[Part, ...]
     keys: Points
     distinct: bool
+
+
+@dataclass(frozen=True)
+class Call:
+    """A special that has a name: its operation with parameters, and each operand's elements over (indices, place)."""
+
+    op: tuple[str, tuple[tuple[str, TagValue | None], ...]]
+    operands: tuple[tuple[Part, ...], ...]
+
+    def same_as(self, other: Call) -> bool:
+        """Whether the operation is the same and all operands are proved to hold the same."""
+        return self.op == other.op and all(
+            len(one[0].points.ins) == len(two[0].points.ins)
+            and mismatch(one, two, counted=False, keys=one[0].points.ins) is None
+            for one, two in zip(self.operands, other.operands, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,8 @@ class Canon:
     def __init__(self) -> None:
         self.reductions: dict[str, Reduction] = {}
         self._by_kind: dict[tuple[Agg, DType, frozenset[Term]], list[Reduction]] = {}
+        self.calls: list[Call] = []
+        self._calls: dict[tuple[int, Path], int] = {}
         self._known: dict[tuple[int, Node], tuple[Leaf, Relation]] = {}
         self._normal: dict[tuple[int, Node], Definition] = {}
 
@@ -89,7 +108,7 @@ class Canon:
 
     def plain(self, definer: Definer, part: Part) -> Part:
         """The contribution with its reductions under their shared names."""
-        if not any(isinstance(leaf, Reduced) for leaf in leaves(part.term)):
+        if not any(isinstance(leaf, Reduced | Called) for leaf in leaves(part.term)):
             return part
         term, steps = self._renamed(definer, part.term, 0)
         return replace(part, term=term, at=_through(part.at, steps))
@@ -99,6 +118,8 @@ class Canon:
         if isinstance(term, Reduced):
             leaf, relation = self.named(definer, term.node)
             return leaf, [_Step(offset, relation)]
+        if isinstance(term, Called):
+            term = self._called(definer, term)
         if not isinstance(term, Operation):
             names = tuple(f"{number}" for number in range(term.width))
             return term, [_Step(offset, Points.universe(names).identity("'"))] if names else []
@@ -109,6 +130,29 @@ class Canon:
         order = operand_order(term.op, [result[0] for result in results])
         args = tuple(results[k][0] for k in order)
         return replace(term, args=args), [step for k in order for step in results[k][1]]
+
+    def _called(self, definer: Definer, term: Called) -> Leaf:
+        """The shared name of a special's output: that of another special of the same kind on the same operands."""
+        key = (id(definer), term.path)
+        if key not in self._calls:
+            self._calls[key] = self._call_name(definer, term)
+        return Leaf(f"call{self._calls[key]}.{term.output}:{term.op}", term.width, term.dtype)
+
+    def _call_name(self, definer: Definer, term: Called) -> int:
+        statement = definer.flow.by_path[term.path][0].statement
+        assert isinstance(statement, Special)
+        operands: list[tuple[Part, ...]] = []
+        for access, pieces in definer.operands(term.path):
+            parts = [Part(p.term, p.at.domain.identity("'"), p.at, access) for p in pieces]
+            operands.append(tuple(self.plain(definer, part) for part in parts))
+        values = tuple((word, statement.tags.get(word)) for word in statement.tags)
+        parameters = tuple(pair for pair in values if pair[1] is not None)
+        fresh = Call((statement.op, parameters), tuple(operands))
+        for number, known in enumerate(self.calls):
+            if known.same_as(fresh):
+                return number
+        self.calls.append(fresh)
+        return len(self.calls) - 1
 
     def named(self, definer: Definer, node: Node) -> tuple[Leaf, Relation]:
         """The shared name of a reduction, and from the node's keys to the coordinates under that name."""

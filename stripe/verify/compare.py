@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stripe.poly import Points, Relation, count_points
 from stripe.verify.definition import Part, Unprovable
+from stripe.verify.flow import operand_names
 from stripe.verify.terms import Term
 
 _REGIONS = 40
@@ -115,7 +116,7 @@ def operand_at(parts: Sequence[Part], key: dict[str, int], coordinates: Sequence
 
 def _own_point(part: Part, point: Sequence[int]) -> dict[str, int]:
     """The point of the store that a contribution comes from: the last coordinates."""
-    names = part.origin.nest.domain.names
+    names = operand_names(part.origin)
     return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
 
 

@@ -22,6 +22,7 @@ from stripe.ir import (
     Intrinsic,
     Load,
     LoadIndex,
+    Path,
     Special,
     Store,
     scalar_defined,
@@ -29,8 +30,9 @@ from stripe.ir import (
 )
 from stripe.poly import Access, Buffer, Nest, Points, Relation, union
 from stripe.verify.constants import constant_terms
-from stripe.verify.flow import Flow, key_names, reading
+from stripe.verify.flow import Flow, key_names, operand_names, reading
 from stripe.verify.terms import (
+    Called,
     IndexValue,
     Leaf,
     Node,
@@ -139,8 +141,6 @@ class Definer:
         return Definition(keys, tuple(values), tuple(groups), covered)
 
     def _assigned(self, writer: Access, points: Relation) -> list[Part]:
-        if isinstance(writer.statement, Special):
-            raise Unprovable(f"special '{writer.statement.op}' is compared only where it did not change")
         if not points.single_valued:
             raise Unprovable(f"an element of '{writer.buffer}' is assigned at two points")
         return [
@@ -206,10 +206,25 @@ class Definer:
         return self.flow.allocations[buffer].dtype
 
     def stored(self, writer: Access) -> list[Piece]:
-        """What a store writes at each of its points."""
+        """What a store, or a special, writes at each of its points."""
         statement = writer.statement
+        if isinstance(statement, Special):
+            names = operand_names(writer)
+            output = statement.outputs.index(writer.ref)
+            term = Called(writer.path, statement.op, output, self.dtype(writer.buffer), len(names))
+            points = reading(writer, Node(writer.buffer, (), (0,), (), len(writer.index))).domain
+            return [Piece(term, points.identity("'"))]
         assert isinstance(statement, Store)
         return self.scalar(writer.nest, statement.value)
+
+    def operands(self, path: Path) -> list[tuple[Access, list[Piece]]]:
+        """What a special reads: for each input the elements at each of its points and places in that operand."""
+        found: list[tuple[Access, list[Piece]]] = []
+        for access in self.flow.by_path[path]:
+            if not access.is_write:
+                node = self.flow.node(access)
+                found.append((access, self.read_node(node, reading(access, node))))
+        return found
 
     def scalar(self, nest: Nest, name: str) -> list[Piece]:
         """The value of a scalar at the points of its block."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from stripe.ir import Program, Refinement, Special
+from stripe.ir import Program, Refinement
 from stripe.poly import Buffer, PolyLimit, operation_limit
 from stripe.verify.canon import Canon
 from stripe.verify.checks import Finding, check_units
@@ -23,7 +23,7 @@ from stripe.verify.definition import Definer, Unprovable
 from stripe.verify.flow import Flow
 from stripe.verify.nested import DEPTH, difference
 from stripe.verify.same import Alike, same_meaning
-from stripe.verify.terms import show
+from stripe.verify.terms import Leaf, Term, leaves, show
 from stripe.verify.witness import Different, Equal, Place, Side, Unknown, Verdict, Witness
 
 OPERATIONS = 4_000_000
@@ -78,14 +78,10 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
             hint = f"; first seen to differ was\n{_verdict(ref.name, found)}"
     if not open_outputs:
         return Equal()
-    opaque = {buffer: name for buffer, name in cuts.items() if _by_special(flows, buffer)}
-    verdict = _inlined(flows, opaque, open_outputs, operations, finite=False)
+    verdict = _inlined(flows, open_outputs, operations, finite=False)
     if isinstance(verdict, Unknown):
         return Unknown(verdict.reason + hint)
-    if (
-        isinstance(verdict, Different)
-        and _inlined(flows, opaque, open_outputs, operations, finite=True) == Equal()
-    ):
+    if isinstance(verdict, Different) and _inlined(flows, open_outputs, operations, finite=True) == Equal():
         return Equal(("no padding with zeros meets an infinite value or NaN",))
     return verdict
 
@@ -101,14 +97,13 @@ def _quick_difference(sides: _Sides, ref: Refinement, operations: int) -> Mismat
 
 def _inlined(
     flows: tuple[Flow, Flow],
-    opaque: dict[Buffer, str],
     outputs: Sequence[Refinement],
     operations: int,
     *,
     finite: bool,
 ) -> Verdict:
-    """The comparison of outputs through all that leads to them, but for what specials write."""
-    definers = (Definer(flows[0], opaque, finite=finite), Definer(flows[1], opaque, finite=finite))
+    """The comparison of outputs through all that leads to them."""
+    definers = (Definer(flows[0], {}, finite=finite), Definer(flows[1], {}, finite=finite))
     sides = _Sides(definers, Canon())
     for ref in outputs:
         try:
@@ -174,12 +169,6 @@ def _candidates(flows: tuple[Flow, Flow]) -> list[Refinement]:
     return [ref for _, ref in sorted(found, key=lambda item: item[0])]
 
 
-def _by_special(flows: tuple[Flow, Flow], buffer: Buffer) -> bool:
-    return any(
-        isinstance(writer.statement, Special) for flow in flows for writer in flow.writers.get(buffer, [])
-    )
-
-
 def _differ(sides: _Sides, ref: Refinement, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer of the entry."""
     first, second = (sides.canon.normal(d, d.flow.final(ref)) for d in sides.definers)
@@ -192,6 +181,9 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
     if found.how == "other operands" and before is not None and after is not None:
         mine, theirs = before.part, after.part
         same = (mine.term, before.coordinates) == (theirs.term, after.coordinates)
+        calls = [{leaf for leaf in leaves(p.term) if _is_call(leaf)} for p in (mine, theirs)]
+        if calls[0] != calls[1]:
+            return Unknown(f"'{output}' uses specials of which it is not known whether they are equal")
         if same and mine.origin.agg is theirs.origin.agg:
             return Unknown(f"an element of '{output}' is merged in one program and assigned in the other")
     message = "it is defined by other operands"
@@ -199,6 +191,10 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
         message = f"an operand contributes {found.how}"
     element = tuple(found.key.values())
     return Different(Witness(message, output, element, _side(before), _side(after)))
+
+
+def _is_call(leaf: Term) -> bool:
+    return isinstance(leaf, Leaf) and leaf.array.startswith("call")
 
 
 def _side(operand: Operand | None) -> Side:

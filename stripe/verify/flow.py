@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stripe.ir import Agg, Path, Program, Refinement, walk
+from stripe.ir import Affine, Agg, Path, Program, Refinement, walk
 from stripe.ir.verifier import allocation_agg
 from stripe.poly import Access, Buffer, Nest, Points, Relation, accesses, element_names
 from stripe.verify.terms import Node
@@ -110,17 +110,19 @@ class Flow:
         return {nest.path: nest for nest in self.root.walk()}
 
     def writing(self, writer: Access, node: Node) -> Relation:
-        """From the coordinates of a node to the points at which `writer` writes that element."""
-        names = writer.nest.domain.names
+        """From the coordinates of a node to the points at which `writer` writes that element; for a special these
+        points
+        include the place in its operand.
+        """
+        names = operand_names(writer)
         depth = parting_depth(writer.path, (*node.block, -1))
         shared = writer.nest.prefix(-1 if depth is None else depth)[: len(node.prefix)]
         back = _with_prefix(writer, shared).reversed()
         deeper = node.prefix[len(shared) :]
         if not deeper:
             return back.named(key_names(node), names)
-        around = self.nests[
-            node.block
-        ].domain.points  # the write does not depend on the indices further inside
+        # the write does not depend on the indices further inside
+        around = self.nests[node.block].domain.points
         elements = Points.universe(element_names(node.rank))
         keys = around.times(elements)
         narrowed = keys.identity("'").keep([f"{name}'" for name in (*shared, *elements.names)])
@@ -141,15 +143,31 @@ def key_names(node: Node) -> tuple[str, ...]:
     return (*node.prefix, *element_names(node.rank))
 
 
+def operand_names(access: Access) -> tuple[str, ...]:
+    """The coordinates of the points of an access: the indices, and for a special the place in its operand."""
+    names = access.nest.domain.names
+    return (*names, *(f"r{dim}" for dim in range(len(access.sizes)))) if access.is_whole else names
+
+
 def reading(load: Access, node: Node) -> Relation:
-    """From the points of a load to the coordinates of what it reads."""
+    """From the points of a load (for a special: with the place in its operand) to the coordinates of what it
+    reads."""
     relation = _with_prefix(load, node.prefix)
     return relation.named(relation.ins, key_names(node))
 
 
 def _with_prefix(access: Access, prefix: Sequence[str]) -> Relation:
     """From the points of an access to the given indices of theirs, and to the element."""
-    if not prefix:
+    if not prefix and not access.is_whole:
         return access.relation
-    points = access.nest.domain.points
-    return points.identity("").keep(prefix).beside(access.relation)
+    domain = access.nest.domain
+    values = {name: Affine.var(name) for name in prefix}
+    points = domain.points
+    index = access.index
+    if access.is_whole:
+        places = operand_names(access)[len(domain.names) :]
+        box = {name: (0, size - 1) for name, size in zip(places, access.sizes, strict=True)}
+        points = points.times(Points.build(places, box))
+        index = tuple(affine + Affine.var(place) for affine, place in zip(index, places, strict=True))
+    elements = zip(element_names(len(index)), index, strict=True)
+    return Relation.function(points, {**values, **dict(elements)})

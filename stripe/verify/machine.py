@@ -1,7 +1,8 @@
 """Independent checks of schedules and placements: they share no code with the passes that make them.
 
 `check_schedule`: what conflicts is ordered by dependences, also where two buffers take turns in one range of memory;
-every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be
+every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that
+may be
 alive at one time overlap, addresses are aligned and inside their memory.
 """
 

@@ -58,6 +58,20 @@ class Reduced:
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """An element of output number `output` of the special at `path`: coordinates are the indices of its blocks,
+    then the
+    place in that output.
+    """
+
+    path: Path
+    op: str
+    output: int
+    dtype: DType
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class IndexValue:
     """The value of an affine, which is its only coordinate."""
 
@@ -96,10 +110,11 @@ class Operation:
         return sum(arg.width for arg in self.args)
 
 
-Term: TypeAlias = Leaf | Reduced | IndexValue | Number | Undefined | Operation
+Atom: TypeAlias = Leaf | Reduced | Called | IndexValue | Number | Undefined
+Term: TypeAlias = Atom | Operation
 
 
-def leaves(term: Term) -> Iterator[Leaf | Reduced | IndexValue | Number | Undefined]:
+def leaves(term: Term) -> Iterator[Atom]:
     """All leaves from left to right, in the order of their coordinates."""
     if isinstance(term, Operation):
         for arg in term.args:
@@ -138,6 +153,8 @@ def sort_key(term: Term) -> str:
             return f"0 {array}"
         case Reduced(node):
             return f"1 {len(node.writers)}"
+        case Called(_, op, output):
+            return f"1 {op} {output}"
         case IndexValue():
             return "2"
         case Number(text, dtype):
@@ -189,6 +206,8 @@ def _show(term: Term, rest: list[int]) -> tuple[str, list[int]]:
         case Reduced(node):
             element = rest[len(node.prefix) : node.width]
             return f"{node.buffer}[{', '.join(map(str, element))}]", rest[node.width :]
+        case Called(_, op, _, _, width):
+            return f"{op}[{', '.join(map(str, rest[:width]))}]", rest[width:]
         case IndexValue():
             return str(rest[0]), rest[1:]
         case Number(text, dtype):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 
 import pytest
 
-from stripe.ir import Program
+from stripe.ir import Affine, Block, Program, rewrite_blocks
 from stripe.verify.checks import check_program
 from stripe.verify.exact import prove_equal
 from stripe.verify.fallback import judge, run_both
@@ -227,3 +229,65 @@ def test_a_hundred_kernels_that_all_change() -> None:
     start = time.perf_counter()
     assert prove_equal(before, after) == Equal()
     assert time.perf_counter() - start < 5
+
+
+SPECIAL_TENSORS = "in D 6 4\nin I i32(5)\nin W 4 3\nout O 5 3\ntmp E 6 4\ntmp G 5 4"
+SPECIAL = """
+    0: #kernel block [i:6, j:4] ( // relu
+        in D[i, j] fp32(1:4, 1:1)
+        out E[i, j]:assign fp32(1:4, 1:1)
+    ) {
+      0: $D = load(D)
+      1: $E = relu($D)
+      2: E = store($E)
+    }
+    1: #kernel block [] ( // gather
+        in E[0, 0] fp32(6:4, 4:1)
+        in I[0] i32(5:1)
+        out G[0, 0]:assign fp32(5:4, 4:1)
+    ) {
+      0: G = gather(E, I)
+    }
+    2: #kernel block [k:5, m:4, p:3] ( // product
+        in G[k, m] fp32(1:4, 1:1)
+        in W[m, p] fp32(1:3, 1:1)
+        out O[k, p]:add fp32(1:3, 1:1)
+    ) {
+      0: $G = load(G)
+      1: $W = load(W)
+      2: $O = mul($G, $W)
+      3: O = store($O)
+    }
+"""
+
+
+def renamed(text: str) -> str:
+    return text.replace("tmp E", "tmp F").replace("tmp G", "tmp H")
+
+
+def test_specials_are_equal_on_equal_operands() -> None:
+    before = program(SPECIAL_TENSORS, SPECIAL)
+    assert check_program(before) == []
+    other = re.sub(r"\bE\b", "F", re.sub(r"\bG\b", "H", SPECIAL))
+    assert prove_equal(before, program(renamed(SPECIAL_TENSORS), other)) == Equal()
+    verdict = prove_equal(before, program(renamed(SPECIAL_TENSORS), other.replace("relu", "neg")))
+    assert isinstance(verdict, Unknown)
+    assert "specials" in verdict.reason
+    judgement = judge(before, program(renamed(SPECIAL_TENSORS), other.replace("relu", "neg")))
+    assert not judgement.accepted
+
+
+def test_a_difference_far_from_the_output_is_not_called_equal() -> None:
+    before, after = many_kernels(40)
+    broken = replace(after, entry=rewrite_blocks(after.entry, _shifted))
+    judgement = judge(before, broken)
+    assert not judgement.accepted
+    assert "X1[7, 11]: it is defined by other operands" in str(judgement)
+
+
+def _shifted(block: Block) -> Block:
+    if block.name != "matmul0":
+        return block
+    ref = block.ref("A")
+    wrong = replace(ref, access=(ref.access[0], Affine.var("k") * 3))
+    return replace(block, refinements=(wrong, *block.refinements[1:]))
