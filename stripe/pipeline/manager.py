@@ -80,13 +80,6 @@ def _evaluate(
     return interpret(program, inputs)
 
 
-def _evaluate(program: Program, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-    """Runs a program for a pass: passes stand below the interpreter. (It is loaded when a pass first asks.)"""
-    from stripe.exec.interp import interpret
-
-    return interpret(program, inputs)
-
-
 def require_stage(program: Program, reached: Stage, entry: PassEntry, ran: Sequence[PassEntry]) -> Stage:
     """The stage that the program has reached, at least what `entry` requires; ConfigError when it has not.
 
