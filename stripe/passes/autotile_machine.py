@@ -5,32 +5,19 @@ point.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
-from stripe.ir import (
-    Agg,
-    Block,
-    Constant,
-    DType,
-    Intrinsic,
-    Load,
-    LoadIndex,
-    Location,
-    Statement,
-    Store,
-    result_dtype,
-)
-from stripe.ir.dtypes import I32
+from stripe.cost.operations import Operations, point_operations
+from stripe.ir import Block, Location
 from stripe.passes.autotile_cost import Transfer, is_read_back
 from stripe.passes.autotile_footprint import Footprint
 
 if TYPE_CHECKING:
     from stripe.hw.graph import UnitGraph
-    from stripe.hw.schema import ExecUnit, HardwareModel
-
-Operation = tuple[str, DType]
+    from stripe.hw.schema import ExecUnit, HardwareModel, Stencil
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +42,34 @@ def find_machine(hardware: HardwareModel, block: Block, memory: str, depth: int 
     Raises ConfigError for a memory that the machine does not have, or a machine that computes nothing.
     """
     room = hardware.memory(memory)
-    operations = count_operations(block)
+    operations = nest_operations(block)
     name = _unit_of(hardware, block) or min(
         hardware.exec_units, key=lambda unit: _slowness(hardware.exec_units[unit], operations), default=""
     )
     unit = hardware.exec_unit(name)
     cycles, missing = _cycles(unit, operations)
-    stencil = _stencil_cycles(unit, block)
+    use = _stencil_of(unit, block)
+    if use is not None:
+        cycles = _stencil_cycles(unit, *use)
     return Machine(
         name,
-        cycles if stencil is None else stencil,
+        cycles,
         unit.latency_cycles,
         depth if depth is not None else unit.pipeline_depth,
         memory,
         room.size,
         room.alignment,
-        missing if stencil is None else (),
+        missing,
     )
 
 
 def _unit_of(hardware: HardwareModel, block: Block) -> str:
-    """The execution unit of the block or of what runs inside; else the one that has the stencil it is tagged
-    with.
-    """
+    """The execution unit of the block or of what runs inside; else the first that has the stencil inside."""
     for location in _locations(block):
         if location.name in hardware.exec_units:
             return location.name
-    wanted = _stencil_names(block)
-    for name, unit in hardware.exec_units.items():
-        if any(stencil.name in wanted for stencil in unit.stencils if stencil.name):
-            return name
-    return ""
+    units = hardware.exec_units.items()
+    return next((name for name, unit in units if _stencil_of(unit, block) is not None), "")
 
 
 def _locations(block: Block) -> Iterable[Location]:
@@ -94,74 +78,65 @@ def _locations(block: Block) -> Iterable[Location]:
         yield from _locations(inner)
 
 
-def _stencil_names(block: Block) -> frozenset[str]:
-    """The stencils that the indices of the block are tagged with, as `tensorize` does: `stencil_NAME`."""
-    value = block.tags.get("stencil")
-    names = {word.removeprefix("stencil_") for index in block.indices for word in index.tags}
-    return frozenset(names | ({value} if isinstance(value, str) else set()))
+def _roles(block: Block) -> dict[str, int]:
+    """The ranges of the indices that `tensorize` tagged with the indices of a stencil, by these."""
+    return {
+        tag.removeprefix("stencil_"): index.range
+        for index in block.indices
+        for tag in index.tags
+        if tag.startswith("stencil_")
+    }
 
 
-def _stencil_cycles(unit: ExecUnit, block: Block) -> float | None:
-    """Cycles of a point when the inside of the block is one use of a stencil that says how long it takes."""
-    for inner in block.blocks:
-        tag = inner.tags.get("stencil")
-        for stencil in unit.stencils:
-            if stencil.name and stencil.name == tag and stencil.cycles is not None:
-                return stencil.cycles
-    return None
+def _stencil_of(unit: ExecUnit, block: Block) -> tuple[Block, Stencil] | None:
+    """The only block inside, when it is a use of a stencil of the unit, and that stencil."""
+    inner = list(block.blocks)
+    if len(inner) != 1 or "stencil" not in inner[0].tags:
+        return None
+    roles = _roles(inner[0])
+    fitting = [s for s in unit.stencils if roles and roles.keys() <= {index.name for index in s.idxs}]
+    return (inner[0], min(fitting, key=lambda s: len(s.idxs))) if fitting else None
 
 
-def _slowness(unit: ExecUnit, operations: Mapping[Operation, int]) -> tuple[int, float]:
+def _stencil_cycles(unit: ExecUnit, block: Block, stencil: Stencil) -> float:
+    """Cycles of the uses of a stencil in one point: what it says, or its full size at the unit's speed, idle
+    lanes too.
+    """
+    roles = _roles(block)
+    points = prod(index.size if index.size != -1 else roles.get(index.name, 1) for index in stencil.idxs)
+    uses = block.points / prod(roles.values())
+    if stencil.cycles is not None:
+        return uses * stencil.cycles
+    return uses * (points + stencil.startup_cost) * _cycles(unit, nest_operations(block))[0]
+
+
+def _slowness(unit: ExecUnit, operations: Operations) -> tuple[int, float]:
     cycles, missing = _cycles(unit, operations)
     return len(missing), cycles
 
 
-def _cycles(unit: ExecUnit, operations: Mapping[Operation, int]) -> tuple[float, tuple[str, ...]]:
-    """Cycles for the operations, and those without a speed."""
+def _cycles(unit: ExecUnit, operations: Operations) -> tuple[float, tuple[str, ...]]:
+    """Cycles for the operations, and those without a speed; the add of a multiply-accumulate goes with the
+    multiply.
+    """
     slowest = min(unit.ops_per_cycle.values(), default=1.0)
+    left = Counter(operations.counts)
+    for (product, result), number in operations.macs.items():
+        left["mul", product] += number
+        left["add", result] -= number
     total, missing = 0.0, set[str]()
-    for (op, dtype), times in operations.items():
+    for (op, dtype), times in left.items():
         rate = unit.rate(op, dtype)
-        if rate is None and op in ("mul", "add"):
-            rate = unit.rate("mac", dtype)
-        if rate is None:
+        if rate is None and times:
             missing.add(f"{op}:{dtype.name}")
-            rate = slowest
-        total += times / rate
+        total += times / (rate or slowest)
     return total, tuple(sorted(missing))
 
 
-def count_operations(block: Block) -> Counter[Operation]:
-    """Operations of one point of `block`: intrinsics and aggregating stores, by the dtype that they work on,
-    inner blocks with all their points.
-    """
-    types: dict[str, DType] = {}
-    counted: Counter[Operation] = Counter()
-    for statement in block.statements:
-        if isinstance(statement, Block):
-            for operation, times in count_operations(statement).items():
-                counted[operation] += times * statement.points
-        else:
-            counted.update(_operations(statement, block, types))
-    return counted
-
-
-def _operations(statement: Statement, block: Block, types: dict[str, DType]) -> list[Operation]:
-    match statement:
-        case Load(into, ref):
-            types[into] = block.ref(ref).dtype
-        case LoadIndex(into):
-            types[into] = I32
-        case Constant(into, _, dtype):
-            types[into] = dtype
-        case Intrinsic(into, op, inputs, dtype):
-            types[into] = result_dtype(op, [types[name] for name in inputs], dtype)
-            return [(op, types[inputs[0]] if inputs else types[into])]
-        case Store(ref) if block.ref(ref).agg is not Agg.ASSIGN:
-            return [(block.ref(ref).agg.value, block.ref(ref).dtype)]
-        case _:
-            pass
-    return []
+def nest_operations(block: Block) -> Operations:
+    """The operations of one point of `block`, inner blocks with all their points."""
+    inner = [nest_operations(child).times(child.points) for child in block.blocks]
+    return Operations.sum([point_operations(block), *inner])
 
 
 def find_transfers(

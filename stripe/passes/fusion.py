@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 from pydantic import Field
@@ -307,7 +308,16 @@ def _summary(buffers: Mapping[str, Refinement], a: Block, b: Block, fused: Block
     merged = _merges(b, plan)
     if merged > 1:
         parts.append(f"each result of {b.name} is merged {merged} times")
+    points = prod(entry.count for entry in plan.shared)
+    lost = [f"{_parallel(block)} of {block.name}" for block in (a, b) if _parallel(block) > points]
+    if lost:
+        parts.append(f"{points} points run in parallel instead of {' and '.join(lost)}")
     return "; ".join(parts)
+
+
+def _parallel(block: Block) -> int:
+    """How many points of a block contribute to different elements, by the ranges of the indices that outputs use."""
+    return prod(_output_ranges(block))
 
 
 def _merges(b: Block, plan: Plan) -> int:

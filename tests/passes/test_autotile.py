@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
-from stripe.ir import Block, Location, Tags, print_block, verify_structural
+from stripe.ir import Block, Index, Location, Tags, print_block, verify_structural
 from stripe.passes.autotile import Autotile
-from stripe.passes.autotile_machine import count_operations, find_machine
+from stripe.passes.autotile_machine import find_machine, nest_operations
 from stripe.passes.base import PassContext, Remark
 from tests.passes import test_fusion_property
 from tests.passes.kernels import kernel, program_of
@@ -33,7 +35,7 @@ def machine(**memory: int) -> HardwareModel:
         },
         exec_units={
             "SLOW": ExecUnit(ops_per_cycle={"all": 2}),
-            "MAC": ExecUnit(ops_per_cycle={"mac": 16}, pipeline_depth=2),
+            "MAC": ExecUnit(ops_per_cycle={"mul": 16, "add": 8}, pipeline_depth=2),
         },
         tx_units={"DMA": TxUnit(latency_cycles=memory.get("latency", 0))},
         buses=(
@@ -122,21 +124,31 @@ def test_the_execution_unit_is_where_the_block_lies_or_the_quickest() -> None:
 
 
 def test_a_stencil_says_how_long_it_takes() -> None:
+    """Outer points hold a use of four by all; the block inside has three of the four, and two other points."""
     hardware = machine()
-    index = StencilIndex(name="i", size=4, outs=(-1,), ins=(-1, -1))
-    unit = ExecUnit(ops_per_cycle={"all": 1}, stencils=(Stencil(name="four", idxs=(index,), cycles=3),))
-    hardware = hardware.model_copy(update={"exec_units": {**hardware.exec_units, "ARRAY": unit}})
-    inner = Block("in", tags=Tags.of(stencil="four"))
-    outer = Block(
-        "out", CONV.indices, refinements=CONV.refinements, statements=(inner,), tags=Tags.of(stencil="four")
+    rules = (
+        StencilIndex(name="i", size=4, outs=(-1,), ins=(-1, -1)),
+        StencilIndex(name="c", size=-1, outs=(0,), ins=(-1, -1)),
     )
-    found = find_machine(hardware, outer, "SRAM", None)
-    assert (found.unit, found.cycles_per_point) == ("ARRAY", 3)
+    stencils = [Stencil(idxs=rules, cycles=7), Stencil(idxs=rules, startup_cost=2)]
+    indices = (
+        Index("x", 3, tags=Tags.of("stencil", "stencil_i")),
+        Index("ci", 5, tags=Tags.of("stencil", "stencil_c")),
+        Index("k", 2),
+        Index("co", 1),
+    )
+    inner = replace(CONV, indices=indices, tags=Tags.of("stencil"))
+    outer = Block("out", (Index("o", 4),), statements=(inner,))
+    for stencil, cycles in zip(stencils, (2 * 7, 2 * (4 * 5 + 2) * 2), strict=True):
+        unit = ExecUnit(ops_per_cycle={"all": 1}, stencils=(stencil,))
+        with_array = hardware.model_copy(update={"exec_units": {**hardware.exec_units, "ARRAY": unit}})
+        found = find_machine(with_array, outer, "SRAM", None)
+        assert (found.unit, found.cycles_per_point) == ("ARRAY", cycles)
 
 
 def test_operations_of_inner_blocks_count_for_all_their_points() -> None:
     outer = Block("outer", statements=(CONV,))
-    counted = {f"{op}:{dtype.name}": times for (op, dtype), times in count_operations(outer).items()}
+    counted = {f"{op}:{dtype.name}": times for (op, dtype), times in nest_operations(outer).counts.items()}
     assert counted == {"mul:fp32": 240, "add:fp32": 240}
 
 

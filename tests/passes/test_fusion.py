@@ -86,6 +86,7 @@ def test_partial_results_are_merged_on_request() -> None:
     assert names == ["make_B+make_E"]
     assert remarks[0].endswith(
         "share [i:4, j:3]; 4 of 48 elements of B in each point; each result of make_E is merged 12 times"
+        "; 12 points run in parallel instead of 48 of make_B"
     )
 
 
