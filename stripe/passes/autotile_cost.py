@@ -309,13 +309,17 @@ class MachineModel:
         return np.where(impossible, inf, self._weighed(low, high))
 
     def _weighed(self, low: Ints, high: Ints) -> Floats:
-        return self.time(low, high) + self.move_weight * self.move_cycles(low, high)
+        move = self.move_cycles(low, high)
+        return self._time(low, high, move) + self.move_weight * move
 
     def time(self, low: Ints, high: Ints) -> Floats:
         """Cycles from the first transfer to the last, of sizes (given twice); at least, for a box."""
+        return self._time(low, high, self.move_cycles(low, high))
+
+    def _time(self, low: Ints, high: Ints, move: Floats) -> Floats:
         import numpy as np
 
-        compute, move = self.compute_cycles(high), self.move_cycles(low, high)
+        compute = self.compute_cycles(high)
         if not self.pipelined:
             return compute + move
         one_compute = product(low) * self.cycles_per_point + self.latency_per_tile
