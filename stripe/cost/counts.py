@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import prod
 
 from stripe.cost.copies import Copies, Transfer, as_transfer, memory_of
-from stripe.cost.loops import Halo, entering
+from stripe.cost.loops import Halo, distinct_per_point, entering
 from stripe.cost.operations import Operations, point_operations
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Agg, Block, Program, StripeError
@@ -29,7 +29,6 @@ from stripe.poly import (
     count_domain,
     count_elements,
     count_points,
-    distinct_values,
     leaf_accesses,
     touched_at,
 )
@@ -246,28 +245,10 @@ def _per_step(leaf: Nest, access: Access) -> int:
     if len(keys) == len(domain.names):
         return count_domain(domain) * prod(access.sizes)
     if not domain.constraints:
-        distinct = _distinct(access, frozenset(keys))
+        distinct = distinct_per_point(access, keys)
         if distinct is not None:
             return prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in keys) * distinct
     return count_points(touched_at(access, keys))
-
-
-def _distinct(access: Access, fixed: frozenset[str]) -> int | None:
-    """Distinct elements over the indices that are not `fixed`, where the dimensions separate."""
-    ranges = access.nest.domain.ranges
-    used: set[str] = set()
-    total = 1
-    for affine, size in zip(access.index, access.sizes, strict=True):
-        inner = affine.names() - fixed
-        if not affine.is_linear or inner & used:
-            return None
-        used |= inner
-        terms = [(affine.coeff(n), ranges[n][1] - ranges[n][0] + 1) for n in sorted(inner)]
-        found = distinct_values([*terms, (1, size)])
-        if found is None:
-            return None
-        total *= found
-    return total
 
 
 def _steps(leaf: Nest) -> int:

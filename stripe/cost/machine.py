@@ -64,6 +64,7 @@ class Machine:
         self.model = model
         self.graph = UnitGraph(model)
         self._ways: dict[tuple[str, str], Way] = {}
+        self._near: dict[tuple[str, str, bool], str] = {}
 
     @cached_property
     def main_memory(self) -> str:
@@ -85,6 +86,22 @@ class Machine:
             return self.main_memory
         self.model.memory(location.name)
         return self.unit(location)
+
+    def memory_near(self, location: Location, unit: str, *, writes: bool) -> str:
+        """The memory of a buffer as `unit` sees it: of a location without a number the one that is nearest."""
+        if not location or location.devices[-1].units or self.model.memory(location.name).count == 1:
+            return self.memory(location)
+        key = (location.name, unit, writes)
+        if key not in self._near:
+            self._near[key] = self._nearest(location.name, unit, writes=writes)
+        return self._near[key]
+
+    def _nearest(self, name: str, unit: str, *, writes: bool) -> str:
+        for memory in self.graph.instances(name):
+            ends = (unit, memory) if writes else (memory, unit)
+            if self.graph.find_route(*ends) is not None:
+                return memory
+        return f"{name}[0]"
 
     def unit(self, location: Location) -> str:
         """The unit that a location means, the first of those that it may mean."""

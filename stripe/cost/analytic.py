@@ -1,0 +1,380 @@
+"""What one statement of `main` costs when it has the machine for itself: time, bytes, energy, and what bounds it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, prod
+
+from stripe.cost.energy import operations_energy, way_energy
+from stripe.cost.machine import Machine, Way
+from stripe.cost.operations import Operations
+from stripe.cost.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
+from stripe.cost.pipeline import Stage, pipeline_cycles
+from stripe.cost.rates import Effort, can_compute, effort
+from stripe.hw.graph import parse_unit
+from stripe.hw.schema import ExecUnit
+from stripe.ir import Block, ConfigError
+from stripe.poly import Nest
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Bytes of a buffer that go from one unit to another. `bound` marks an upper bound instead of an exact number."""
+
+    buffer: str
+    source: str
+    sink: str
+    bytes: float
+    way: Way
+    transfer: bool
+    bound: bool = False
+
+
+@dataclass(frozen=True)
+class StatementCost:
+    """The cost of one statement of `main`. Cycles are of the whole statement; `demand` says for how many cycles it
+    needs all of a bus, transfer unit or memory port."""
+
+    name: str
+    number: int
+    transfer: bool
+    unit: str
+    """Name of the unit it runs on; of a transfer without a transfer unit the first bus."""
+    instances: tuple[int, ...] | None
+    """Numbers of the units that it occupies; None: any `parallel` of them."""
+    parallel: int
+    defaulted: bool
+    operations: Operations
+    compute_cycles: float
+    utilisation: float
+    rule: str
+    latency: float
+    """Cycles before the first byte or result."""
+    cycles: float
+    flows: tuple[Flow, ...]
+    demand: Mapping[str, float]
+    stalls: Mapping[str, float]
+    energy: Mapping[str, float]
+    ops_per_cycle: float
+    """The most operations per cycle that its units do, of the kind that it does."""
+    notes: tuple[str, ...] = ()
+    tiles: int = 1
+
+    def bytes_at(self, memory: str) -> float:
+        """Bytes read from or written to memories of that name."""
+        return sum(f.bytes for f in self.flows for unit in _ends(f) if parse_unit(unit)[0] == memory)
+
+
+def _ends(flow: Flow) -> tuple[str, ...]:
+    return (flow.source, *flow.way.middle, flow.sink)
+
+
+@dataclass
+class _Tally:
+    """What adds up while the pieces of a statement are gone through."""
+
+    flows: list[Flow] = field(default_factory=list[Flow])
+    demand: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    energy: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    stalls: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    notes: list[str] = field(default_factory=list[str])
+    compute: float = 0.0
+    busy: float = 0.0
+    efforts: list[Effort] = field(default_factory=list[Effort])
+    seats: list[Seat] = field(default_factory=list["Seat"])
+    peak: float = 0.0
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where computing runs: so many units of one name."""
+
+    name: str
+    numbers: tuple[int, ...] | None
+    parallel: int
+    defaulted: bool
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
+
+
+class CostModel:
+    """Costs of statements on one machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._tx = tuple(machine.model.tx_units)
+
+    def statement(self, nest: Nest, number: int) -> StatementCost:
+        """The cost of the innermost block of `nest`, which is statement `number` of `main`.
+
+        Raises ConfigError when the machine cannot run it: a unit without the operation, a memory out of reach.
+        """
+        piece = piece_of(nest, self._tx)
+        try:
+            return self._cost(piece, nest, number)
+        except ConfigError as error:
+            where = f"statement {number} ({nest.block.name})" + (f": {error.where}" if error.where else "")
+            raise ConfigError(error.reason, where=where, hint=error.hint) from None
+
+    def _cost(self, piece: Piece, nest: Nest, number: int) -> StatementCost:
+        tally = _Tally()
+        if isinstance(piece, Move):
+            way, unit = self._move_way(piece)
+            latency, cycles = self._move(piece, way, unit, tally)
+            name, index = _unit_and_number(unit)
+            return self._result(piece, number, tally, name, (index,), latency, latency + cycles, True)
+        cycles, _ = self._run(piece, tally)
+        seat = tally.seats[0]
+        if isinstance(piece, Loop):
+            cycles = max(cycles, *tally.demand.values()) if tally.demand else cycles
+            tally.stalls["tile transfers"] = max(0.0, cycles - tally.busy)
+        latency = min(cycles, self.machine.model.exec_unit(seat.name).latency_cycles)
+        return self._result(piece, number, tally, seat.name, seat.numbers, latency, cycles, False)
+
+    def _result(
+        self, piece: Piece, number: int, tally: _Tally, unit: str, numbers: tuple[int, ...] | None,
+        latency: float, cycles: float, transfer: bool,
+    ) -> StatementCost:  # fmt: skip
+        seat = tally.seats[0] if tally.seats else Seat(unit, numbers, 1, defaulted=False)
+        computing = [inner for inner in pieces_below(piece) if isinstance(inner, Compute)]
+        share = sum(e.cycles * e.utilisation for e in tally.efforts)
+        total = sum(e.cycles for e in tally.efforts)
+        return StatementCost(
+            name=piece.name,
+            number=number,
+            transfer=transfer,
+            unit=unit,
+            instances=numbers,
+            parallel=seat.parallel,
+            defaulted=seat.defaulted,
+            operations=Operations.sum(inner.operations for inner in computing),
+            compute_cycles=tally.compute,
+            utilisation=share / total if total else 1.0,
+            rule=", ".join(dict.fromkeys(e.rule for e in tally.efforts if e.cycles)),
+            latency=latency,
+            cycles=cycles,
+            flows=tuple(tally.flows),
+            demand=dict(tally.demand),
+            stalls={cause: value for cause, value in tally.stalls.items() if value > 0},
+            energy=dict(tally.energy),
+            ops_per_cycle=tally.peak,
+            notes=tuple(dict.fromkeys(tally.notes)),
+            tiles=piece.trips if isinstance(piece, Loop) else 1,
+        )
+
+    def _run(self, piece: Piece, tally: _Tally) -> tuple[float, str]:
+        """Cycles of all runs of a piece, and the resource that it is busy with. Adds its bytes and energy."""
+        if isinstance(piece, Move):
+            way, unit = self._move_way(piece)
+            latency, cycles = self._move(piece, way, unit, tally)
+            return latency * piece.runs + cycles, unit
+        if isinstance(piece, Compute):
+            return self._compute(piece, tally)
+        stages: list[Stage] = []
+        depth = 1
+        moves = 0
+        for inner, deps in zip(piece.pieces, piece.deps, strict=True):
+            cycles, resource = self._run(inner, tally)
+            name = _unit_and_number(resource)[0]
+            if name in self.machine.model.tx_units:
+                moves += 1
+                resource = f"{resource}#{moves % self.machine.model.tx_units[name].channels}"  # a channel
+            elif name in self.machine.model.exec_units:
+                depth = max(depth, self.machine.model.exec_unit(name).pipeline_depth)
+            shares = _shares(piece, len(stages))
+            stages.append(Stage(resource, cycles / max(1, piece.trips), deps, shares))
+        trips = max(1, piece.trips // max(1, piece.runs))
+        found = pipeline_cycles(stages, trips, depth)
+        if not found.exact or not piece.even:
+            what = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
+            tally.notes.append(f"{piece.name}: {what}; its pipeline runs with the mean")
+        resource = next(
+            (s.resource for s in stages if _unit_and_number(s.resource)[0] in self.machine.model.exec_units),
+            stages[0].resource if stages else "",
+        )  # fmt: skip
+        return found.cycles * piece.runs, resource.split("#")[0]
+
+    def _move_way(self, move: Move) -> tuple[Way, str]:
+        """The way of a transfer and the transfer unit (or bus) that it occupies."""
+        machine = self.machine
+        source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
+        if move.location and move.location.name in machine.model.tx_units:
+            unit = machine.unit(move.location)
+            return machine.way_through(source, unit, sink), unit
+        way = machine.way(source, sink)
+        unit = next((u for u in way.middle if parse_unit(u)[0] in machine.model.tx_units), None)
+        if unit is None:
+            unit = self._bus(way.hops[0].index) if way.hops else source
+        return way, unit
+
+    def _move(self, move: Move, way: Way, unit: str, tally: _Tally) -> tuple[float, float]:
+        """Latency of each run, and cycles of all bytes together."""
+        machine = self.machine
+        source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
+        name = _unit_and_number(unit)[0]
+        burst = machine.model.tx_units[name].burst_bytes if name in machine.model.tx_units else 1
+        per_run = ceil(move.bytes / max(1, move.runs) / burst) * burst
+        padded = per_run * move.runs if burst > 1 else move.bytes
+        flow = Flow(move.transfer.far.buffer.name, source, sink, move.bytes, way, transfer=True, bound=move.bound)
+        slowest = self._add(flow, padded, tally)
+        latency = way.latency_cycles
+        latency += machine.memory_of(source).read_latency_cycles + machine.memory_of(sink).write_latency_cycles
+        if name in machine.model.tx_units:
+            channels = machine.model.tx_units[name].channels
+            tally.demand[unit] += slowest / channels
+        return latency, slowest
+
+    def _compute(self, piece: Compute, tally: _Tally) -> tuple[float, str]:
+        seat = self._seat(piece)
+        unit = self.machine.model.exec_unit(seat.name)
+        work = effort(piece, seat.name, unit)
+        compute = work.cycles / seat.parallel
+        streaming: defaultdict[str, float] = defaultdict(float)
+        latency = unit.latency_cycles
+        for flow in self._stream_flows(piece.streams, seat):
+            latency = max(latency, unit.latency_cycles + self._first_byte(flow))
+            before = dict(tally.demand)
+            self._add(flow, flow.bytes, tally)
+            for key, value in tally.demand.items():
+                streaming[key] += value - before.get(key, 0.0)
+            if flow.way.stages:
+                via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in flow.way.stages))
+                ends = " to ".join(parse_unit(unit)[0] for unit in (flow.source, flow.sink))
+                tally.notes.append(f"{piece.name}: what goes from {ends} passes through {via}")
+        operands = max(streaming.values(), default=0.0)
+        for component, value in [(f"compute {seat.name}", operations_energy(piece.operations, unit))]:
+            tally.energy[component] += value
+        fill = latency * piece.runs
+        tally.stalls["operands"] += max(0.0, operands - compute)
+        tally.stalls["fill"] += fill
+        tally.compute += compute
+        tally.busy += max(compute, operands) + fill
+        tally.efforts.append(work)
+        tally.seats.append(seat)
+        useful = work.cycles * work.utilisation
+        if useful:
+            tally.peak = max(tally.peak, piece.operations.total / useful * seat.parallel)
+        if any(stream.bound for stream in piece.streams):
+            tally.notes.append(f"{piece.name}: some bytes are upper bounds; counting them took too long")
+        return max(compute, operands) + fill, f"{seat.name}[{(seat.numbers or (0,))[0]}]"
+
+    def _first_byte(self, flow: Flow) -> float:
+        name = parse_unit(flow.source)[0]
+        memory = self.machine.model.mem_units.get(name)
+        return flow.way.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
+
+    def _stream_flows(self, streams: Iterable[Stream], seat: Seat) -> Iterator[Flow]:
+        units = seat.units
+        for stream in streams:
+            for unit in units:
+                memory = self.machine.memory_near(stream.location, unit, writes=stream.writes)
+                ends = (unit, memory) if stream.writes else (memory, unit)
+                way = self.machine.way(*ends)
+                yield Flow(stream.buffer, *ends, stream.bytes / len(units), way, transfer=False, bound=stream.bound)
+
+    def _add(self, flow: Flow, size: float, tally: _Tally) -> float:
+        """Adds a flow's bytes and energy; gives the cycles of its slowest part."""
+        machine = self.machine
+        model = machine.model
+        tally.flows.append(flow)
+        slowest = 0.0
+        for hop in flow.way.hops:
+            cycles = size / hop.bus.bytes_per_cycle
+            tally.demand[self._bus(hop.index)] += cycles
+            slowest = max(slowest, cycles)
+        for unit, word in ((flow.source, "read"), (flow.sink, "write")):
+            name = parse_unit(unit)[0]
+            memory = model.mem_units.get(name)
+            if memory is None:
+                continue
+            energy = memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte
+            tally.energy[f"{name} {word}"] += flow.bytes * energy
+            if memory.port_bytes is not None:
+                cycles = size / (memory.banks * memory.ports * memory.port_bytes)
+                tally.demand[f"ports of {unit}"] += cycles
+                slowest = max(slowest, cycles)
+        for component, value in way_energy(flow.way, flow.bytes, model):
+            tally.energy[component] += value
+        return slowest
+
+    def _bus(self, index: int) -> str:
+        return f"bus {self.machine.model.buses[index].name or index}"
+
+    def _seat(self, piece: Compute) -> Seat:
+        """The units on which a piece runs: those of its location, or else those that take least time."""
+        if piece.location:
+            location = piece.location
+            if location.name not in self.machine.model.exec_units:
+                known = ", ".join(self.machine.model.exec_units)
+                raise ConfigError(f"'{location}' does not compute", hint=f"execution units are {known}")
+            leaf = piece.leaves[-1] if piece.leaves else piece.nest
+            numbers = self.machine.numbers(location, leaf.domain.ranges)
+            unit = self.machine.model.exec_unit(location.name)
+            if numbers is None or (len(numbers) == 1 and _spread(piece, unit) > 1):
+                return Seat(location.name, None, _spread(piece, unit), defaulted=False)
+            return Seat(location.name, numbers, len(numbers), defaulted=False)
+        return self._default_seat(piece)
+
+    def _default_seat(self, piece: Compute) -> Seat:
+        best: tuple[float, Seat] | None = None
+        for name, unit in self.machine.model.exec_units.items():
+            if not can_compute(piece.operations, unit):
+                continue
+            seat = Seat(name, None, _spread(piece, unit), defaulted=True)
+            try:
+                slowest = self._streaming(piece, seat)
+            except ConfigError:
+                continue  # some memory is out of its reach
+            cycles = max(effort(piece, name, unit).cycles / seat.parallel, slowest)
+            if best is None or cycles < best[0]:
+                best = (cycles, seat)
+        if best is None:
+            ops = ", ".join(sorted({f"{op}:{dtype}" for op, dtype in piece.operations.counts})) or "no operation"
+            raise ConfigError(f"no execution unit computes {ops} on data that it reaches")
+        return best[1]
+
+    def _streaming(self, piece: Compute, seat: Seat) -> float:
+        tally = _Tally()
+        for flow in self._stream_flows(piece.streams, seat):
+            self._add(flow, flow.bytes, tally)
+        return max(tally.demand.values(), default=0.0)
+
+
+def _shares(loop: Loop, number: int) -> tuple[int, ...]:
+    """The pieces of a loop that use a buffer which it allocates and piece `number` uses as well."""
+    own = {ref.name for ref in loop.nest.block.allocs}
+    used = [_outside_names(piece) & own for piece in loop.pieces]
+    return tuple(n for n, names in enumerate(used) if names & used[number])
+
+
+def _outside_names(piece: Piece) -> set[str]:
+    return {ref.source for ref in piece.nest.block.refinements if ref.source}
+
+
+def _spread(piece: Compute, unit: ExecUnit) -> int:
+    """How many units of one name share the work: a grid as a whole, else as many as indices tagged `spatial` or
+    `thread` have points."""
+    if unit.array is not None and unit.array.rows * unit.array.columns == unit.count:
+        return unit.count
+    points = 1
+    for leaf in piece.leaves[:1]:
+        for block in _blocks(leaf, piece):
+            points *= prod(i.range for i in block.iterated if i.tags.has_any(("spatial", "thread")))
+    return min(points, unit.count)
+
+
+def _blocks(leaf: Nest, piece: Compute) -> Sequence[Block]:
+    return leaf.blocks[piece.nest.depth :]
+
+
+def _unit_and_number(unit: str) -> tuple[str, int]:
+    if "[" not in unit:
+        return unit, 0
+    name, number = parse_unit(unit.split("#")[0])
+    return name, number or 0
+
+

@@ -1,0 +1,125 @@
+"""Which buffers are alive when, and how many bytes each memory holds over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stripe.cost.analytic import StatementCost
+from stripe.cost.events import Run
+from stripe.cost.machine import Machine
+from stripe.hw.schema import ExecUnit
+from stripe.ir import Block, Program, Refinement
+
+ALWAYS = ("user", "const")
+"""Tags of buffers that live from beginning to end."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """A buffer in a memory from one time to another, in cycles."""
+
+    buffer: str
+    memory: str
+    bytes: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """How full a memory is: the bytes after each change, the most at one time, and where the placed buffers end."""
+
+    memory: str
+    capacity: int
+    peak: int
+    placed: int | None
+    steps: tuple[tuple[float, int], ...]
+
+
+def lives(program: Program, costs: Sequence[StatementCost], runs: Sequence[Run], machine: Machine) -> list[Life]:
+    """The life of each buffer: the program's tensors throughout, others from first to last use; what a kernel
+    allocates while it runs, once for each tile in flight."""
+    end = max((run.end for run in runs), default=0.0)
+    main = program.main
+    by_number = {cost.number: run for cost, run in zip(costs, runs, strict=True)}
+    names = {ref.source: ref.name for ref in main.refinements if ref.source}
+    found: list[Life] = []
+    for ref in program.entry.allocs:
+        if any(tag in ref.tags for tag in ALWAYS):
+            found.append(_life(ref, machine, 0.0, end))
+        elif ref.name in names:
+            found += _used(ref, names[ref.name], main, by_number, machine)
+    for ref in main.allocs:
+        found += _used(ref, ref.name, main, by_number, machine)
+    for cost in costs:
+        block = main.statements[cost.number]
+        if isinstance(block, Block):
+            run = by_number[cost.number]
+            unit = machine.model.exec_units.get(cost.unit)
+            depth = unit.pipeline_depth if isinstance(unit, ExecUnit) and cost.tiles > 1 else 1
+            found += [
+                Life(ref.name, machine.memory(ref.location), ref.bytes * depth, run.start, run.end)
+                for ref in _inside(block)
+                if ref.location
+            ]
+    return found
+
+
+def _inside(block: Block) -> list[Refinement]:
+    """What a kernel allocates, the larger of blocks one after the other."""
+    found = list(block.allocs)
+    deepest = max((_inside(inner) for inner in block.blocks), key=lambda refs: sum(r.bytes for r in refs), default=[])
+    return found + deepest
+
+
+def _used(
+    ref: Refinement, name: str, main: Block, runs: Mapping[int, Run], machine: Machine
+) -> list[Life]:
+    users = [
+        runs[number]
+        for number, statement in enumerate(main.statements)
+        if number in runs and isinstance(statement, Block)
+        and any(view.source == name for view in statement.refinements)
+    ]  # fmt: skip
+    if not users:
+        return []
+    return [_life(ref, machine, min(run.start for run in users), max(run.end for run in users))]
+
+
+def _life(ref: Refinement, machine: Machine, start: float, end: float) -> Life:
+    return Life(ref.name, machine.memory(ref.location), ref.bytes, start, end)
+
+
+def memory_use(found: Sequence[Life], program: Program, machine: Machine) -> tuple[MemoryUse, ...]:
+    """The use of each memory that holds anything."""
+    placed = _placed(program, machine)
+    result: list[MemoryUse] = []
+    for memory in machine.graph.memories:
+        mine = [life for life in found if life.memory == memory]
+        if not mine:
+            continue
+        changes: dict[float, int] = {}
+        for life in mine:
+            changes[life.start] = changes.get(life.start, 0) + life.bytes
+            changes[life.end] = changes.get(life.end, 0) - life.bytes
+        steps: list[tuple[float, int]] = []
+        held = 0
+        for time in sorted(changes):
+            held += changes[time]
+            steps.append((time, held))
+        peak = max(bytes_ for _, bytes_ in steps)
+        result.append(
+            MemoryUse(memory, machine.memory_of(memory).size, peak, placed.get(memory), tuple(steps))
+        )
+    return tuple(result)
+
+
+def _placed(program: Program, machine: Machine) -> dict[str, int]:
+    """Where the last placed buffer of each memory ends."""
+    ends: dict[str, int] = {}
+    for ref in (*program.entry.allocs, *program.main.allocs):
+        if "placed" in ref.tags:
+            memory = machine.memory(ref.location)
+            ends[memory] = max(ends.get(memory, 0), ref.offset + ref.bytes)
+    return ends

@@ -1,0 +1,127 @@
+"""How long a loop over tiles takes when each of its buffers is there `depth` times.
+
+Each tile is a list of stages, each on one resource. A stage waits for those of its tile that it depends on, for its
+resource, and for those of the tile `depth` before that use its buffers. The first tiles are simulated; such a system settles into a
+rhythm, after which a few tiles more take a fixed time more. That rhythm is looked for, not assumed: total times of runs
+of different lengths are compared, so that filling and draining come out exactly.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_FIRST = 48
+_LAST = 3072
+_PERIODS = 8
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a tile: how long it takes, of which resource, after which other steps of its tile, and after which
+    of the tile that had its buffers before (`shares`)."""
+
+    resource: str
+    cycles: float
+    deps: tuple[int, ...] = ()
+    shares: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Cycles from the first stage's start to the last one's end; `exact` unless the mean rate had to stand in."""
+
+    cycles: float
+    exact: bool = True
+
+
+def pipeline_cycles(stages: Sequence[Stage], tiles: int, depth: int) -> Duration:
+    """The time of `tiles` tiles with `depth` in flight; depth 1 is one tile after the other."""
+    if tiles <= 0 or not stages:
+        return Duration(0.0)
+    if depth <= 1 or tiles == 1:
+        return Duration(tiles * _simulate(stages, 1, 1)[-1])  # whole tiles, one after the other
+    length = _FIRST
+    while length < tiles:
+        ends = _simulate(stages, length, depth)
+        if _settled(ends):
+            found = _extrapolated(stages, tiles, depth, length)
+            if found is not None:
+                return Duration(found)
+        if length >= _LAST:
+            break
+        length *= 4
+    if tiles <= 4 * _LAST:
+        return Duration(_simulate(stages, tiles, depth)[-1])
+    short, long = (_simulate(stages, n, depth)[-1] for n in (_LAST // 2, _LAST))
+    rate = (long - short) / (_LAST - _LAST // 2)
+    return Duration(long + rate * (tiles - _LAST), exact=False)
+
+
+def _settled(ends: Sequence[float]) -> bool:
+    """Whether late tiles end at a steady pace over some period."""
+    middle = len(ends) // 2
+    return any(
+        all(
+            abs((ends[middle - k * p] - ends[middle - (k + 1) * p]) - (ends[middle] - ends[middle - p]))
+            <= _CLOSE * max(1.0, ends[-1])
+            for k in range(2)
+        )
+        for p in range(1, _PERIODS + 1)
+    )
+
+
+def _extrapolated(stages: Sequence[Stage], tiles: int, depth: int, length: int) -> float | None:
+    """The time of `tiles` tiles from runs of about `length` tiles whose lengths differ by whole periods."""
+    for period in range(1, _PERIODS + 1):
+        start = length + (tiles - length) % period
+        times = [_simulate(stages, start + k * period, depth)[-1] for k in range(3)]
+        first, second = times[1] - times[0], times[2] - times[1]
+        if abs(first - second) <= _CLOSE * max(1.0, times[2]):
+            return times[0] + (tiles - start) // period * first
+    return None
+
+
+def _simulate(stages: Sequence[Stage], tiles: int, depth: int) -> list[float]:
+    """The time at which each tile has ended. A free resource takes the stage that was ready first."""
+    count = len(stages)
+    users: list[list[tuple[int, int]]] = [[] for _ in stages]
+    waits: list[list[int]] = []
+    for number, stage in enumerate(stages):
+        for dep in stage.deps:
+            users[dep].append((0, number))
+        for share in stage.shares:
+            users[share].append((depth, number))
+    for tile in range(tiles):
+        waits.append([len(s.deps) + (len(s.shares) if tile >= depth else 0) for s in stages])
+    ready: dict[str, list[tuple[float, int, int]]] = {stage.resource: [] for stage in stages}
+    for tile in range(tiles):
+        for number, stage in enumerate(stages):
+            if waits[tile][number] == 0:
+                ready[stage.resource].append((0.0, tile, number))
+    idle = set(ready)
+    left = [count] * tiles
+    ends = [0.0] * tiles
+    events: list[tuple[float, int, int]] = []
+    now = 0.0
+    while True:
+        for resource in [name for name in idle if ready[name]]:
+            _, tile, number = heapq.heappop(ready[resource])
+            idle.discard(resource)
+            heapq.heappush(events, (now + stages[number].cycles, tile, number))
+        if not events:
+            return ends
+        now = events[0][0]
+        while events and events[0][0] == now:
+            _, tile, number = heapq.heappop(events)
+            idle.add(stages[number].resource)
+            left[tile] -= 1
+            if left[tile] == 0:
+                ends[tile] = now
+            for ahead, user in users[number]:
+                if tile + ahead < tiles:
+                    waits[tile + ahead][user] -= 1
+                    if waits[tile + ahead][user] == 0:
+                        heapq.heappush(ready[stages[user].resource], (now, tile + ahead, user))
