@@ -31,7 +31,7 @@ from stripe.passes.schedule_banks import Banks
 from stripe.passes.schedule_build import Target, build_statements, reduced, reuse_deps, stream_operands
 from stripe.passes.schedule_plan import Limits, Planner, Step, SwapIn, SwapOut
 from stripe.passes.schedule_time import Machine, Timetable, list_schedule
-from stripe.passes.schedule_uses import is_tiled, operands_of, tiled_to_fit
+from stripe.passes.schedule_uses import is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.passes.visibility import block_at_path, replace_at
 from stripe.poly import nest_at, statement_deps
 
@@ -133,9 +133,11 @@ class Schedule(Pass):
         entry = replace_at(entry, path, lambda block: self._tiled(block, banks, context))
         block = block_at_path(entry, path)
         outputs = frozenset(ref.name for ref in block.outputs if self._outlives(entry, block, ref.source))
+        memory, align = self.mem_loc.name, banks.alignment
+        scratch = [scratch_of(s, memory, self.pipeline_depth, align) for s in block.statements]
         limits = Limits(
             banks, self.pipeline_depth, self._reachable(block, banks, context.hardware),
-            self.color_io_unique is not None, outputs, tuple(map(is_tiled, block.statements)),
+            self.color_io_unique is not None, outputs, tuple(map(is_tiled, block.statements)), scratch,
         )  # fmt: skip
         planner = Planner(block, limits)
         steps = planner.run()

@@ -23,6 +23,7 @@ from stripe.ir import (
 )
 from stripe.passes.base import PassContext, TagSet
 from stripe.passes.cache_copy import CacheOptions, Region, cache_view, transfer_block
+from stripe.passes.locations import move_buffer
 from stripe.passes.schedule_banks import Place
 from stripe.passes.schedule_plan import Entry, Run, Step, SwapIn, SwapOut
 from stripe.passes.visibility import block_at_path, replace_at
@@ -54,10 +55,17 @@ class Target:
 def stream_operands(
     entry: Block, path: Path, steps: Sequence[Step], target: Target, context: PassContext
 ) -> Block:
-    """Copies the streamed operands of each statement of the block at `path` tile by tile, inside the statement."""
+    """Copies the streamed operands of each statement of the block at `path` tile by tile, inside the statement, and
+    gives what it allocates itself its addresses.
+    """
     for step in steps:
         if not isinstance(step, Run):
             continue
+        for scratch, place in step.scratch.items():
+            where = (*path, step.number, *scratch.path)
+            entry = replace_at(
+                entry, where, lambda b, s=scratch, at=place: _placed(b, s.name, at, s.buffers, target)
+            )
         for name, place in step.streams.items():
             entry = _stream(entry, (*path, step.number), name, place, target, context)
     return entry
@@ -72,20 +80,24 @@ def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, c
                 f"{name} does not fit into the near memory whole, and {block.name} cannot take it tile by tile",
                 hint="a tile reads it before it writes it; tile another way or enlarge the memory",
             )
-        entry = replace_at(changed, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth))
+        entry = replace_at(
+            changed, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth, target)
+        )
         place = replace(place, address=place.address + place.bytes)
     return entry
 
 
-def _placed(block: Block, name: str, place: Place, depth: int) -> Block:
-    """Gives the copy `name` of a tile its address; `depth` of them lie behind each other there."""
-    refs = tuple(
-        replace(ref, offset=place.address, tags=ref.tags.add("placed").set("buffers", depth))
-        if ref.name == name
-        else ref
-        for ref in block.refinements
-    )
-    return replace(block, refinements=refs, tags=block.tags.set("pipeline_depth", depth))
+def _placed(block: Block, name: str, place: Place, buffers: int, target: Target) -> Block:
+    """Gives the allocation `name` of a block its address; `buffers` of it lie behind each other there."""
+    block = move_buffer(block, name, target.location(place.bank))
+
+    def put(ref: Refinement) -> Refinement:
+        tags = ref.tags.add("placed")
+        return replace(ref, offset=place.address, tags=tags.set("buffers", buffers) if buffers > 1 else tags)
+
+    refs = tuple(put(ref) if ref.name == name else ref for ref in block.refinements)
+    tags = block.tags.set("pipeline_depth", buffers) if buffers > 1 else block.tags
+    return replace(block, refinements=refs, tags=tags)
 
 
 def build_statements(
@@ -214,8 +226,8 @@ def _owners(steps: Sequence[Step]) -> list[tuple[Place, list[int]]]:
         for entry in entries:
             found.setdefault(entry.name, (entry.place, []))[1].append(number)
         if isinstance(step, Run):
-            for name, place in step.streams.items():
-                found[number, name] = (place, [number])
+            own = (*step.streams.items(), *step.scratch.items())
+            found.update({(number, key): (place, [number]) for key, place in own})
     return sorted(found.values(), key=lambda item: (item[1][0], item[0].bank, item[0].address))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from stripe.ir import Block, ConfigError
 from stripe.passes.schedule_banks import Banks, Place
-from stripe.passes.schedule_uses import Operand, operands_of
+from stripe.passes.schedule_uses import Operand, Scratch, operands_of
 
 
 @dataclass(eq=False, slots=True)
@@ -47,11 +47,14 @@ class SwapOut:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The statement, on these copies; `streams` are the operands that it moves tile by tile through these places."""
+    """The statement, on these copies; `streams` are the operands that it moves tile by tile through these places,
+    `scratch` the places of what it allocates itself.
+    """
 
     number: int
     entries: Mapping[str, Entry]
     streams: Mapping[str, Place]
+    scratch: Mapping[Scratch, Place]
 
 
 Step = SwapIn | SwapOut | Run
@@ -67,6 +70,16 @@ class Limits:
     unique_units: bool
     outputs: frozenset[str]
     streamable: Sequence[bool]
+    scratch: Sequence[Sequence[Scratch]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the operands of one statement go: whole copies, tiles of streams, and what it allocates itself."""
+
+    whole: dict[str, Place] = field(default_factory=dict[str, Place])
+    streams: dict[str, Place] = field(default_factory=dict[str, Place])
+    scratch: dict[Scratch, Place] = field(default_factory=dict[Scratch, Place])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +88,7 @@ class _Choice:
 
     cost: int
     evicted: tuple[Entry, ...]
-    places: Mapping[str, Place]
-    streams: Mapping[str, Place]
+    places: _Places
     banks: Banks
 
 
@@ -120,14 +132,15 @@ class Planner:
         for entry in choice.evicted:
             self._evict(entry, number)
         self._banks = choice.banks
-        for name, place in choice.places.items():
+        for name, place in choice.places.whole.items():
             self._enter(name, place, number)
         step = len(self.steps)
         entries = {op.name: self._resident[op.name] for op in operands if op.name in self._resident}
         for entry in entries.values():
             entry.steps.append(step)
-        self.steps.append(Run(number, entries, choice.streams))
-        for place in choice.streams.values():
+        places = choice.places
+        self.steps.append(Run(number, entries, places.streams, places.scratch))
+        for place in (*places.streams.values(), *places.scratch.values()):
             self._banks.release(place)
         self._after(number, operands)
 
@@ -208,7 +221,7 @@ class Planner:
             placed = self._allocate(number, streamed, whole, kept, trial)
             if placed is not None:
                 evicted = (*forced, *others[:evictions])
-                return _Choice(self._cost(number, streamed, whole, evicted), evicted, *placed, trial)
+                return _Choice(self._cost(number, streamed, whole, evicted), evicted, placed, trial)
         return None
 
     def _allocate(
@@ -218,26 +231,32 @@ class Planner:
         whole: Sequence[Operand],
         kept: AbstractSet[str],
         banks: Banks,
-    ) -> tuple[dict[str, Place], dict[str, Place]] | None:
-        """Places for the whole copies and for the buffers of the streams, the largest first."""
+    ) -> _Places | None:
+        """Places for the whole copies, for the buffers of the streams and for scratch, the largest first."""
         align = banks.alignment
-        wanted = [(op.name, op.bytes, False) for op in whole]
-        wanted += [
-            (op.name, -(-op.tile_bytes // align) * align * self._limits.depth, True) for op in streamed
+        wanted: list[tuple[int, str, str | Scratch, bool]] = [
+            (op.bytes, op.name, op.name, False) for op in whole
         ]
-        wanted.sort(key=lambda item: (-item[1], item[0]))
-        places: tuple[dict[str, Place], dict[str, Place]] = ({}, {})
+        for op in streamed:
+            size = -(-op.tile_bytes // align) * align * self._limits.depth
+            wanted.append((size, op.name, op.name, True))
+        wanted += [(scratch.bytes, scratch.name, scratch, True) for scratch in self._limits.scratch[number]]
+        wanted.sort(key=lambda item: (-item[0], item[1]))
+        places = _Places()
         used: set[int] = set()
         if self._limits.unique_units:
             used = {self._resident[name].place.bank for name in kept}
-        for name, size, is_stream in wanted:
+        for size, _, key, streams in wanted:
             reachable = [bank for bank in self._limits.banks_of[number] if bank not in used]
             place = banks.allocate(size, reachable)
             if place is None:
                 return None
+            if isinstance(key, Scratch):
+                places.scratch[key] = place
+                continue
             if self._limits.unique_units:
                 used.add(place.bank)
-            places[is_stream][name] = place
+            (places.streams if streams else places.whole)[key] = place
         return places
 
     def _complete(self, entry: Entry, number: int) -> bool:
@@ -265,9 +284,11 @@ class Planner:
         sizes = ", ".join(f"{op.name} {op.bytes}" for op in operands)
         tiles = sum(op.tile_bytes for op in operands) * self._limits.depth
         banks = self._limits.banks
+        own = sum(scratch.bytes for scratch in self._limits.scratch[number])
         return ConfigError(
             f"{title} does not fit into the near memory: {banks.count} banks of {banks.bytes} bytes; its operands take "
-            f"{sizes} bytes whole, its tiles {tiles} bytes with {self._limits.depth} buffers each",
+            f"{sizes} bytes whole, its tiles {tiles} bytes with {self._limits.depth} buffers "
+            f"each, what it allocates itself {own}",
             hint="tile it more finely (autotile with memory), or enlarge the memory",
         )
 

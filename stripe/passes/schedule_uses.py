@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from stripe.ir import Block, Refinement, Statement, reads_of, with_statements, writes_of
+from stripe.ir import Block, Path, Refinement, Statement, reads_of, walk, with_statements, writes_of
 from stripe.passes.schedule_banks import Banks
 from stripe.passes.tiling import tile_block
 
@@ -40,6 +40,35 @@ def operands_of(block: Block, number: int) -> tuple[Operand, ...]:
             visits = statement.points
         result.append(Operand(name, name in reads, name in writes, compact_bytes(whole), tile, visits))
     return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A buffer in the near memory that a block allocates for itself. `path` leads from the statement to its block;
+    `bytes` counts all `buffers` copies that the pipeline of a block of tiles keeps of it.
+    """
+
+    path: Path
+    name: str
+    bytes: int
+    buffers: int
+
+
+def scratch_of(statement: Statement, memory: str, depth: int, alignment: int) -> tuple[Scratch, ...]:
+    """What a statement allocates in the memory of that name and has no address yet. A copy that a transfer fills is
+    there `depth` times, so that the next tile can come while this one is worked on.
+    """
+    if not isinstance(statement, Block):
+        return ()
+    found: list[Scratch] = []
+    for path, block in walk(statement, ()):
+        for ref in block.allocs:
+            if ref.location.name != memory or "placed" in ref.tags:
+                continue
+            buffers = depth if "cached" in ref.tags and block.points > 1 else 1
+            size = -(-ref.bytes // alignment) * alignment
+            found.append(Scratch(path, ref.name, size * buffers, buffers))
+    return tuple(found)
 
 
 def compact_bytes(ref: Refinement) -> int:
