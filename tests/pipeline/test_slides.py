@@ -66,9 +66,7 @@ def test_banks_and_sizes_are_parameters() -> None:
     path = EXAMPLES / "network.tile"
     before = compile_tile(path.read_text(encoding="utf-8"), str(path), {})
     hardware = load_hardware("dsp_conv", {"NUM_SRAM": 2, "SRAM_SIZE_KIB": 32, "NUM_CONV": 1, "NUM_DSP": 1})
-    after = PassManager(load_pass_list(SLIDES, hardware.parameters).entries, PassContext(hardware)).run(
-        before
-    )
+    after = PassManager(load_pass_list(SLIDES, hardware.parameters).entries, hardware).run(before)
     assert check_schedule(after, hardware) == []
     inputs = random_inputs(before, 7)
     assert np.array_equal(interpret(before, inputs)["P"], interpret(after, inputs)["P"])
