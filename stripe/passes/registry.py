@@ -20,6 +20,7 @@ BUILTIN: dict[str, str] = {
     "dce": "dce:DeadCodeElimination",
     "fix_strides": "fix_strides:FixStrides",
     "fusion": "fusion:Fusion",
+    "layout": "layout:Layout",
     "localize": "localize:Localize",
     "locate_block": "locate_block:LocateBlock",
     "locate_inner_block": "locate_inner_block:LocateInnerBlock",
@@ -40,6 +41,7 @@ BUILTIN: dict[str, str] = {
     "thread": "thread:Thread",
     "transpose": "transpose:Transpose",
     "unroll": "unroll:Unroll",
+    "vectorize": "vectorize:Vectorize",
 }
 """Name of the pass -> `module:Class` below `stripe.passes`; a module is imported when its pass is first asked for."""
 
@@ -72,11 +74,27 @@ def find_pass(name: str) -> type[Pass]:
         near = closest(name, [*known, *SHORT_NAMES])
         hint = f"did you mean '{near}'?" if near else "stripe-opt --list-passes lists them"
         raise ConfigError(f"unknown pass '{name}'", hint=hint)
-    module, _, attribute = known[full].partition(":")
-    found = getattr(import_module(module if "." in module else f"stripe.passes.{module}"), attribute)
+    found = _load(known[full]) if full in BUILTIN else _load_third_party(full, known[full])
     if not (isinstance(found, type) and issubclass(found, Pass)):
         raise ConfigError(
             f"the entry point of pass '{full}' is no Pass",
             hint="it must be a subclass of stripe.passes.base.Pass",
         )
     return found
+
+
+def _load(place: str) -> object:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module if "." in module else f"stripe.passes.{module}"), attribute)
+
+
+def _load_third_party(name: str, place: str) -> object:
+    """As `_load`; ConfigError when the package that registered the pass is broken, which is no fault of ours."""
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
+        raise ConfigError(
+            f"the pass '{name}' cannot be loaded from '{place}': {type(error).__name__}: {error}",
+            hint=f"repair or remove the package that registers it in the group {ENTRY_POINT_GROUP}",
+        ) from None

@@ -1,0 +1,219 @@
+"""Packed layouts: a buffer whose dimensions are permuted and cut into blocks, and what becomes of views of it.
+
+An element a of the logical buffer lies at (floor(a_d / b_d) for each dimension d in order, then a_d mod b_d for each
+dimension that is blocked). Origins of nested views add up and floors do not, so that an outer view moves by whole
+blocks only, and the rest of its origin is handed inwards as *pending*, down to the block that loads or stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stripe.ir import (
+    Affine,
+    Block,
+    Dim,
+    Index,
+    Interval,
+    Load,
+    Refinement,
+    Special,
+    Statement,
+    Store,
+    fresh,
+    retarget,
+    row_major,
+    with_statements,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """`order` names the dimensions as they lie in memory, the outermost first; `blocks` gives dimension and elements
+    per block, the innermost last."""
+
+    order: tuple[int, ...]
+    blocks: tuple[tuple[int, int], ...]
+
+    def sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Sizes of the packed buffer; the last block of a dimension may be partly empty."""
+        widths = dict(self.blocks)
+        outer = (-(-sizes[dim] // widths.get(dim, 1)) for dim in self.order)
+        return (*outer, *(width for _, width in self.blocks))
+
+    def place(self, outer: Sequence[Affine], inner: Mapping[int, Affine]) -> tuple[Affine, ...]:
+        """Packed coordinates from those per dimension in blocks and in the block."""
+        return (*(outer[dim] for dim in self.order), *(inner[dim] for dim, _ in self.blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a view begins in one logical dimension, relative to its source: `whole` blocks and `rest` elements."""
+
+    whole: Affine
+    rest: Affine
+    width: int
+    first: int
+    last: int
+
+    @staticmethod
+    def of(total: Affine, width: int, intervals: Mapping[str, Interval]) -> _Origin:
+        whole, rest = _divided(total, width)
+        low, high = rest.bounds(intervals)
+        return _Origin(whole, rest, width, low // width, high)
+
+    @property
+    def pending(self) -> Affine:
+        """What a view that moves by whole blocks leaves to those inside it; never negative."""
+        return self.rest - self.first * self.width
+
+    def box(self, size: int) -> tuple[int, int]:
+        """Blocks, and elements of a block, that such a view of `size` logical elements has to hold."""
+        reach = self.last - self.first * self.width + size
+        return -(-reach // self.width), min(reach, self.width)
+
+
+def repacked(block: Block, name: str, packing: Packing) -> Block:
+    """`block` with its allocation `name` packed, and all views of it below."""
+    ref = block.ref(name)
+    packed = Refinement.alloc(name, ref.dtype, packing.sizes(ref.sizes), location=ref.location, tags=ref.tags)
+    refs = tuple(packed if other is ref else other for other in block.refinements)
+    strides = tuple(dim.stride for dim in packed.dims)
+    rewriter = _Rewriter(packing, strides)
+    pending = {dim: Affine() for dim, _ in packing.blocks}
+    return rewriter.inside(replace(block, refinements=refs), name, pending, block.intervals())
+
+
+def why_unpackable(block: Block, name: str) -> str:
+    """Why views of the refinement `name` of `block` cannot be packed; empty when they can."""
+    for statement in block.statements:
+        if isinstance(statement, Special) and name in (*statement.inputs, *statement.outputs):
+            return f"the special {statement.op} uses it as a whole"
+        if isinstance(statement, Block):
+            for ref in statement.refinements:
+                if ref.source == name and (reason := why_unpackable(statement, ref.name)):
+                    return reason
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewriter:
+    packing: Packing
+    strides: tuple[int, ...]
+
+    def inside(
+        self, block: Block, name: str, pending: Mapping[int, Affine], outside: Mapping[str, Interval]
+    ) -> Block:
+        """`block`, whose refinement `name` is packed already, with the views of it in its child blocks packed."""
+        statements: list[Statement] = []
+        for statement in block.statements:
+            if isinstance(statement, Block):
+                for ref in [ref for ref in statement.refinements if ref.source == name]:
+                    statement = self._child(statement, ref, pending, outside)
+            statements.append(statement)
+        return with_statements(block, statements)
+
+    def _child(
+        self, child: Block, ref: Refinement, pending: Mapping[int, Affine], outside: Mapping[str, Interval]
+    ) -> Block:
+        needed = sorted({name for affine in pending.values() for name in affine.names()})
+        child, names = _passed(child, needed)
+        intervals = child.intervals(dict(outside))
+        origins = {
+            dim: _Origin.of(pending[dim].subs(names) + ref.access[dim], width, intervals)
+            for dim, width in self.packing.blocks
+        }
+        left = {dim: origin.pending for dim, origin in origins.items()}
+        direct = any(isinstance(s, Load | Store) and s.ref == ref.name for s in child.statements)
+        through = any(r.source == ref.name for inner in child.blocks for r in inner.refinements)
+        whole = self._moved_by_blocks(ref, origins)
+        element = self._element(ref, origins)
+        if not direct:
+            views = [whole]
+        elif not through:
+            views = [element]
+        elif all(affine == Affine() for affine in left.values()):
+            views = [whole]  # no part of a block is pending, so that one view serves both
+        else:
+            taken = {other.name for other in child.refinements}
+            element = replace(element, name=fresh(f"{ref.name}_element", taken))
+            views = [whole, element]
+            child = _loading_from(child, ref.name, element.name)
+        refs = [new for other in child.refinements for new in (views if other is ref else [other])]
+        child = replace(child, refinements=tuple(refs))
+        return self.inside(child, ref.name, left, intervals) if through else child
+
+    def _moved_by_blocks(self, ref: Refinement, origins: Mapping[int, _Origin]) -> Refinement:
+        outer = list(ref.access)
+        sizes = list(ref.sizes)
+        inner: list[int] = []
+        for dim, origin in origins.items():
+            outer[dim] = origin.whole + origin.first
+            sizes[dim], width = origin.box(ref.dims[dim].size)
+            inner.append(width)
+        access = self.packing.place(outer, dict.fromkeys(origins, Affine()))
+        return self._view(ref, access, (*(sizes[dim] for dim in self.packing.order), *inner))
+
+    def _element(self, ref: Refinement, origins: Mapping[int, _Origin]) -> Refinement:
+        outer = list(ref.access)
+        for dim, origin in origins.items():
+            outer[dim] = origin.whole + origin.rest.floordiv(origin.width)
+        inner = {dim: origin.rest.mod(origin.width) for dim, origin in origins.items()}
+        return self._view(ref, self.packing.place(outer, inner), (1,) * len(self.strides))
+
+    def _view(self, ref: Refinement, access: tuple[Affine, ...], sizes: Sequence[int]) -> Refinement:
+        dims = tuple(Dim(size, stride) for size, stride in zip(sizes, self.strides, strict=True))
+        return replace(ref, access=access, dims=dims)
+
+
+def _divided(total: Affine, width: int) -> tuple[Affine, Affine]:
+    """(q, r) with total = width*q + r, where q has the terms that are whole multiples."""
+    whole = Affine(total.offset // width, tuple((a, c // width) for a, c in total.terms if c % width == 0))
+    rest = Affine(total.offset % width, tuple((a, c) for a, c in total.terms if c % width))
+    return whole, rest
+
+
+def _passed(child: Block, names: Sequence[str]) -> tuple[Block, dict[str, Affine]]:
+    """`child` with the indices `names` of the block outside passed in, and what each is called there."""
+    taken = {index.name for index in child.indices}
+    found: dict[str, Affine] = {}
+    added: list[Index] = []
+    for name in names:
+        known = (i.name for i in child.passed if i.affine is not None and i.affine.single_name == name)
+        own = next(known, None)
+        if own is None:
+            own = fresh(name if name not in taken else f"{name}.o", taken)
+            taken.add(own)
+            added.append(Index(own, 1, Affine.var(name)))
+        found[name] = Affine.var(own)
+    return (replace(child, indices=(*child.indices, *added)) if added else child), found
+
+
+def _loading_from(block: Block, name: str, element: str) -> Block:
+    """`block` with its own loads and stores of `name` going to `element`; blocks inside stay."""
+    return with_statements(
+        block,
+        [retarget(s, {name: element}) if isinstance(s, Load | Store) else s for s in block.statements],
+    )
+
+
+def packed_data(data: bytes, sizes: Sequence[int], width: int, packing: Packing) -> bytes:
+    """A constant of `sizes`, `width` bytes an element, packed; zeros where no element is."""
+    import numpy as np
+
+    array = np.frombuffer(data, f"V{width}").reshape(sizes)
+    new = packing.sizes(sizes)
+    result = np.zeros(new, f"V{width}")
+    place = np.indices(sizes, sparse=True)
+    widths = dict(packing.blocks)
+    outer = [place[dim] // widths.get(dim, 1) for dim in packing.order]
+    inner = [place[dim] % size for dim, size in packing.blocks]
+    result[tuple(np.broadcast_arrays(*outer, *inner))] = array
+    return result.tobytes()
+
+
+def packed_elements(sizes: Sequence[int], packing: Packing) -> int:
+    """How many elements the packed buffer has, empty places included."""
+    dims = row_major(packing.sizes(sizes))
+    return dims[0].size * dims[0].stride if dims else 1

@@ -1,0 +1,179 @@
+"""The pass `layout`: permuted and blocked buffers, copies of user tensors, and what is declined."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.ir import ConstantBuffer, Program, Refinement, Tags, parse_program, rewrite_matching, with_entry
+from stripe.passes.tiling import tile_block
+from tests.passes.kernels import kernel, program_of
+from tests.passes.programs import lines_of, run_pass
+from tests.passes.test_cache import CONV, tiled
+
+SHAPES = {"A": (2, 20, 6), "T": (2, 20, 6), "O": (2, 18, 6)}
+
+
+def window(*, tile: dict[str, int] | None = None) -> Program:
+    """T is made from A, and O sums three neighbours of T."""
+    make = kernel("T[n,c,x] = assign neg(A[n,c,x])", {"n": 2, "c": 20, "x": 6}, SHAPES, tags=("make",))
+    use = kernel("O[n,c,x] = add ident(T[n,c+k,x])", {"n": 2, "c": 18, "k": 3, "x": 6}, SHAPES, tags=("use",))
+    program = program_of([make, use], SHAPES, ["O"])
+    if not tile:
+        return program
+    return with_entry(program, rewrite_matching(program.entry, ["use"], lambda b: tile_block(b, tile)))
+
+
+def test_a_temporary_in_blocks_of_channels() -> None:
+    result, remarks = run_pass(window(), "layout", alloc_reqs=["tmp"], block={"1": 16})
+    assert lines_of(result, "> T[") == [
+        "#tmp none new@0x00000000<[0]> T[0, 0, 0, 0] fp32(2:192, 2:96, 6:16, 16:1)",
+        "inout<[0]> T[0, 0, 0, 0]:assign fp32(2:192, 2:96, 6:16, 16:1)",
+        "out<[0]> T[n, floor(c/16), x, c mod 16]:assign fp32(1:192, 1:96, 1:16, 1:1)",
+        "in<[0]> T[n, floor((c + k)/16), x, (c + k) mod 16] fp32(1:192, 1:96, 1:16, 1:1)",
+    ]
+    assert [str(remark) for remark in remarks] == ["applied: T: 2x20x6 stored as 2x2x6x16, 576 bytes empty"]
+
+
+def test_a_permutation_keeps_accesses_linear() -> None:
+    result, _ = run_pass(window(), "layout", refs=["T"], order=[0, 2, 1])
+    assert lines_of(result, "> T[")[2:] == [
+        "out<[0]> T[n, x, c]:assign fp32(1:120, 1:20, 1:1)",
+        "in<[0]> T[n, x, c + k] fp32(1:120, 1:20, 1:1)",
+    ]
+
+
+def test_outer_views_move_by_whole_blocks_and_inner_ones_by_the_rest() -> None:
+    result, _ = run_pass(window(tile={"c": 6, "x": 2}), "layout", refs=["T"], block={"1": 4})
+    assert lines_of(result, "> T[")[3:] == [
+        "in<[0]> T[0, 0, 2*x, 0] fp32(2:120, 5:24, 2:4, 4:1)",
+        "in<[0]> T[n, c.o + floor((c + 2*c.o + k)/4), x, (c + 2*c.o + k) mod 4] fp32(1:120, 1:24, 1:4, 1:1)",
+    ]
+    even, _ = run_pass(window(tile={"c": 6, "x": 2}), "layout", refs=["T"], block={"1": 2})
+    assert "3*c" in lines_of(even, "> T[")[3]
+
+
+def test_user_tensors_are_copied_in_and_out() -> None:
+    result, remarks = run_pass(CONV, "layout", refs=["I", "O"], block={"1": 2})
+    assert [block.name for block in result.main.blocks] == ["pack_I", "conv", "unpack_O"]
+    assert lines_of(result, "I_packed[d0", "I = I_packed", "O_packed[d0") == [
+        "out<DRAM[0]> I_packed[d0, floor(d1/2), d1 mod 2]:assign fp32(1:4, 1:2, 1:1)",
+        "in<DRAM[0]> I = I_packed[-1 + k + x, floor(ci/2), ci mod 2] fp32(1:4, 1:2, 1:1)",
+        "in<DRAM[0]> O_packed[d0, floor(d1/2), d1 mod 2] fp32(1:2, 1:2, 1:1)",
+    ]
+    assert [str(remark) for remark in remarks] == [
+        "applied: I: 10x4 stored as 10x2x2, through I_packed",
+        "applied: O: 10x2 stored as 10x1x2, through O_packed",
+    ]
+
+
+def test_options_of_the_copies() -> None:
+    result, _ = run_pass(
+        CONV, "layout", refs=["I"], order=[1, 0], copy_set=["moves"], copy_loc={"name": "DMA", "unit": 1}
+    )
+    assert lines_of(result, "#moves") == ["0: #moves block<DMA[1]> [d0:10, d1:4] ( // pack_I"]
+
+
+def test_dependences_hold_the_copies() -> None:
+    deps = {1: (0,)}
+    program = window()
+    statements = [replace(s, deps=deps.get(n, ())) for n, s in enumerate(program.main.statements)]
+    main = replace(program.main, statements=tuple(statements))
+    result, _ = run_pass(
+        replace(program, entry=replace(program.entry, statements=(main,))),
+        "layout",
+        refs=["A"],
+        order=[2, 1, 0],
+    )
+    assert [(s.name, s.deps) for s in result.main.blocks] == [
+        ("pack_A", ()), ("make_T", (0,)), ("make_O", (1,)),
+    ]  # fmt: skip
+
+
+def test_constants_are_packed_while_compiling() -> None:
+    program = parse_program(CONV)
+
+    def constant(ref: Refinement) -> Refinement:
+        return replace(ref, tags=Tags.of("const")) if ref.name == "K" else ref
+
+    data = np.arange(24, dtype="<f4").tobytes()
+    entry = replace(program.entry, refinements=tuple(map(constant, program.entry.refinements)))
+    fixed = Program(entry, (ConstantBuffer("K", entry.ref("K").dtype, (3, 4, 2), data),))
+    result, _ = run_pass(fixed, "layout", alloc_reqs=["const"], order=[2, 0, 1], block={"1": 3})
+    assert result.constants[0].sizes == (2, 3, 2, 3)
+    assert len(result.main.statements) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"order": [0, 1]}, "it has 3 dimensions, the order names 0, 1"),
+        ({"block": {"3": 4}}, "it has 3 dimensions, the blocks name 3"),
+    ],
+)
+def test_declines(options: dict[str, object], reason: str) -> None:
+    program = window()
+    result, remarks = run_pass(program, "layout", interpreted=True, refs=["T"], **options)
+    assert result is program
+    assert str(remarks[0]) == f"missed: T: layout not changed: {reason}"
+
+
+def test_declines_specials_and_placed_buffers() -> None:
+    text = """\
+0: #program block [] ( // p
+    #user none new@0x00000000<[0]> D[0, 0] fp32(4:3, 3:1)
+    #user none new@0x00000000<[0]> J[0] i32(5:1)
+    #user none new@0x00000000<[0]> O[0, 0] fp32(5:3, 3:1)
+) {
+  0: #main block [] ( // main
+      in<[0]> D[0, 0] fp32(4:3, 3:1)
+      in<[0]> J[0] i32(5:1)
+      out<[0]> O[0, 0]:assign fp32(5:3, 3:1)
+  ) {
+    0: O = gather(D, J)
+  }
+}
+"""
+    _, remarks = run_pass(text, "layout", refs=["D"], order=[1, 0], interpreted=False)
+    assert "the special gather uses it as a whole" in str(remarks[0])
+    placed = CONV.replace(
+        "#user none new@0x00000000<DRAM[0]> I", "#placed #user none new@0x00000000<DRAM[0]> I"
+    )
+    _, remarks = run_pass(placed, "layout", refs=["I"], order=[1, 0])
+    assert "it has its place in a memory already" in str(remarks[0])
+
+
+def test_nothing_to_do_changes_nothing() -> None:
+    program = window()
+    assert run_pass(program, "layout", block={"1": 1})[0] is program
+    assert run_pass(program, "layout", reqs=["kernel"], order=[2, 1, 0])[0] is program
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.permutations([0, 1, 2]),
+    st.dictionaries(st.integers(0, 2), st.integers(1, 7), max_size=3),
+    st.integers(1, 18),
+    st.integers(1, 3),
+    st.integers(1, 6),
+)
+def test_any_layout_keeps_the_meaning(
+    order: list[int], block: dict[int, int], c: int, k: int, x: int
+) -> None:
+    run_pass(window(tile={"c": c, "k": k, "x": x}), "layout", order=order, block=block)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 10), st.integers(1, 4), st.integers(1, 5), st.booleans(), st.booleans())
+def test_any_layout_of_what_is_cached_keeps_the_meaning(
+    x: int, ci: int, width: int, first: bool, cached: bool
+) -> None:
+    program = tiled(x=x, ci=ci)
+    if cached:
+        program, _ = run_pass(program, "cache", reqs=["conv"], interpreted=False)
+    block = {0: width, 1: 3} if first else {1: width}
+    run_pass(program, "layout", block=block)
