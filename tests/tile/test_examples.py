@@ -100,11 +100,27 @@ def cumulative_sum(x: Array) -> Array:
     return x.cumsum(1)
 
 
+def _wrapped(values: Array) -> Array:
+    """What is left of whole numbers in 8 bits with a sign."""
+    return (values + 128) % 256 - 128
+
+
+def _conv_3x3(image: Array, weights: Array) -> Array:
+    return _wrapped(np.einsum("nyxjic,jico->nyxo", _windows(_pad(image[None]), (3, 3)), weights)[0])
+
+
+def network(i: Array, k1: Array, k2: Array, b: Array) -> Array:
+    first = np.maximum(_conv_3x3(i, k1), 0)
+    second = np.maximum(_wrapped(_conv_3x3(first, k2) + b), 0)
+    summed = _wrapped(second + first)
+    return summed.reshape(16, 2, 16, 2, -1).max((1, 3))
+
+
 REFERENCES: dict[str, Callable[..., Array]] = {
     function.__name__: function
     for function in (
         matmul, conv_bias_relu, conv_strided, conv_dilated, conv_grouped, conv_depthwise, conv_transposed, max_pool,
-        average_pool, softmax, layer_norm, batch_norm, attention, argmax, cumulative_sum,
+        average_pool, softmax, layer_norm, batch_norm, attention, argmax, cumulative_sum, network,
     )
 }  # fmt: skip
 
