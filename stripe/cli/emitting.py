@@ -17,7 +17,7 @@ PROGRAM_FORMS = ("stripe", "c", "json", "dot")
 FORMS = (*PROGRAM_FORMS, *SOURCE_FORMS)
 
 
-def emit_program(program: Program, form: str) -> str:
+def emit_program(program: Program, form: str, *, openmp: bool = False) -> str:
     """The program in one of `PROGRAM_FORMS`."""
     if form == "json":
         import json
@@ -31,8 +31,9 @@ def emit_program(program: Program, form: str) -> str:
         return block_graph(program)
     if form == "c":
         from stripe.emit.c import emit_c
+        from stripe.emit.options import EmitOptions
 
-        return emit_c(program)
+        return emit_c(program, EmitOptions(openmp=openmp))
     from stripe.ir import print_program
 
     return print_program(program)

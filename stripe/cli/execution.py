@@ -11,7 +11,7 @@ from stripe.cli.report import Comparison
 from stripe.cli.sources import Source, read_shapes
 from stripe.exec.arith import Array
 from stripe.exec.compare import Tolerance, compare, tolerance_for
-from stripe.exec.compile import CompiledProgram, compile_program
+from stripe.exec.compile import CompiledProgram, CompileOptions, compile_program
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.interp import interpret
 from stripe.ir import ConfigError, Program, StripeError
@@ -62,9 +62,11 @@ class Compiled:
         return self.compiled.bench(inputs, count).seconds
 
 
-def make_engine(name: str, program: Program) -> Engine:
+def make_engine(name: str, program: Program, *, openmp: bool = False) -> Engine:
     """The engine called `name`, with the program built for it."""
-    return Interpreter(program) if name == "interp" else Compiled(compile_program(program))
+    if name == "interp":
+        return Interpreter(program)
+    return Compiled(compile_program(program, CompileOptions(openmp=openmp)))
 
 
 def find_inputs(program: Program, path: str | None, seed: int) -> dict[str, Array]:

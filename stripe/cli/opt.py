@@ -41,6 +41,7 @@ class OutputOptions:
     output: str | None
     split: bool
     verify_diagnostics: bool
+    openmp: bool = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,6 +64,11 @@ def _parser() -> Parser:
     )
     group.add_argument(
         "-o", dest="output", metavar="FILE", help="write FILE instead of standard output, whole or not at all"
+    )
+    group.add_argument(
+        "--openmp",
+        action="store_true",
+        help="with --emit c: OpenMP loops for blocks tagged thread or parallel",
     )
     group.add_argument(
         "--schema", type=one_of(*SCHEMAS), metavar="|".join(SCHEMAS), help="print a JSON Schema and end"
@@ -89,8 +95,14 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
         write_stdout(parser.format_help())
         return OK
     output = OutputOptions(
-        namespace.emit, namespace.output, namespace.split_input_file, namespace.verify_diagnostics
+        namespace.emit,
+        namespace.output,
+        namespace.split_input_file,
+        namespace.verify_diagnostics,
+        namespace.openmp,
     )
+    if output.openmp and output.emit != "c":
+        raise UsageError("--openmp is for --emit c", "add --emit c, or leave it out")
     if _answer(namespace, output):
         return OK
     if namespace.run_reproducer is not None:
@@ -192,7 +204,7 @@ class Run:
 
             collector = RemarkCollector(loaded, remarks)
         program = run_passes(loaded, self.setup, self.options, self.record, collector)
-        return emitting.emit_program(program, form)
+        return emitting.emit_program(program, form, openmp=self.output.openmp)
 
 
 def _optimize(

@@ -40,6 +40,7 @@ class RunOptions:
     out: str | None
     bench: int | None
     json: str | None
+    openmp: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,6 +58,11 @@ def _parser() -> Parser:
         "--engine", type=one_of(*ENGINES), default="interp", metavar="|".join(ENGINES),
         help="the interpreter, or emitted C (default: interp)",
     )  # fmt: skip
+    group.add_argument(
+        "--openmp",
+        action="store_true",
+        help="with --engine c: blocks tagged thread or parallel run on several threads",
+    )
     group.add_argument("--data", metavar="FILE.npz", help="inputs, one array for each by its name")
     group.add_argument(
         "--random", type=whole, metavar="SEED", help="inputs of small random integers (default: 0)"
@@ -87,11 +93,13 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
 
         write_text(None, answers.version("stripe-run") if namespace.version else answers.passes())
         return OK
+    if namespace.openmp and namespace.engine != "c":
+        raise UsageError("--openmp is for --engine c", "add --engine c, or leave it out")
     if namespace.data is not None and namespace.random is not None:
         raise UsageError("--data and --random are two sources for the same inputs", "give one of them")
     options = RunOptions(
         namespace.engine, namespace.data, namespace.random or 0, namespace.compare, namespace.out,
-        namespace.bench, namespace.json,
+        namespace.bench, namespace.json, namespace.openmp,
     )  # fmt: skip
     return _run(input_options(namespace), pipeline_options(namespace), options, record)
 
@@ -111,7 +119,7 @@ def _run(given: InputOptions, options: PipelineOptions, running: RunOptions, rec
     original = loaded.program
     program = run_passes(loaded, setup, options, record)
     inputs = execution.find_inputs(original, running.data, running.seed)
-    engine = execution.make_engine(running.engine, program)
+    engine = execution.make_engine(running.engine, program, openmp=running.openmp)
     outputs = engine.run(inputs)
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
     found = report.Report(running.engine, source.name, outputs, dtypes)

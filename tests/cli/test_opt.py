@@ -131,6 +131,16 @@ def test_emit_c(mm: str, capsys: Capture) -> None:
     assert "restrict" in capsys.readouterr().out
 
 
+def test_openmp_is_for_c(mm: str, capsys: Capture) -> None:
+    threads = ["--passes", "thread{reqs=kernel,threads=2}", "--emit", "c"]
+    assert main([mm, *threads]) == 0
+    assert "#pragma omp" not in capsys.readouterr().out
+    assert main([mm, *threads, "--openmp"]) == 0
+    assert "#pragma omp" in capsys.readouterr().out
+    assert main([mm, "--openmp"]) == 2
+    assert "--openmp is for --emit c" in capsys.readouterr().err
+
+
 def test_output_file_is_whole(mm: str, tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "out.stripe"
     assert main([mm, "-o", str(target)]) == 0
@@ -281,7 +291,7 @@ def test_invalid_ir_gives_70_and_shows_what_is_wrong(mm: str, tmp_path: Path, ca
 def test_a_crash_outside_of_passes_leaves_a_reproducer_too(
     mm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def fall(_text: object, _form: object) -> str:
+    def fall(_program: object, _form: object, *, openmp: bool) -> str:
         raise RuntimeError("emission fell over")
 
     monkeypatch.setattr("stripe.cli.emitting.emit_program", fall)

@@ -83,6 +83,13 @@ def test_json_on_standard_output_stands_alone(mm: str, capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["engine"] == "interp"
 
 
+def test_threads(mm: str, capsys: Capture) -> None:
+    assert (
+        main([mm, "--passes", "thread{reqs=kernel,threads=2}", "--engine", "c", "--openmp", "--compare", "interp"]) == 0
+    )
+    assert "c agrees with interp, bit for bit" in capsys.readouterr().out
+
+
 def test_version_and_list_passes(capsys: Capture) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("stripe-run ")
@@ -94,6 +101,7 @@ def test_version_and_list_passes(capsys: Capture) -> None:
     ("arguments", "status", "reason"),
     [
         (["--data", "x.npz", "--random", "1"], 2, "two sources"),
+        (["--openmp"], 2, "--openmp is for --engine c"),
         (["--engine", "intrep"], 2, "did you mean 'interp'?"),
         (["--compare", "nump"], 2, "did you mean 'numpy'?"),
         (["--compare", "onnx"], 2, "--compare onnx is for ONNX networks"),

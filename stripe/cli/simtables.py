@@ -1,0 +1,175 @@
+"""What `stripe-sim` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stripe.cli.tables import Table, write_tables
+from stripe.cost.report import CountsJson, KernelCountsJson, SimulationJson, SourceJson, StatementJson
+
+_MOST_ROWS = 60
+_MOST_UNITS = 16
+
+
+def print_simulation(report: SimulationJson) -> None:
+    """The report as tables on standard output."""
+    tables = [_summary(report), _statements(report), _units(report), _buses(report), _memories(report), _energy(report)]
+    write_tables(tables, [*_notes(report.notes), *_unverified(report.unverified)])
+
+
+def print_counts(report: CountsJson) -> None:
+    """The counts as tables on standard output."""
+    tables = [table for kernel in report.kernels for table in _kernel(kernel, report.halo)]
+    write_tables(tables, _unverified(report.unverified))
+
+
+def _summary(report: SimulationJson) -> Table:
+    rate = report.operations / report.latency_us / 1e3 if report.latency_us else 0.0
+    rows = (
+        ("inference latency", f"{number(report.latency_cycles)} cycles", f"{number(report.latency_us)} us"),
+        ("operations", whole(report.operations), f"{number(rate)} Gop/s"),
+        ("multiply-accumulates", whole(report.macs), ""),
+        ("energy", energy(report.energy_pJ), _power(report)),
+    )
+    return Table(f"{report.input} on {report.machine}, {report.clock_mhz:g} MHz", ("", "", ""), rows)
+
+
+def _power(report: SimulationJson) -> str:
+    """Mean power: 1 pJ in 1 us is 1 uW."""
+    return f"{number(report.energy_pJ / report.latency_us / 1000)} mW" if report.latency_us else ""
+
+
+def _statements(report: SimulationJson) -> Table:
+    rows = [
+        (
+            str(s.number), s.name, _short_units(s.units), number(s.start_cycle), number(s.end_cycle),
+            number(s.cycles), number(s.microseconds), percent(s.compute_cycles * s.utilisation, s.cycles),
+            s.bound, _largest(s.stalls), energy(s.energy_pJ),
+        )
+        for s in _chosen(report.statements)
+    ]  # fmt: skip
+    title = "statements"
+    if len(report.statements) > len(rows):
+        title = f"the {len(rows)} longest of {len(report.statements)} statements (--json has all)"
+    headers = ("", "name", "units", "start", "end", "cycles", "us", "useful", "bound by", "longest stall", "energy")
+    return Table(title, headers, tuple(rows), left=3)
+
+
+def _chosen(statements: Sequence[StatementJson]) -> Sequence[StatementJson]:
+    if len(statements) <= _MOST_ROWS:
+        return statements
+    longest = sorted(statements, key=lambda s: (-s.cycles, s.number))[:_MOST_ROWS]
+    return sorted(longest, key=lambda s: s.number)
+
+
+def _short_units(units: tuple[str, ...]) -> str:
+    if len(units) <= 2:
+        return ", ".join(units)
+    return f"{units[0]} to {units[-1]}"
+
+
+def _units(report: SimulationJson) -> Table:
+    busy = [unit for unit in report.units if unit.busy_cycles > 0]
+    rows = [
+        (u.unit, u.kind, percent(u.busy_cycles, report.latency_cycles), f"{100 * u.utilisation:.1f} %", _causes(u.stalls))
+        for u in busy[:_MOST_UNITS]
+    ]
+    idle = len(report.units) - len(busy)
+    hidden = len(busy) - len(rows)
+    title = "units" + (f" ({idle} more did nothing)" if idle else "")
+    title += f" ({hidden} more alike are in --json)" if hidden else ""
+    return Table(title, ("unit", "kind", "busy", "useful", "stalls, cycles"), tuple(rows), left=2)
+
+
+def _buses(report: SimulationJson) -> Table:
+    rows = [(b.name, whole(b.bytes), percent(b.busy_cycles, report.latency_cycles)) for b in report.buses]
+    shown = sorted(rows, key=lambda row: -float(row[2].split()[0]))[:_MOST_UNITS] if len(rows) > _MOST_UNITS else rows
+    title = "buses" if len(shown) == len(rows) else f"the {len(shown)} busiest of {len(rows)} buses"
+    return Table(title, ("bus", "bytes", "busy"), tuple(shown))
+
+
+def _memories(report: SimulationJson) -> Table:
+    rows = [
+        (
+            m.memory, whole(m.read_bytes), whole(m.written_bytes), whole(m.peak_bytes),
+            "" if m.placed_bytes is None else whole(m.placed_bytes), whole(m.capacity_bytes),
+        )
+        for m in report.memories[:_MOST_UNITS]
+    ]  # fmt: skip
+    hidden = len(report.memories) - len(rows)
+    title = "memories, bytes" + (f" ({hidden} more are in --json)" if hidden else "")
+    return Table(title, ("memory", "read", "written", "peak", "placed", "size"), tuple(rows))
+
+
+def _energy(report: SimulationJson) -> Table:
+    rows = [
+        (name, energy(value), percent(value, report.energy_pJ))
+        for name, value in sorted(report.energy.items(), key=lambda item: -item[1])
+    ]
+    return Table("energy", ("component", "energy", "share"), tuple(rows))
+
+
+def _kernel(kernel: KernelCountsJson, halo: str) -> list[Table]:
+    rows = tuple(
+        (t.operand, t.source, t.sink, _array(t.source, t.elements_read), _array(t.sink, t.elements_written))
+        for t in kernel.traffic
+    )
+    facts = [("multiply-accumulates", whole(kernel.macs)), ("steps (ideal cycles)", whole(kernel.steps))]
+    facts += [(f"{memory} bytes held", whole(size)) for memory, size in kernel.held_bytes.items()]
+    if kernel.energy_pJ is not None:
+        facts.append(("energy, pJ", f"{kernel.energy_pJ:,.2f}"))
+    return [
+        Table(f"{kernel.name}, halo: {halo}", ("", ""), tuple(facts)),
+        Table("", ("operand", "from", "to", "elements read", "elements written"), rows, left=3),
+    ]
+
+
+def _array(memory: str, elements: int) -> str:
+    """The array itself stores nothing."""
+    return "" if memory == "array" else whole(elements)
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return [f"note: {note}" for note in notes]
+
+
+def _unverified(sources: Sequence[SourceJson]) -> list[str]:
+    """One line that names the numbers nobody could source."""
+    if not sources:
+        return []
+    names = ", ".join(s.path if s.value is None else f"{s.path} = {s.value}" for s in sources)
+    return [f"unverified numbers in the hardware model: {names}"]
+
+
+def _causes(stalls: Mapping[str, float]) -> str:
+    ordered = sorted(stalls.items(), key=lambda item: -item[1])
+    return ", ".join(f"{cause} {number(cycles)}" for cause, cycles in ordered[:3])
+
+
+def _largest(stalls: Mapping[str, float]) -> str:
+    cause, cycles = max(stalls.items(), key=lambda item: item[1], default=("", 0.0))
+    return f"{cause} {number(cycles)}" if cause else ""
+
+
+def whole(value: float) -> str:
+    """A whole number with commas."""
+    return f"{round(value):,}"
+
+
+def number(value: float) -> str:
+    """A number with commas, and decimals where it is small."""
+    if value == 0 or abs(value) >= 1000 or float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percent(part: float, total: float) -> str:
+    return f"{100 * part / total:.1f} %" if total else "0.0 %"
+
+
+def energy(picojoules: float) -> str:
+    """Energy in a unit of fitting size."""
+    for factor, unit in ((1e12, "J"), (1e9, "mJ"), (1e6, "uJ"), (1e3, "nJ")):
+        if abs(picojoules) >= factor:
+            return f"{picojoules / factor:.4g} {unit}"
+    return f"{picojoules:.4g} pJ"
