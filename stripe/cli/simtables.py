@@ -52,7 +52,7 @@ def _statements(report: SimulationJson) -> Table:
     if len(report.statements) > len(rows):
         title = f"the {len(rows)} longest of {len(report.statements)} statements (--json has all)"
     headers = ("", "name", "units", "start", "end", "cycles", "us", "useful", "bound by", "longest stall", "energy")
-    return Table(title, headers, tuple(rows), left=3)
+    return Table(title, headers, tuple(rows), left=3, texts=(8, 9))
 
 
 def _chosen(statements: Sequence[StatementJson]) -> Sequence[StatementJson]:
@@ -78,7 +78,7 @@ def _units(report: SimulationJson) -> Table:
     hidden = len(busy) - len(rows)
     title = "units" + (f" ({idle} more did nothing)" if idle else "")
     title += f" ({hidden} more alike are in --json)" if hidden else ""
-    return Table(title, ("unit", "kind", "busy", "useful", "stalls, cycles"), tuple(rows), left=2)
+    return Table(title, ("unit", "kind", "busy", "useful", "stalls, cycles"), tuple(rows), left=2, texts=(4,))
 
 
 def _buses(report: SimulationJson) -> Table:

@@ -9,12 +9,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under headers; all columns but the first `left` hold numbers and are aligned to the right."""
+    """Rows under headers; all columns but the first `left` hold numbers and are aligned to the right, unless they are
+    in `texts`."""
 
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: int = 1
+    texts: tuple[int, ...] = ()
+
+    def is_text(self, column: int) -> bool:
+        return column < self.left or column in self.texts
 
 
 def write_tables(tables: Sequence[Table], lines: Sequence[str] = ()) -> None:
@@ -35,7 +40,7 @@ def plain(table: Table) -> str:
     lines = [table.title] if table.title else []
     for row in (table.headers, *table.rows):
         cells = (
-            cell.ljust(width) if n < table.left else cell.rjust(width)
+            cell.ljust(width) if table.is_text(n) else cell.rjust(width)
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         )  # fmt: skip
         lines.append(("  " + "  ".join(cells)).rstrip())
@@ -53,7 +58,7 @@ def _draw(tables: Sequence[Table], lines: Sequence[str]) -> None:
             continue
         drawn = RichTable(title=Text(table.title), title_justify="left")
         for number, header in enumerate(table.headers):
-            drawn.add_column(Text(header), justify="left" if number < table.left else "right")
+            drawn.add_column(Text(header), justify="left" if table.is_text(number) else "right")
         for row in table.rows:
             drawn.add_row(*(Text(cell) for cell in row))
         console.print(drawn)

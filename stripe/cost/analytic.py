@@ -11,7 +11,7 @@ from stripe.cost.energy import operations_energy, way_energy
 from stripe.cost.machine import Machine, Way
 from stripe.cost.operations import Operations
 from stripe.cost.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
-from stripe.cost.pipeline import Stage, pipeline_cycles
+from stripe.cost.pipeline import Stage, pipeline_cycles, pipeline_slices
 from stripe.cost.rates import Effort, can_compute, effort
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import ExecUnit
@@ -30,6 +30,22 @@ class Flow:
     way: Way
     transfer: bool
     bound: bool = False
+
+
+MOST_SLICES = 4096
+"""A loop with more stages than this is shown as one bar."""
+
+
+@dataclass(frozen=True)
+class TileSlice:
+    """A stage of a tile inside a kernel: on which unit, and when, in cycles from the kernel's start."""
+
+    unit: str
+    name: str
+    tile: int
+    transfer: bool
+    start: float
+    end: float
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,8 @@ class StatementCost:
     """The most operations per cycle that its units do, of the kind that it does."""
     notes: tuple[str, ...] = ()
     tiles: int = 1
+    slices: tuple[TileSlice, ...] = ()
+    """What happens inside, where it is a loop over transfers that is not too long to show."""
 
     def bytes_at(self, memory: str) -> float:
         """Bytes read from or written to memories of that name."""
@@ -85,6 +103,7 @@ class _Tally:
     efforts: list[Effort] = field(default_factory=list[Effort])
     seats: list[Seat] = field(default_factory=list["Seat"])
     peak: float = 0.0
+    slices: tuple[TileSlice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,6 +183,7 @@ class CostModel:
             ops_per_cycle=tally.peak,
             notes=tuple(dict.fromkeys(tally.notes)),
             tiles=piece.trips if isinstance(piece, Loop) else 1,
+            slices=tally.slices,
         )
 
     def _run(self, piece: Piece, tally: _Tally) -> tuple[float, str]:
@@ -189,9 +209,11 @@ class CostModel:
             stages.append(Stage(resource, cycles / max(1, piece.trips), deps, shares))
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
+        if piece.runs == 1:
+            tally.slices = _tile_slices(piece, stages, trips, depth)
         if not found.exact or not piece.even:
             what = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
-            tally.notes.append(f"{piece.name}: {what}; its pipeline runs with the mean")
+            tally.notes.append(f"{what}: the pipeline runs with the mean")
         resource = next(
             (s.resource for s in stages if _unit_and_number(s.resource)[0] in self.machine.model.exec_units),
             stages[0].resource if stages else "",
@@ -244,7 +266,7 @@ class CostModel:
             if flow.way.stages:
                 via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in flow.way.stages))
                 ends = " to ".join(parse_unit(unit)[0] for unit in (flow.source, flow.sink))
-                tally.notes.append(f"{piece.name}: what goes from {ends} passes through {via}")
+                tally.notes.append(f"what goes from {ends} passes through {via}")
         operands = max(streaming.values(), default=0.0)
         for component, value in [(f"compute {seat.name}", operations_energy(piece.operations, unit))]:
             tally.energy[component] += value
@@ -259,7 +281,7 @@ class CostModel:
         if useful:
             tally.peak = max(tally.peak, piece.operations.total / useful * seat.parallel)
         if any(stream.bound for stream in piece.streams):
-            tally.notes.append(f"{piece.name}: some bytes are upper bounds; counting them took too long")
+            tally.notes.append("some bytes are upper bounds, because counting them took too long")
         return max(compute, operands) + fill, f"{seat.name}[{(seat.numbers or (0,))[0]}]"
 
     def _first_byte(self, flow: Flow) -> float:
@@ -353,6 +375,18 @@ def _shares(loop: Loop, number: int) -> tuple[int, ...]:
 
 def _outside_names(piece: Piece) -> set[str]:
     return {ref.source for ref in piece.nest.block.refinements if ref.source}
+
+
+def _tile_slices(loop: Loop, stages: Sequence[Stage], trips: int, depth: int) -> tuple[TileSlice, ...]:
+    if trips * len(stages) > MOST_SLICES:
+        return ()
+    return tuple(
+        TileSlice(
+            stages[s.stage].resource.split("#")[0], loop.pieces[s.stage].name, s.tile,
+            isinstance(loop.pieces[s.stage], Move), s.start, s.end,
+        )
+        for s in pipeline_slices(stages, trips, depth)
+    )  # fmt: skip
 
 
 def _spread(piece: Compute, unit: ExecUnit) -> int:

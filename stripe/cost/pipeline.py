@@ -30,6 +30,16 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """When one stage of one tile ran, in cycles from the start of the loop."""
+
+    tile: int
+    stage: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
 class Duration:
     """Cycles from the first stage's start to the last one's end; `exact` unless the mean rate had to stand in."""
 
@@ -60,6 +70,19 @@ def pipeline_cycles(stages: Sequence[Stage], tiles: int, depth: int) -> Duration
     return Duration(long + rate * (tiles - _LAST), exact=False)
 
 
+def pipeline_slices(stages: Sequence[Stage], tiles: int, depth: int) -> list[Slice]:
+    """Every stage of every tile, in the order in which they start."""
+    found: list[Slice] = []
+    if depth > 1:
+        _simulate(stages, tiles, depth, found)
+        return found
+    one: list[Slice] = []
+    length = _simulate(stages, 1, 1, one)[-1]
+    for tile in range(tiles):
+        found += [Slice(tile, s.stage, tile * length + s.start, tile * length + s.end) for s in one]
+    return found
+
+
 def _settled(ends: Sequence[float]) -> bool:
     """Whether late tiles end at a steady pace over some period."""
     middle = len(ends) // 2
@@ -84,7 +107,9 @@ def _extrapolated(stages: Sequence[Stage], tiles: int, depth: int, length: int) 
     return None
 
 
-def _simulate(stages: Sequence[Stage], tiles: int, depth: int) -> list[float]:
+def _simulate(
+    stages: Sequence[Stage], tiles: int, depth: int, slices: list[Slice] | None = None
+) -> list[float]:
     """The time at which each tile has ended. A free resource takes the stage that was ready first."""
     count = len(stages)
     users: list[list[tuple[int, int]]] = [[] for _ in stages]
@@ -110,7 +135,10 @@ def _simulate(stages: Sequence[Stage], tiles: int, depth: int) -> list[float]:
         for resource in [name for name in idle if ready[name]]:
             _, tile, number = heapq.heappop(ready[resource])
             idle.discard(resource)
-            heapq.heappush(events, (now + stages[number].cycles, tile, number))
+            end = now + stages[number].cycles
+            heapq.heappush(events, (end, tile, number))
+            if slices is not None:
+                slices.append(Slice(tile, number, now, end))
         if not events:
             return ends
         now = events[0][0]

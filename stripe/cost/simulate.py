@@ -243,5 +243,11 @@ def _notes(
         if max(use.peak, use.placed or 0) > use.capacity:
             need = max(use.peak, use.placed or 0)
             notes.append(f"{use.memory} is too small: {need} bytes are needed at one time, it has {use.capacity}")
-    seen = dict.fromkeys(note for cost in costs for note in cost.notes)
-    return [*notes, *seen]
+    said: dict[str, list[str]] = defaultdict(list)
+    for cost in costs:
+        for note in cost.notes:
+            said[note].append(cost.name)
+    for note, names in said.items():
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        notes.append(f"{note} ({', '.join(names[:3])}{more})")
+    return notes
