@@ -1,0 +1,1 @@
+"""Random Tile programs through random pass lists: interpreter before and after, compiled C and the proof must agree."""

@@ -1,0 +1,143 @@
+"""`make fuzz`: many cases, in chunks each of which is a process of its own, so that a crash costs one chunk.
+
+A chunk is reproducible: `python -m fuzz --seed S --cases N --chunk C` draws the same cases each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from random import Random
+
+from hypothesis.control import BuildContext
+from hypothesis.errors import StopTest
+from hypothesis.internal.conjecture.data import ConjectureData
+
+from fuzz.case import Case, cases, load, save
+from fuzz.check import Counts, check_cases
+
+SAVED_PER_GROUP = 3
+
+
+def draw_cases(count: int, number: int) -> list[Case]:
+    """`count` independent cases. Hypothesis's own loop would spend most of them on variations of small ones."""
+    drawn: list[Case] = []
+    for place in range(count):
+        data = ConjectureData(random=Random(f"{number}/{place}"))
+        try:
+            with BuildContext(data, wrapped_test=draw_cases):
+                drawn.append(data.draw(cases()))
+        except StopTest:  # more choices than Hypothesis keeps for one example
+            continue
+    return drawn
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser.add_argument("--cases", type=int, default=1000, help="how many cases")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first chunk; the next ones count on")
+    parser.add_argument("--chunk", type=int, default=100, help="cases of one process")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
+    parser.add_argument("--out", type=Path, default=Path("out/fuzz"), help="folder of the failures")
+    parser.add_argument("--sanitize", action="store_true", help="build the C with sanitizers")
+    parser.add_argument("--seconds", type=float, default=0, help="start no chunk after this time; 0: no limit")
+    parser.add_argument("--replay", type=Path, nargs="+", help="check saved failures instead")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.replay:
+        return _replay(options.replay)
+    if options.worker:
+        return _work(options)
+    return _run(options)
+
+
+def _replay(paths: list[Path]) -> int:
+    counts = Counts()
+    failures = [failure for path in paths for failure in check_cases([load(path)], counts)]
+    for failure in failures:
+        print(f"{failure.kind}: {failure.guilty}\n{failure.detail}\n")
+    print(f"{len(failures)} of {len(paths)} fail")
+    return 3 if failures else 0
+
+
+def _work(options: argparse.Namespace) -> int:
+    """One chunk: prints its counts as JSON."""
+    counts = Counts()
+    failures = check_cases(draw_cases(options.cases, options.seed), counts, sanitize=options.sanitize)
+    seen: dict[str, int] = {}
+    for failure in failures:
+        seen[failure.group] = seen.get(failure.group, 0) + 1
+        if seen[failure.group] > SAVED_PER_GROUP:
+            continue
+        key = hashlib.sha256(f"{failure.case.text}{failure.case.passes}".encode()).hexdigest()[:8]
+        group = hashlib.sha256(failure.group.encode()).hexdigest()[:6]
+        name = f"{failure.kind.replace(' ', '_').replace(',', '')}-{group}-{options.seed}-{key}.json"
+        text = f"{failure.kind}: {failure.guilty}\n{failure.detail}"
+        save(failure.case, text, f"--seed {options.seed} --cases {options.cases}", options.out / name)
+    print(json.dumps({field.name: getattr(counts, field.name) for field in fields(counts)}))
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    started = time.monotonic()
+    total = Counts()
+    sizes = [min(options.chunk, options.cases - n) for n in range(0, options.cases, options.chunk)]
+    died: list[str] = []
+
+    def chunk(number: int) -> None:
+        if options.seconds and time.monotonic() - started > options.seconds:
+            return
+        command = [
+            sys.executable, "-m", "fuzz", "--worker", "--seed", str(options.seed + number),
+            "--cases", str(sizes[number]), "--out", str(options.out), *(["--sanitize"] if options.sanitize else []),
+        ]  # fmt: skip
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            died.append(f"seed {options.seed + number}: status {result.returncode}\n{result.stderr[-2000:]}")
+            return
+        total.add(_read_counts(result.stdout))
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{total.cases} cases, {sum(total.failures.values())} failures")
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(chunk, range(len(sizes))))
+    _report(total, died, options, time.monotonic() - started)
+    return 3 if died or total.failures else 0
+
+
+def _read_counts(text: str) -> Counts:
+    counts = Counts()
+    for name, value in json.loads(text.splitlines()[-1]).items():
+        if isinstance(value, dict):
+            getattr(counts, name).update(value)
+        else:
+            setattr(counts, name, value)
+    return counts
+
+
+def _report(total: Counts, died: list[str], options: argparse.Namespace, seconds: float) -> None:
+    print(f"seeds from {options.seed} in chunks of {options.chunk}: {total.cases} cases in {seconds:.0f} s")
+    print(f"  programs refused by the compiler: {total.refused_programs}")
+    print(f"  proved equal {total.equal}, different {total.different}, unknown {sum(total.unknown.values())}")
+    for reason, count in total.unknown.most_common():
+        print(f"    {count:5d} unknown: {reason}")
+    print(f"  run as C, before and after: {total.in_c}")
+    print("  pass                 changed  unchanged  refused")
+    for name in sorted({*total.applied, *total.unchanged, *total.refused}):
+        print(f"    {name:20s} {total.applied[name]:6d} {total.unchanged[name]:10d} {total.refused[name]:8d}")
+    print(f"  failures: {sum(total.failures.values())}{f', saved in {options.out}' if total.failures else ''}")
+    for group, count in total.failures.most_common():
+        print(f"    {count:5d} {group}")
+    for text in died:
+        print(f"  a chunk died: {text}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

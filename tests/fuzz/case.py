@@ -1,0 +1,81 @@
+"""A fuzz case: a program and a pass list; as a file it is a crash reproducer, which stripe-opt and stripe-reduce take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from fuzz.pass_lists import Entry, Words, pass_lists
+from fuzz.tile_programs import tile_programs
+from stripe.hw import load_hardware
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Program, StripeError, parse_program
+from stripe.pipeline.reproducer import Reproducer
+from stripe.tile import compile_tile
+
+HARDWARE = "dsp_conv"
+MACHINES: tuple[tuple[tuple[str, str], ...], ...] = (
+    (), (("SRAM_SIZE_KIB", "1"), ("NUM_SRAM", "1")), (("SRAM_SIZE_KIB", "2"), ("NUM_CONV", "2")),
+)  # fmt: skip
+"""Parameters of the hardware model: small memories make small tiles of small programs."""
+
+
+@cache
+def machine(defines: tuple[tuple[str, str], ...]) -> HardwareModel:
+    return load_hardware(HARDWARE, dict(defines))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program as text, the entries that run over it, and the machine, rendered."""
+
+    text: str
+    passes: tuple[Entry, ...]
+    hardware: HardwareModel
+    language: str = "tile"
+
+    def program(self) -> Program:
+        """Raises StripeError when the compiler refuses the text."""
+        if self.language == "stripe":
+            return parse_program(self.text, "fuzz.stripe")
+        return compile_tile(self.text, "fuzz.tile")
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A program of the Tile language with a pass list whose words occur in it."""
+    text = draw(tile_programs())
+    hardware = machine(draw(st.sampled_from(MACHINES)))
+    try:
+        program = compile_tile(text, "fuzz.tile")
+    except StripeError:
+        return Case(text, (), hardware)
+    except Exception:  # noqa: BLE001 - the check of the case meets it again and reports it
+        return Case(text, (), hardware)
+    return Case(text, draw(pass_lists(Words.of(program, hardware), hardware)), hardware)
+
+
+def save(case: Case, error: str, origin: str, path: Path) -> None:
+    """Writes a case with what was wrong. `origin` says which run found it (its seed)."""
+    reproducer = Reproducer(
+        error=error, command=("make", "fuzz", origin), input_format=case.language, input=case.text,
+        passes=case.passes, hardware=_dump(case.hardware), verify="exact",
+    )  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(reproducer.model_dump(mode="json"), indent=1) + "\n", "utf-8")
+
+
+def _dump(hardware: HardwareModel) -> JsonValue:
+    return hardware.model_dump(mode="json", exclude_defaults=True)
+
+
+def load(path: Path) -> Case:
+    """A case that `save` wrote, or any crash reproducer."""
+    found = Reproducer.model_validate_json(path.read_text("utf-8"))
+    hardware = machine(()) if found.hardware is None else HardwareModel.model_validate(found.hardware)
+    return Case(found.input, found.passes, hardware, found.input_format)

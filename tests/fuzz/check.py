@@ -1,0 +1,319 @@
+"""What is checked of a case: each pass leaves valid IR, and interpreter, compiled C and proof say the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from fuzz.case import Case
+from stripe.exec.arith import Array
+from stripe.exec.compare import compare, tolerance_for
+from stripe.exec.compile import CompileOptions, compile_program
+from stripe.exec.data import random_inputs
+from stripe.exec.interp import interpret
+from stripe.exec.sanitize import SanitizerError
+from stripe.exec.toolchain import CompileError
+from stripe.hw.template import parse_document
+from stripe.ir import Block, Program, Stage, StripeError, parse_program, print_program, verify_structural, walk
+from stripe.passes.base import PassContext
+from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.manager import require_stage
+from stripe.pipeline.passlist import read_pass_list
+from stripe.verify.exact import prove_equal
+from stripe.verify.witness import Different, Equal, Unknown, Verdict
+from support.batch import merge, merge_arrays, split_arrays
+
+DATA_SEED = 0
+OPERATIONS = 1_000_000
+"""isl's steps for one buffer; past them the answer is *unknown*."""
+PATIENCE = 60
+"""Seconds after which a step counts as one that hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is wrong with a case. `kind` and `guilty` (the pass, when one is known) name the group that it belongs to."""
+
+    kind: str
+    guilty: str
+    detail: str
+    case: Case
+
+    @property
+    def group(self) -> str:
+        first = self.detail.strip().splitlines()[0] if self.detail.strip() else ""
+        return f"{self.kind}: {self.guilty}: {generic(first)}"
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run of cases came to."""
+
+    cases: int = 0
+    refused_programs: int = 0
+    equal: int = 0
+    different: int = 0
+    in_c: int = 0
+    unknown: Counter[str] = field(default_factory=Counter[str])
+    applied: Counter[str] = field(default_factory=Counter[str])
+    unchanged: Counter[str] = field(default_factory=Counter[str])
+    refused: Counter[str] = field(default_factory=Counter[str])
+    failures: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, other: Counts) -> None:
+        self.cases += other.cases
+        self.refused_programs += other.refused_programs
+        self.equal += other.equal
+        self.different += other.different
+        self.in_c += other.in_c
+        for name in ("unknown", "applied", "unchanged", "refused", "failures"):
+            getattr(self, name).update(getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A case that went well so far, for the C compiler."""
+
+    case: Case
+    before: Program
+    after: Program
+    inputs: dict[str, Array]
+    expected: dict[str, Array]
+
+
+class Hang(Exception):
+    """A step took longer than PATIENCE."""
+
+
+def check_cases(cases: Sequence[Case], counts: Counts, *, sanitize: bool = False) -> list[Failure]:
+    """All that is wrong with the cases; the C of all is compiled at once."""
+    failures: list[Failure] = []
+    good: list[Checked] = []
+    for case in cases:
+        found = check_case(case, counts)
+        if isinstance(found, Failure):
+            failures.append(found)
+        elif found is not None:
+            good.append(found)
+    failures += check_c(good, sanitize=sanitize)
+    counts.in_c += len(good)
+    counts.failures.update(failure.group for failure in failures)
+    return failures
+
+
+def check_case(case: Case, counts: Counts) -> Checked | Failure | None:
+    """The passes, the interpreter and the proof; None for a program that the compiler refuses."""
+    counts.cases += 1
+    try:
+        with patience():
+            before = case.program()
+    except StripeError:
+        counts.refused_programs += 1
+        return None
+    except Exception as error:  # noqa: BLE001 - whatever a compiler raises is a finding
+        return Failure("lowering crashed", _place(error), _trace(error), replace(case, passes=()))
+    try:
+        with patience():
+            inputs = random_inputs(before, DATA_SEED)
+            expected = interpret(before, inputs)
+    except Exception as error:  # noqa: BLE001 - a program from the compiler runs
+        return Failure("the program does not run", _place(error), _trace(error), replace(case, passes=()))
+    after = run_passes(case, before, counts)
+    if isinstance(after, Failure):
+        return after
+    program, ran = after
+    case = replace(case, passes=tuple(ran))
+    checked = Checked(case, before, program, inputs, expected)
+    return compare_engines(checked, counts) or checked
+
+
+def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, list[dict[str, object]]] | Failure:
+    """The program after the passes that did not refuse, and these; a Failure for a crash or for invalid IR."""
+    stage = Stage.TILED
+    ran: list[dict[str, object]] = []
+    for item in case.passes:
+        name = next(key for key in item if key != "name")
+        failed = replace(case, passes=(*ran, item))
+        try:
+            with patience():
+                entry = read_entry(item)
+                stage = require_stage(program, stage, entry, ())
+                result = entry.pass_.run(program, PassContext(case.hardware))
+        except StripeError:
+            counts.refused[name] += 1
+            continue
+        except Exception as error:  # noqa: BLE001 - whatever a pass raises is a finding
+            return Failure("pass crashed", f"{name} at {_place(error)}", _trace(error), failed)
+        ran.append(item)
+        (counts.unchanged if result is program else counts.applied)[name] += 1
+        stage = max(stage, entry.pass_.ensured(result) or stage)
+        wrong = "" if result is program else _invalid(result, stage)
+        if wrong:
+            return Failure("invalid IR", name, wrong, failed)
+        program = result
+    return program, ran
+
+
+def read_entry(item: dict[str, object]) -> PassEntry:
+    (entry,) = read_pass_list(parse_document(json.dumps({"passes": [item]}), "fuzz")).entries
+    return entry
+
+
+def _invalid(program: Program, stage: Stage) -> str:
+    found = verify_structural(program, stage)
+    if found:
+        return "\n".join(map(str, found[:5]))
+    try:
+        again = parse_program(print_program(program), "<printed>")
+    except StripeError as error:
+        return f"prints to text that does not parse: {error}"
+    return "" if again == program else "prints to text that parses to another program"
+
+
+def compare_engines(checked: Checked, counts: Counts) -> Failure | None:
+    """Interpreter before and after, and the proof; they have to agree."""
+    case, before, after = checked.case, checked.before, checked.after
+    differs = interpreted_differently(before, after, checked)
+    try:
+        with patience():
+            verdict: Verdict = prove_equal(before, after, operations=OPERATIONS)
+    except Exception as error:  # noqa: BLE001 - the prover answers, whatever it is given
+        return Failure("proof crashed", _place(error), _trace(error), case)
+    match verdict:
+        case Equal():
+            counts.equal += 1
+        case Unknown(reason):
+            counts.unknown[generic(reason)] += 1
+        case Different():
+            counts.different += 1
+    if differs:
+        kind = {Equal: "wrong but proved", Unknown: "wrong, proof unknown"}.get(type(verdict), "wrong")
+        return Failure(kind, guilty_pass(checked, by_proof=False), f"{differs}\n{verdict}", case)
+    if isinstance(verdict, Different):
+        return Failure("proof says different", guilty_pass(checked, by_proof=True), str(verdict), case)
+    return None
+
+
+def interpreted_differently(before: Program, after: Program, checked: Checked) -> str:
+    """How the outputs of `after` differ from what is expected; empty when they do not."""
+    try:
+        with patience():
+            actual = interpret(after, {ref.name: checked.inputs[ref.name] for ref in after.inputs})
+    except Exception as error:  # noqa: BLE001 - what the passes made has to run
+        return _first_line(error)
+    return "; ".join(map(str, compare(checked.expected, actual, tolerance_for(before))))
+
+
+def guilty_pass(checked: Checked, *, by_proof: bool) -> str:
+    """The first pass after which something is wrong."""
+    program, stage = checked.before, Stage.TILED
+    for item in checked.case.passes:
+        entry = read_entry(item)
+        stage = require_stage(program, stage, entry, ())
+        result = entry.pass_.run(program, PassContext(checked.case.hardware))
+        stage = max(stage, entry.pass_.ensured(result) or stage)
+        if by_proof:
+            wrong = isinstance(prove_equal(program, result, operations=OPERATIONS), Different)
+        else:
+            wrong = bool(interpreted_differently(checked.before, result, checked))
+        if wrong:
+            return entry.pass_.pass_name
+        program = result
+    return "all passes together"
+
+
+def check_c(checked: Sequence[Checked], *, sanitize: bool = False) -> list[Failure]:
+    """Runs before and after of all cases as compiled C. One by one only what cannot be merged, or to find who failed."""
+    options = CompileOptions(level="O1" if sanitize else "O0", sanitize=sanitize)
+    together = [(item, program) for item in checked for program in (item.before, item.after) if mergeable(program)]
+    alone = [(item, program) for item in checked for program in (item.before, item.after) if not mergeable(program)]
+    for start in range(0, len(together), 50):
+        part = together[start : start + 50]
+        if not _merged_well(part, options):
+            alone += part
+    return [failure for item, program in alone if (failure := _compiled_alone(item, program, options))]
+
+
+def mergeable(program: Program) -> bool:
+    """Programs with addresses would lie on one another in a merged one."""
+    blocks = [block for _, block in walk(program.entry)]
+    placed = any("placed" in ref.tags for block in blocks for ref in block.refinements)
+    return not placed and all(isinstance(s, Block) for s in (*program.entry.statements, *program.main.statements))
+
+
+def _merged_well(part: Sequence[tuple[Checked, Program]], options: CompileOptions) -> bool:
+    try:
+        with patience():
+            built = compile_program(merge([_without_deps(program) for _, program in part]), options)
+            given = [{ref.name: item.inputs[ref.name] for ref in program.inputs} for item, program in part]
+            results = split_arrays(built.run(merge_arrays(given)), len(part))
+    except (CompileError, SanitizerError, StripeError, Hang, ValueError):
+        return False
+    return not any(
+        compare(item.expected, result, tolerance_for(item.before))
+        for (item, _), result in zip(part, results, strict=True)
+    )
+
+
+def _without_deps(program: Program) -> Program:
+    """Statements get other numbers when programs are merged."""
+    main = program.main
+    bare = replace(main, statements=tuple(replace(s, deps=()) for s in main.statements))
+    statements = tuple(bare if s is main else s for s in program.entry.statements)
+    return replace(program, entry=replace(program.entry, statements=statements))
+
+
+def _compiled_alone(item: Checked, program: Program, options: CompileOptions) -> Failure | None:
+    when = "before" if program is item.before else "after"
+    case = replace(item.case, passes=()) if program is item.before else item.case
+    try:
+        with patience():
+            built = compile_program(program, options)
+            result = built.run({ref.name: item.inputs[ref.name] for ref in program.inputs})
+    except Exception as error:  # noqa: BLE001 - emitted C compiles and runs
+        return Failure(f"C of the program {when} the passes fails", _place(error), _trace(error), case)
+    found = compare(item.expected, result, tolerance_for(item.before))
+    if found:
+        return Failure(f"C of the program {when} the passes differs", "", "; ".join(map(str, found)), case)
+    return None
+
+
+@contextlib.contextmanager
+def patience(seconds: int = PATIENCE) -> Iterator[None]:
+    """Ends what takes too long (in the main thread, where alone signals arrive)."""
+
+    def ring(_number: int, _frame: object) -> None:
+        raise Hang(f"took longer than {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def generic(text: str) -> str:
+    """A message without its numbers and names, to count alike ones together."""
+    return re.sub(r"\d+", "N", re.sub(r"'[^']*'", "'…'", text))[:160]
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+
+
+def _trace(error: Exception) -> str:
+    return f"{_first_line(error)}\n{''.join(traceback.format_exception(error))}"
+
+
+def _place(error: Exception) -> str:
+    """Where in our code the error was raised."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/stripe/" in f.filename]
+    return f"{frames[-1].filename.rpartition('/stripe/')[2]}:{frames[-1].lineno}" if frames else "?"

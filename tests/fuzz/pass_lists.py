@@ -1,0 +1,196 @@
+"""Random pass lists from every registered pass: option values follow each pass's JSON Schema, words the program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias, cast
+
+from hypothesis import strategies as st
+from pydantic import JsonValue, ValidationError
+
+from stripe.hw import find_file, shipped
+from stripe.hw.schema import HardwareModel
+from stripe.ir import ConfigError, Program, walk
+from stripe.passes.registry import find_pass, pass_names
+from stripe.pipeline.passlist import entry_json, load_pass_list
+
+Entry: TypeAlias = dict[str, JsonValue]
+"""An entry of a pass list, as JSON."""
+Schema: TypeAlias = dict[str, JsonValue]
+
+NEW_TAGS = ("outer", "inner", "tagged")
+NUMBERS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 64, 1024)
+LOCATED: tuple[Entry, ...] = (
+    {"name": "all_kernels", "locate_block": {"reqs": ["kernel"], "loc": {"name": "DSP"}}},
+    {"name": "program_memory", "locate_memory": {"reqs": ["program"], "loc": {"name": "DRAM"}}},
+    {"name": "main_memory", "locate_recursive": {"reqs": ["main"], "loc": {"name": "DRAM"}}},
+)
+"""Passes that ask for a located program would otherwise refuse nearly always,"""
+TILED: tuple[Entry, ...] = (
+    {
+        "name": "tiles",
+        "autotile": {"reqs": ["kernel"], "max_sizes_product": 8, "outer_set": ["outer"], "inner_set": ["inner"]},
+    },
+)
+"""and those that work on nests would find few,"""
+FUSED: tuple[Entry, ...] = (
+    {"name": "fuse", "fusion": {"a_reqs": ["kernel"], "b_reqs": ["kernel"], "fused_set": ["kernel", "outer"]}},
+)
+"""nor would buffers be local."""
+PREPARATIONS = (LOCATED, TILED, FUSED, TILED + FUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words that options may be made of, from the program and from the machine."""
+
+    tags: tuple[str, ...]
+    indices: tuple[str, ...]
+    refs: tuple[str, ...]
+    units: tuple[str, ...]
+
+    @staticmethod
+    def of(program: Program, hardware: HardwareModel) -> Words:
+        tags: dict[str, None] = dict.fromkeys(("kernel", "all", "main", "program"))
+        indices: dict[str, None] = {}
+        refs: dict[str, None] = {}
+        for _, block in walk(program.entry):
+            tags.update(dict.fromkeys(block.tags))
+            indices.update(dict.fromkeys(index.name for index in block.indices))
+            refs.update(dict.fromkeys(ref.name for ref in block.refinements))
+        units = (*hardware.mem_units, *hardware.exec_units, *hardware.tx_units)
+        return Words((*tags, *NEW_TAGS), tuple(indices) or ("i",), tuple(refs), units)
+
+
+@st.composite
+def pass_lists(draw: st.DrawFn, words: Words, hardware: HardwareModel) -> tuple[Entry, ...]:
+    """One to six entries; sometimes a part of a shipped list among them, or what locates everything."""
+    entries: list[Entry] = []
+    for _ in range(draw(st.integers(1, 6))):
+        kind = draw(st.integers(0, 9))
+        if kind == 0:
+            listed = draw(st.sampled_from(_shipped_entries(hardware.model_dump_json())))
+            start = draw(st.integers(0, len(listed) - 1))
+            entries += listed[start : start + draw(st.integers(1, len(listed)))]
+        elif kind <= 2:
+            entries += draw(st.sampled_from(PREPARATIONS))
+        else:
+            entries += draw(entries_of(draw(st.sampled_from(pass_names())), words))
+    return tuple(entries)
+
+
+@cache
+def _shipped_entries(model: str) -> list[list[Entry]]:
+    """The entries of the shipped pass lists that suit the machine."""
+    parameters = HardwareModel.model_validate_json(model).parameters
+    found: list[list[Entry]] = []
+    for name in shipped("optconfigs"):
+        try:
+            listed = load_pass_list(find_file(name, "optconfigs"), parameters)
+        except ConfigError:
+            continue
+        found.append([entry_json(entry) for entry in listed.entries])
+    return found
+
+
+@st.composite
+def entries_of(draw: st.DrawFn, name: str, words: Words) -> list[Entry]:
+    """An entry with the pass `name`; none when the options drawn do not go together."""
+    pass_class = find_pass(name)
+    schema = cast("Schema", pass_class.model_json_schema())
+    definitions = cast("dict[str, Schema]", schema.get("$defs", {}))
+    options = draw(_object(schema, definitions, words))
+    try:
+        pass_class.model_validate(options)
+    except ValidationError:
+        return []
+    return [{"name": f"fuzz_{name}", name: options}]
+
+
+@st.composite
+def _object(draw: st.DrawFn, schema: Schema, definitions: dict[str, Schema], words: Words) -> Schema:
+    """What is required, and of the rest few."""
+    required = cast("list[str]", schema.get("required", []))
+    properties = cast("dict[str, Schema]", schema.get("properties", {}))
+    chance = draw(st.sampled_from([2, 4, 8]))
+    result: Schema = {}
+    for key, field in properties.items():
+        if key in required or draw(st.integers(0, chance)) == 0:
+            result[key] = draw(_value(key, field, definitions, words))
+    return result
+
+
+def _value(
+    key: str, schema: Schema, definitions: dict[str, Schema], words: Words
+) -> st.SearchStrategy[JsonValue]:
+    """Values that fit the schema of the option `key`."""
+    if "$ref" in schema:
+        target = definitions[str(schema["$ref"]).rpartition("/")[2]]
+        return _value(key, {**target, **{k: v for k, v in schema.items() if k != "$ref"}}, definitions, words)
+    if "const" in schema:
+        return st.just(schema["const"])
+    if "enum" in schema:
+        return st.sampled_from(cast("list[JsonValue]", schema["enum"]))
+    for combined in ("anyOf", "oneOf", "allOf"):
+        if combined in schema:
+            shared = {k: v for k, v in schema.items() if k in ("description", "title")}
+            choices = [{**shared, **cast("Schema", part)} for part in cast("list[JsonValue]", schema[combined])]
+            return st.one_of([_value(key, choice, definitions, words) for choice in choices])
+    match schema.get("type"):
+        case "boolean":
+            return st.booleans()
+        case "integer":
+            return _numbers(schema).map(int)
+        case "number":
+            return st.one_of(_numbers(schema), _numbers(schema).map(lambda n: n / 2 if _fits(n / 2, schema) else n))
+        case "string":
+            return _strings(key, str(schema.get("description", "")), words)
+        case "array":
+            items = cast("Schema", schema.get("items", {}))
+            item = {"description": schema.get("description", ""), **items}
+            least = cast("int", schema.get("minItems", 0))
+            most = cast("int", schema.get("maxItems", max(3, least)))
+            few = st.lists(_value(key, item, definitions, words), min_size=max(least, min(1, most)), max_size=1)
+            return few | st.lists(_value(key, item, definitions, words), min_size=least, max_size=min(most, 3))
+        case "object" if "properties" in schema:
+            return _object(schema, definitions, words)
+        case "object":
+            values = cast("Schema", schema.get("additionalProperties", {}))
+            return st.dictionaries(
+                st.sampled_from(words.indices), _value(key, values, definitions, words), max_size=2
+            )
+        case _:
+            return st.none()
+
+
+def _numbers(schema: Schema) -> st.SearchStrategy[float]:
+    """Small numbers between the schema's limits, the limits themselves among them."""
+    low = schema.get("minimum")
+    fitting: list[float] = [number for number in (*NUMBERS, -1) if _fits(number, schema)]
+    return st.sampled_from(fitting or [cast("float", low if low is not None else schema.get("maximum", 0))])
+
+
+def _fits(number: float, schema: Schema) -> bool:
+    low, high = cast("float", schema.get("minimum", number)), cast("float", schema.get("maximum", number))
+    above = cast("float", schema.get("exclusiveMinimum", number - 1))
+    below = cast("float", schema.get("exclusiveMaximum", number + 1))
+    return low <= number <= high and above < number < below
+
+
+def _strings(key: str, description: str, words: Words) -> st.SearchStrategy[JsonValue]:
+    """Words of the kind that the option is about, as its name and its description say."""
+    about = f"{key} {description}".lower()
+    if key.endswith("set"):
+        return st.sampled_from(NEW_TAGS) | st.sampled_from(words.tags)
+    if "tag" in about or "reqs" in about:
+        return st.one_of(*[st.sampled_from(words.tags[:n]) for n in (1, 2, len(words.tags))])
+    if key == "unit":
+        return st.sampled_from([*words.indices, *(f"{i} mod 2" for i in words.indices), "0", "1"])
+    if any(word in about for word in ("memory", "unit", "location", "machine", "hardware")):
+        return st.sampled_from(words.units)
+    if "view" in about or "buffer" in about or key.startswith("ref"):
+        return st.sampled_from(words.refs)
+    if "ind" in about:
+        return st.sampled_from(words.indices)
+    return st.sampled_from([*words.tags, *words.units, *words.refs, *words.indices])
