@@ -1,0 +1,329 @@
+"""The pass `pad`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Constraint,
+    Dim,
+    Direction,
+    Index,
+    Location,
+    Program,
+    Refinement,
+    Tags,
+    allocation_agg,
+    with_entry,
+)
+from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
+from stripe.passes.contribution import fill_of, output_of
+from stripe.passes.copies import (
+    Around,
+    Place,
+    copy_block,
+    fill_block,
+    main_view,
+    surround,
+    temporary,
+    with_temporary,
+)
+from stripe.passes.pad_plan import Growth, Judge, Margins, border, raised_ranges
+from stripe.passes.visibility import replace_at
+from stripe.poly import Buffer, accesses, untouched
+
+
+class Pad(Pass):
+    """Pads what a kernel reads, so that it needs no constraints for the edges and its ranges divide well.
+
+        block [k:3, x:100] (                      0: #padding block [d0:1] ( out I_pad[d0]:assign ) { 0 }
+            -1 + k + x >= 0                       1: #padding block [d0:1] ( out I_pad[101 + d0]:assign ) { 0 }
+            100 - k - x >= 0                 =>   2: #padding block [d0:100] ( in I[d0], out I_pad[1 + d0]:assign )
+            in I[-1 + k + x] (1:1)                3: block [k:3, x:100] (
+            in K[k] (1:1)                             in I = I_pad[k + x] (1:1)
+            out O[x]:add (1:1)                        in K[k] (1:1)
+                                                      out O[x]:add (1:1)
+
+    A constraint falls only where that is proved sound: at each point that the kernel gets in addition, inputs
+    that read padding make the contribution the identity of the aggregation (0 of sums, the lowest value of maxima).
+    0 times an infinity is NaN: for floats a product counts as 0 only when the other factor reads padding too, is
+    an integer or a constant without infinities, or with `allow_nonfinite`. Index ranges that are primes above
+    `prime_threshold` rise to a multiple of `multiple_of`; results beyond the output go into a temporary that is
+    trimmed.
+    """
+
+    pass_name: ClassVar[str] = "pad"
+
+    reqs: Reqs = ("contraction",)
+    prime_threshold: int = Field(
+        default=32, ge=0, description="raise index ranges that are primes above this; 0: none"
+    )
+    multiple_of: int = Field(default=8, ge=2, description="what raised ranges are multiples of")
+    allow_nonfinite: bool = Field(
+        default=False, description="take 0 times any float as 0, although infinities and NaN make it NaN"
+    )
+    max_growth: float = Field(
+        default=4.0,
+        ge=1.0,
+        description="leave a kernel alone if a buffer would grow by more than this factor",
+    )
+    copy_set: TagSet = Field(
+        default=("kernel", "padding"), description="tags of the blocks that fill, copy and trim"
+    )
+    copy_loc: LocationSpec | None = Field(default=None, description="unit that runs these blocks")
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        entry = program.entry
+        (place,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and "main" in s.tags)
+        around: dict[int, Around] = {}
+        kernels: dict[int, Block] = {}
+        for number, kernel in enumerate(program.main.statements):
+            if not isinstance(kernel, Block) or not kernel.tags.has_all(self.reqs):
+                continue
+            found = self._grown(program, kernel, context)
+            if found is None:
+                continue
+            padder = _Padder(program, number, found, self)
+            reason = padder.why_not()
+            if reason:
+                context.missed(kernel, f"not padded: {reason}")
+                continue
+            kernels[number], around[number], entry = padder.padded(entry)
+            context.applied(kernel, padder.text())
+        if not kernels:
+            return program
+
+        def rewritten(main: Block) -> Block:
+            statements = tuple(kernels.get(n, s) for n, s in enumerate(main.statements))
+            return surround(replace(main, statements=statements), around)
+
+        return with_entry(program, replace_at(entry, (0, place), rewritten))
+
+    def _grown(self, program: Program, kernel: Block, context: PassContext) -> Growth | None:
+        """The most that the kernel may grow; None, with remarks, when that is nothing."""
+        reason = _why_unfit(program, kernel)
+        if reason:
+            context.missed(kernel, f"not padded: {reason}")
+            return None
+        start = growth = Growth.start(kernel)
+        judge = self._judge(program, kernel)
+        primes = raised_ranges(start, self.prime_threshold, self.multiple_of) if self.prime_threshold else ()
+        for name, size in primes:
+            larger = growth.raised(name, size)
+            reason = judge.why_not(larger)
+            if reason:
+                context.missed(kernel, f"{name}:{growth.ranges[name]} is not raised to {size}: {reason}")
+            else:
+                growth = larger
+        for constraint in start.kept:
+            larger = growth.without(constraint)
+            reason = judge.why_not(larger)
+            if reason:
+                context.missed(kernel, f"{constraint} >= 0 stays: {reason}")
+            else:
+                growth = larger
+        return None if growth == start else growth
+
+    def _judge(self, program: Program, kernel: Block) -> Judge:
+        buffers = _buffers(program, kernel)
+        finite = {
+            name
+            for name, buffer in buffers.items()
+            if self.allow_nonfinite or _is_finite_constant(program, buffer.name)
+        }
+        output = output_of(kernel)
+        assert isinstance(output, Refinement)
+        writes = [a for a in accesses(kernel) if a.is_write]
+        whole = untouched(buffers[output.name].sizes, writes).is_empty
+        sizes = {name: buffer.sizes for name, buffer in buffers.items()}
+        return Judge(kernel, sizes, frozenset(finite), whole)
+
+
+def _why_unfit(program: Program, kernel: Block) -> str:
+    """Why a block is no kernel that could be padded; empty when it is one."""
+    output = output_of(kernel)
+    if isinstance(output, str):
+        return output
+    if kernel.passed or any(ref.is_alloc for ref in kernel.refinements):
+        return "it allocates, or takes indices from outside"
+    main = program.main
+    for ref in kernel.refinements:
+        view = main.ref(ref.source)
+        if view.is_alloc or any(affine != Affine() for affine in view.access):
+            return f"main does not see all of {view.name}"
+        if ref.source == output.source and ref is not output:
+            return f"it reads {output.name} as well"
+        if program.entry.ref(view.source).sizes != view.sizes:
+            return f"main does not see all of {view.name}"
+    return ""
+
+
+def _buffers(program: Program, kernel: Block) -> dict[str, Refinement]:
+    """The allocation of the entry behind each refinement of a kernel."""
+    main = program.main
+    return {ref.name: program.entry.ref(main.ref(ref.source).source) for ref in kernel.refinements}
+
+
+def _is_finite_constant(program: Program, name: str) -> bool:
+    """Whether a buffer is a constant without infinities and NaN."""
+    for buffer in program.constants:
+        if buffer.name == name:
+            import numpy as np
+
+            array = np.frombuffer(buffer.data, buffer.dtype.numpy())
+            return bool(np.isfinite(array).all())
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Padder:
+    """Builds a grown kernel with what surrounds it."""
+
+    program: Program
+    number: int
+    growth: Growth
+    options: Pad
+
+    @property
+    def kernel(self) -> Block:
+        return self.growth.block
+
+    def margins(self) -> Mapping[str, Margins]:
+        """What each buffer of main, by the name of main's view, needs in addition; those that need nothing left out."""
+        found: dict[str, Margins] = {}
+        for ref in self.kernel.refinements:
+            margins = self.growth.margins(ref, self.program.main.ref(ref.source).sizes)
+            known = found.get(ref.source)
+            found[ref.source] = margins if known is None else known.union(margins)
+        return {name: margins for name, margins in found.items() if margins.any}
+
+    def why_not(self) -> str:
+        """Why the padding costs too much or would read what is undefined; empty when it does not."""
+        output = self._output()
+        for name, margins in self.margins().items():
+            view = self.program.main.ref(name)
+            before = max(view.elements, 1)
+            after = replace(view, dims=tuple(Dim(size, 1) for size in margins.sizes(view.sizes))).elements
+            if after > self.options.max_growth * before:
+                return f"{name} would grow from {before} to {after} elements"
+            if name != output.source and self._is_partly_undefined(view):
+                return f"some elements of {name} are not written before"
+        return ""
+
+    def _output(self) -> Refinement:
+        output = output_of(self.kernel)
+        assert isinstance(output, Refinement)
+        return output
+
+    def _is_partly_undefined(self, view: Refinement) -> bool:
+        """Whether the copy of a buffer would read elements that nobody wrote before the kernel."""
+        entry = self.program.entry
+        buffer = entry.ref(view.source)
+        given = {ref.name for ref in self.program.inputs} | {c.name for c in self.program.constants}
+        if buffer.name in given or allocation_agg(entry, buffer.name) is not Agg.ASSIGN:
+            return False
+        writes = [
+            a
+            for a in accesses(entry)
+            if a.is_write and a.buffer == Buffer((0,), buffer.name) and a.path[2] < self.number
+        ]
+        return not untouched(buffer.sizes, writes).is_empty
+
+    def padded(self, entry: Block) -> tuple[Block, Around, Block]:
+        """The new kernel, the blocks around it, and `entry` with the temporaries."""
+        output = self._output()
+        kernel = self._regrown()
+        before: list[Block] = []
+        after: list[Block] = []
+        for name, margins in self.margins().items():
+            view = self.program.main.ref(name)
+            buffer = self.program.entry.ref(view.source)
+            local = temporary(entry, buffer, "pad", margins.sizes(buffer.sizes))
+            entry = with_temporary(entry, local)
+            kernel = _moved(kernel, name, local, margins)
+            if name == output.source:
+                after.append(self._copy("trim", main_view(local), view, margins, output.agg, into_pad=False))
+                continue
+            fill = fill_of(output.agg, buffer.dtype)
+            before += self._fills(main_view(local), view, margins, fill)
+            before.append(self._copy("pad", main_view(local), view, margins, Agg.ASSIGN, into_pad=True))
+        return kernel, Around(tuple(before), tuple(after)), entry
+
+    def _regrown(self) -> Block:
+        """The kernel with its new ranges and constraints."""
+        return replace(
+            self.kernel,
+            indices=tuple(
+                replace(index, range=self.growth.ranges[index.name]) for index in self.kernel.indices
+            ),
+            constraints=tuple(map(Constraint, self.growth.kept)),
+        )
+
+    def _fills(
+        self, local: Refinement, view: Refinement, margins: Margins, value: bool | int | float
+    ) -> list[Block]:
+        result: list[Block] = []
+        for box in border(view.sizes, margins):
+            indices = [Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box)]
+            access = tuple(Affine.var(f"d{dim}") + low for dim, (low, _) in enumerate(box))
+            place = Place(local, access)
+            result.append(
+                fill_block(
+                    f"fill_{local.name}", indices, place, value, self._tags(), location=self._location()
+                )
+            )
+        return result
+
+    def _copy(
+        self, verb: str, local: Refinement, view: Refinement, margins: Margins, agg: Agg, *, into_pad: bool
+    ) -> Block:
+        indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
+        element = tuple(Affine.var(index.name) for index in indices)
+        far = Place(view, element)
+        near = Place(local, tuple(a + low for a, low in zip(element, margins.low, strict=True)))
+        source, target = (far, near) if into_pad else (near, far)
+        name = f"{verb}_{view.name}"
+        return copy_block(name, indices, source, target, self._tags(), agg=agg, location=self._location())
+
+    def _tags(self) -> Tags:
+        return Tags.of(*self.options.copy_set)
+
+    def _location(self) -> Location:
+        return self.options.copy_loc.location() if self.options.copy_loc else Location()
+
+    def text(self) -> str:
+        """What was done, with the numbers."""
+        start = Growth.start(self.kernel)
+        parts = [
+            f"{name}:{start.ranges[name]} raised to {size}"
+            for name, size in self.growth.ranges.items()
+            if size != start.ranges[name]
+        ]
+        dropped = len(start.kept) - len(self.growth.kept)
+        if dropped:
+            parts.append(f"{dropped} of {len(start.kept)} constraints dropped")
+        for name, margins in self.margins().items():
+            sizes = self.program.main.ref(name).sizes
+            old, new = ("x".join(map(str, s)) for s in (sizes, margins.sizes(sizes)))
+            parts.append(f"{name} {old} padded to {new}")
+        return "; ".join(parts)
+
+
+def _moved(kernel: Block, source: str, local: Refinement, margins: Margins) -> Block:
+    """The kernel with its views of `source` on the padded buffer."""
+
+    def moved(ref: Refinement) -> Refinement:
+        if ref.source != source or ref.dir is Direction.NONE:
+            return ref
+        access = tuple(a + low for a, low in zip(ref.access, margins.low, strict=True))
+        dims = tuple(Dim(dim.size, new.stride) for dim, new in zip(ref.dims, local.dims, strict=True))
+        return replace(ref, source=local.name, access=access, dims=dims)
+
+    return replace(kernel, refinements=tuple(map(moved, kernel.refinements)))

@@ -1,0 +1,154 @@
+"""Which points a kernel may get in addition, so that constraints fall and prime ranges rise: exact, by integer sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stripe.ir import Affine, Agg, Block, Interval, Refinement
+from stripe.passes.contribution import neutral_sets, output_of
+from stripe.poly import Domain, Points, bounds, union
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Elements to add before and after a buffer, per dimension."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @property
+    def any(self) -> bool:
+        return any((*self.low, *self.high))
+
+    def union(self, other: Margins) -> Margins:
+        return Margins(
+            tuple(map(max, self.low, other.low)),
+            tuple(map(max, self.high, other.high)),
+        )
+
+    def sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        return tuple(a + size + b for a, size, b in zip(self.low, sizes, self.high, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A kernel's index ranges and constraints, and those that it has in the end."""
+
+    block: Block
+    ranges: Mapping[str, int]
+    kept: tuple[Affine, ...]
+
+    @staticmethod
+    def start(block: Block) -> Growth:
+        """Nothing changed yet."""
+        ranges = {index.name: index.range for index in block.iterated}
+        return Growth(block, ranges, tuple(constraint.affine for constraint in block.constraints))
+
+    def raised(self, name: str, size: int) -> Growth:
+        return replace(self, ranges={**self.ranges, name: size})
+
+    def without(self, constraint: Affine) -> Growth:
+        return replace(self, kept=tuple(affine for affine in self.kept if affine is not constraint))
+
+    @property
+    def domain(self) -> Domain:
+        return Domain.of({name: (0, size - 1) for name, size in self.ranges.items()}, self.kept)
+
+    def added(self) -> Points:
+        """The points that the kernel did not have."""
+        return self.domain.points - Growth.start(self.block).domain.points
+
+    def margins(self, ref: Refinement, sizes: Sequence[int]) -> Margins:
+        """What a buffer of `sizes` lacks of the elements that `ref` touches."""
+        found = [bounds(affine, self.domain) or (0, 0) for affine in ref.access]
+        return Margins(
+            tuple(max(0, -low) for low, _ in found),
+            tuple(max(0, high - size + 1) for (_, high), size in zip(found, sizes, strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Decides whether a kernel may grow. `sizes` gives those of the buffer behind each refinement."""
+
+    block: Block
+    sizes: Mapping[str, Sequence[int]]
+    finite: frozenset[str]
+    whole_output: bool
+
+    def why_not(self, growth: Growth) -> str:
+        """What an added point would break; empty when nothing.
+
+        An added point is harmless when it writes beyond the output, in a dimension that a raised range has made
+        longer, or when the inputs that are beyond their buffers there make its contribution the identity.
+        """
+        output = output_of(self.block)
+        assert isinstance(output, Refinement)
+        added = growth.added()
+        if added.is_empty:
+            return ""
+        margins = growth.margins(output, self.sizes[output.name])
+        if any(margins.low):
+            return f"it would write before the beginning of {output.name}"
+        if margins.any and dict(growth.ranges) == dict(Growth.start(self.block).ranges):
+            return f"it would write beyond the end of {output.name}"
+        if margins.any and output.agg is Agg.ASSIGN and not self.whole_output:
+            return f"{output.name} is not written as a whole"
+        real = added & self._inside(output, added)
+        harmful = (real - self._neutral(added, self.finite)).sample()
+        if harmful is None:
+            return ""
+        at = ", ".join(f"{name} = {value}" for name, value in harmful.items())
+        if (real - self._neutral(added, frozenset(self.sizes))).is_empty:
+            return f"at {at} 0 would be multiplied by what may be infinite or NaN; allow_nonfinite permits it"
+        return f"at {at} it would contribute more than the identity of {output.agg.value}"
+
+    def _inside(self, ref: Refinement, among: Points) -> Points:
+        """The points at which `ref` lies inside its buffer."""
+        sizes = self.sizes[ref.name]
+        tests = [
+            a for affine, size in zip(ref.access, sizes, strict=True) for a in (affine, size - 1 - affine)
+        ]
+        return among & Points.build(among.names, {}, tests)
+
+    def _neutral(self, among: Points, finite: frozenset[str]) -> Points:
+        """The points at which inputs that read padding make the contribution the identity."""
+
+        def padded(names: Iterable[str]) -> Points:
+            result = among
+            for name in names:
+                result = result - self._inside(self.block.ref(name), among)
+            return result
+
+        return union((padded(names) for names in neutral_sets(self.block, finite)), among.names)
+
+
+def raised_ranges(growth: Growth, threshold: int, multiple: int) -> Iterator[tuple[str, int]]:
+    """The indices whose range is a prime above `threshold`, with the next multiple."""
+    for name, size in growth.ranges.items():
+        if size > threshold and is_prime(size):
+            yield name, -(-size // multiple) * multiple
+
+
+def is_prime(number: int) -> bool:
+    if number < 2:
+        return False
+    factor = 2
+    while factor * factor <= number:
+        if number % factor == 0:
+            return False
+        factor += 1
+    return True
+
+
+def border(sizes: Sequence[int], margins: Margins) -> Iterator[tuple[Interval, ...]]:
+    """Disjoint boxes that make up the margins of a padded buffer, in its coordinates."""
+    full = margins.sizes(sizes)
+    core = [(low, low + size - 1) for low, size in zip(margins.low, sizes, strict=True)]
+    for dim, (first, last) in enumerate(core):
+        rest: list[Interval] = [(0, size - 1) for size in full[dim + 1 :]]
+        if first > 0:
+            yield (*core[:dim], (0, first - 1), *rest)
+        if last < full[dim] - 1:
+            yield (*core[:dim], (last + 1, full[dim] - 1), *rest)
