@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import pairwise, product
+from math import prod
 
 from stripe.ir import Agg, DType, Path, Special, TagValue
 from stripe.poly import Points, Relation, union
-from stripe.verify.compare import by_term, image, mismatch
-from stripe.verify.definition import Definer, Definition, Group, Part
+from stripe.verify.compare import Images, by_term, image, mismatch, once_each
+from stripe.verify.definition import Definer, Definition, Group, Part, Unprovable
 from stripe.verify.terms import Called, Leaf, Node, Operation, Reduced, Term, leaves, operand_order
 
 COUNTED = frozenset({Agg.ADD, Agg.MUL})
@@ -33,6 +35,15 @@ class Reduction:
     parts: tuple[Part, ...]
     keys: Points
     distinct: bool
+
+    @cached_property
+    def terms(self) -> frozenset[Term]:
+        return frozenset(part.term for part in self.parts)
+
+    @cached_property
+    def once(self) -> bool:
+        """Whether no operand tuple contributes twice to an element."""
+        return all(once_each(parts) for parts in by_term(self.parts).values())
 
 
 @dataclass(frozen=True)
@@ -60,14 +71,17 @@ class _Step:
 
 
 class Canon:
-    """The pool of named reductions of both programs."""
+    """The pool of named reductions and specials of both programs.
+
+    `incomplete` says why two elements of different names may yet be equal; while it is empty they are not.
+    """
 
     def __init__(self) -> None:
         self.reductions: dict[str, Reduction] = {}
-        self._by_kind: dict[tuple[Agg, DType, frozenset[Term]], list[Reduction]] = {}
         self.calls: list[Call] = []
+        self.incomplete = ""
         self._calls: dict[tuple[int, Path], int] = {}
-        self._known: dict[tuple[int, Node], tuple[Leaf, Relation]] = {}
+        self._known: dict[tuple[int, Node], list[tuple[Leaf, Relation]]] = {}
         self._normal: dict[tuple[int, Node], Definition] = {}
 
     def normal(self, definer: Definer, node: Node) -> Definition:
@@ -84,52 +98,60 @@ class Canon:
             merged.setdefault((group.agg, group.dtype), []).append(group)
         for part in definition.values:
             if not isinstance(part.term, Reduced):
-                values.append(part)
+                values += self.plain(definer, part)
                 continue
             for group in definer.definition(part.term.node).groups:
-                here = part.image.into(group.keys)
-                copied = tuple(
-                    Part(sub.term, here.then(sub.points), sub.at, sub.origin) for sub in group.parts
-                )
-                copied = tuple(sub for sub in copied if not sub.points.is_empty)
-                if copied:
-                    copy = Group(group.agg, group.dtype, copied, here.domain)
+                copy = _copied(part, group)
+                if copy.parts:
                     merged.setdefault((group.agg, group.dtype), []).append(copy)
         groups = [self._joined(definer, agg, dtype, parts) for (agg, dtype), parts in merged.items()]
-        plain = tuple(self.plain(definer, part) for part in values)
-        return Definition(definition.keys, plain, tuple(groups), definition.covered)
+        return Definition(definition.keys, tuple(values), tuple(groups), definition.covered)
 
     def _joined(self, definer: Definer, agg: Agg, dtype: DType, groups: Sequence[Group]) -> Group:
-        parts = tuple(self.plain(definer, part) for group in groups for part in group.parts)
+        parts = [plain for group in groups for part in group.parts for plain in self.plain(definer, part)]
         keys = groups[0].keys
         if len(groups) > 1:
             keys = union([group.keys for group in groups], keys.names).coalesced()
-        return Group(agg, dtype, parts, keys)
+        return Group(agg, dtype, tuple(parts), keys)
 
-    def plain(self, definer: Definer, part: Part) -> Part:
-        """The contribution with its reductions under their shared names."""
+    def plain(self, definer: Definer, part: Part) -> list[Part]:
+        """The contribution with its reductions under their shared names: several where these differ by element."""
         if not any(isinstance(leaf, Reduced | Called) for leaf in leaves(part.term)):
-            return part
-        term, steps = self._renamed(definer, part.term, 0)
-        return replace(part, term=term, at=_through(part.at, steps))
+            return [part]
+        options = self._renamed(definer, part.term, 0)
+        if len(options) == 1:
+            term, steps = options[0]
+            return [replace(part, term=term, at=_through(part.at, steps))]
+        result: list[Part] = []
+        for term, steps in options:
+            at = _through(part.at, steps)
+            points = part.points.into(at.domain)
+            if not points.is_empty:
+                result.append(replace(part, term=term, at=at, points=points))
+        return result
 
-    def _renamed(self, definer: Definer, term: Term, offset: int) -> tuple[Term, list[_Step]]:
-        """The term over shared arrays; leaf by leaf, the place of its old coordinates and where they lead."""
+    def _renamed(self, definer: Definer, term: Term, offset: int) -> list[tuple[Term, list[_Step]]]:
+        """The term over shared arrays, in all ways; leaf by leaf, the place of its old coordinates and where they
+        lead."""
         if isinstance(term, Reduced):
-            leaf, relation = self.named(definer, term.node)
-            return leaf, [_Step(offset, relation)]
+            return [(leaf, [_Step(offset, relation)]) for leaf, relation in self.named(definer, term.node)]
         if isinstance(term, Called):
             term = self._called(definer, term)
         if not isinstance(term, Operation):
             names = tuple(f"{number}" for number in range(term.width))
-            return term, [_Step(offset, Points.universe(names).identity("'"))] if names else []
-        results: list[tuple[Term, list[_Step]]] = []
+            return [(term, [_Step(offset, Points.universe(names).identity("'"))] if names else [])]
+        operands: list[list[tuple[Term, list[_Step]]]] = []
         for arg in term.args:
-            results.append(self._renamed(definer, arg, offset))
+            operands.append(self._renamed(definer, arg, offset))
             offset += arg.width
-        order = operand_order(term.op, [result[0] for result in results])
-        args = tuple(results[k][0] for k in order)
-        return replace(term, args=args), [step for k in order for step in results[k][1]]
+        if prod(map(len, operands)) > _MOST_NAMES:
+            raise Unprovable("an operation uses reductions that agree in too many pieces")
+        result: list[tuple[Term, list[_Step]]] = []
+        for chosen in product(*operands):
+            order = operand_order(term.op, [option[0] for option in chosen])
+            args = tuple(chosen[k][0] for k in order)
+            result.append((replace(term, args=args), [step for k in order for step in chosen[k][1]]))
+        return result
 
     def _called(self, definer: Definer, term: Called) -> Leaf:
         """The shared name of a special's output: that of another special of the same kind on the same operands."""
@@ -144,7 +166,7 @@ class Canon:
         operands: list[tuple[Part, ...]] = []
         for access, pieces in definer.operands(term.path):
             parts = [Part(p.term, p.at.domain.identity("'"), p.at, access) for p in pieces]
-            operands.append(tuple(self.plain(definer, part) for part in parts))
+            operands.append(tuple(plain for part in parts for plain in self.plain(definer, part)))
         values = tuple((word, statement.tags.get(word)) for word in statement.tags)
         parameters = tuple(pair for pair in values if pair[1] is not None)
         fresh = Call((statement.op, parameters), tuple(operands))
@@ -154,59 +176,142 @@ class Canon:
         self.calls.append(fresh)
         return len(self.calls) - 1
 
-    def named(self, definer: Definer, node: Node) -> tuple[Leaf, Relation]:
-        """The shared name of a reduction, and from the node's keys to the coordinates under that name."""
+    def named(self, definer: Definer, node: Node) -> list[tuple[Leaf, Relation]]:
+        """The shared names of a reduction, and from the node's keys to the coordinates under each name: elements
+        that another
+        reduction has go by that one's name.
+        """
         key = (id(definer), node)
         if key not in self._known:
             self._known[key] = self._name(definer, node)
         return self._known[key]
 
-    def _name(self, definer: Definer, node: Node) -> tuple[Leaf, Relation]:
+    def _name(self, definer: Definer, node: Node) -> list[tuple[Leaf, Relation]]:
         (own,) = definer.definition(node).groups
         group = self._joined(definer, own.agg, own.dtype, [own])
-        kind = (group.agg, group.dtype, frozenset(part.term for part in group.parts))
-        for known in self._by_kind.get(kind, []):
-            found = matched(group, known)
-            if found is not None:
-                return Leaf(known.name, len(known.keys.names), known.dtype), found
+        found: list[tuple[Leaf, Relation]] = []
+        for known in self.reductions.values():
+            if (known.agg, known.dtype) != (group.agg, group.dtype) or not known.terms & set(
+                by_term(group.parts)
+            ):
+                continue
+            same = self.matched(group, known)
+            if same is not None:
+                found.append((Leaf(known.name, len(known.keys.names), known.dtype), same))
+                group = _without(group, same.domain)
+                if not group.parts:
+                    return found
         name = f"sum{len(self.reductions)}:{node.buffer}"
-        # elements with the same contributions (of a broadcast) go by the name of the first of them
         alike = _alike(group)
         fresh = Reduction(name, group.agg, group.dtype, group.parts, group.keys, alike is None)
         self.reductions[name] = fresh
-        self._by_kind.setdefault(kind, []).append(fresh)
-        same = None if alike is None else matched(group, fresh)
-        return Leaf(name, node.width, group.dtype), group.keys.identity("'") if same is None else same
+        leaf = Leaf(name, node.width, group.dtype)
+        # elements with the same contributions (of a broadcast) go by the name of the first of them
+        same = None if alike is None else self.matched(group, fresh)
+        if same is None:
+            return [*found, (leaf, group.keys.identity("'"))]
+        return [*found, (leaf, same | (group.keys - same.domain).identity("'"))]
+
+    def matched(self, group: Group, known: Reduction) -> Relation | None:
+        """From keys of `group` to those keys of `known` whose elements have the same contributions; None when
+        there are
+        none.
+        """
+        mine, theirs = by_term(group.parts), by_term(known.parts)
+        guess, sure = _guess(group.keys, mine, known.keys, theirs)
+        if guess.is_empty:
+            return None
+        different = Points.empty(group.keys.names)
+        for term in {**mine, **theirs}:
+            here = image(mine[term]).within(guess.domain) if term in mine else None
+            there = guess.then(image(theirs[term])) if term in theirs else None
+            different = different | _unequal(here, there, group.keys.names)
+        same = guess.outside(different)
+        if not sure and not different.is_empty:
+            self.incomplete = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
+        if same.is_empty:
+            return None
+        if group.agg in COUNTED and not self._same_counts(group, known, same):
+            return None
+        return same
+
+    def _same_counts(self, group: Group, known: Reduction, same: Relation) -> bool:
+        """Whether operands contribute equally often to elements that are known to have the same operands."""
+        if known.once and all(once_each(parts) for parts in by_term(group.parts).values()):
+            return True
+        mine = [replace(part, points=part.points.within(same.domain)) for part in group.parts]
+        theirs = [replace(part, points=same.then(part.points)) for part in known.parts]
+        kept = [[part for part in side if not part.points.is_empty] for side in (mine, theirs)]
+        try:
+            unequal = mismatch(*kept, counted=True, keys=group.keys.names) is not None
+        except Unprovable:
+            unequal = True
+        if unequal:
+            self.incomplete = f"how often operands contribute to '{known.name.partition(':')[2]}' differs"
+        return not unequal
 
 
-def matched(group: Group, known: Reduction) -> Relation | None:
-    """From the keys of `group` to those of `known`, which has the same terms, such that the elements have the same
-    contributions; None when
-    there is
-    no such relation for all keys, or none was found.
+_MOST_NAMES = 100
+
+
+def _copied(part: Part, group: Group) -> Group:
+    """The contributions of a merge, for the keys that hold a copy of its elements."""
+    here = part.image.into(group.keys)
+    copies = (replace(sub, points=here.then(sub.points)) for sub in group.parts)
+    return replace(group, parts=tuple(sub for sub in copies if not sub.points.is_empty), keys=here.domain)
+
+
+def _without(group: Group, keys: Points) -> Group:
+    """The group for its other keys."""
+    rest = group.keys - keys
+    narrowed = (replace(part, points=part.points.outside(keys)) for part in group.parts)
+    return replace(group, parts=tuple(part for part in narrowed if not part.points.is_empty), keys=rest)
+
+
+def _unequal(first: Relation | None, second: Relation | None, names: Sequence[str]) -> Points:
+    """The points that two relations lead to different images."""
+    if first is None or second is None:
+        only = first if second is None else second
+        return Points.empty(names) if only is None else only.domain
+    if first.equals(second):
+        return Points.empty(names)
+    return (first - second).domain | (second - first).domain
+
+
+def _guess(keys: Points, mine: Images, known: Points, theirs: Images) -> tuple[Relation, bool]:
+    """Pairs of keys whose first operand tuples agree by each term (and the last ones, if the first leave a
+    choice), one for
+    each key; and whether no other pair can have the same contributions.
     """
-    mine, theirs = by_term(group.parts), by_term(known.parts)
-    guess = _guess([(image(parts), image(theirs[term])) for term, parts in mine.items()])
-    if not group.keys.subset_of(guess.domain):
-        return None
-    moved = [replace(part, points=guess.then(part.points)) for part in known.parts]
-    moved = [part for part in moved if not part.points.is_empty]
-    same = mismatch(group.parts, moved, counted=group.agg in COUNTED, keys=group.keys.names)
-    return guess if same is None else None
+    guess = _paired_ends(keys, mine, known, theirs, last=False)
+    if guess.is_empty or guess.single_valued:
+        return guess, True
+    guess = guess & _paired_ends(keys, mine, known, theirs, last=True)
+    return (guess, True) if guess.single_valued else (guess.first(), False)
 
 
-def _guess(images: Sequence[tuple[Relation, Relation]]) -> Relation:
-    """Pairs of keys whose first operand tuples agree (and the last ones, if the first leave a choice)."""
+def _paired_ends(keys: Points, mine: Images, known: Points, theirs: Images, *, last: bool) -> Relation:
     guess: Relation | None = None
-    for mine, theirs in images:
-        step = mine.first().then(theirs.first().reversed())
+    for term in {**mine, **theirs}:
+        images = [image(side[term]) if term in side else None for side in (mine, theirs)]
+        ends = [each and (each.last() if last else each.first()) for each in images]
+        step = Relation.empty(keys.names, known.names)
+        if ends[0] is not None and ends[1] is not None:
+            step = ends[0].then(ends[1].reversed())
+        lacking = [
+            all_keys if each is None else all_keys - each.domain
+            for all_keys, each in zip((keys, known), images, strict=True)
+        ]
+        if not lacking[0].is_empty and not lacking[1].is_empty:  # neither side has the term there
+            step = step | _all_pairs(*lacking)
         guess = step if guess is None else guess & step
     assert guess is not None
-    if guess.single_valued:
-        return guess
-    for mine, theirs in images:
-        guess = guess & mine.last().then(theirs.last().reversed())
-    return guess if guess.single_valued else guess.first()
+    return guess
+
+
+def _all_pairs(first: Points, second: Points) -> Relation:
+    primed = second.renamed({name: f"{name}'" for name in second.names})
+    return Relation.from_points(first.times(primed), first.names, primed.names)
 
 
 def _alike(group: Group) -> Relation | None:

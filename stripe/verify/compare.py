@@ -158,7 +158,7 @@ def _miscounted(
     left: Sequence[Part], right: Sequence[Part], shared: Relation, keys: Sequence[str]
 ) -> Mismatch | None:
     """Whether an operand tuple contributes a different number of times; both sides have the same tuples."""
-    if _once_each(left) and _once_each(right):
+    if once_each(left) and once_each(right):
         return None
     counts = [[_fibres(part) for part in side] for side in (left, right)]
     names = _numbered((*shared.ins, *shared.outs))
@@ -184,7 +184,7 @@ def _miscounted(
     raise Unprovable("how often an operand tuple contributes varies too much")
 
 
-def _once_each(parts: Sequence[Part]) -> bool:
+def once_each(parts: Sequence[Part]) -> bool:
     """Whether no operand tuple contributes twice to a key."""
     for part in parts:
         pairs = part.points.paired().then(part.points.keyed(part.at))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stripe.ir import Program, Refinement
 from stripe.poly import Buffer, PolyLimit, operation_limit
@@ -66,7 +66,7 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
     sides = _Sides((Definer(flows[0], cuts), Definer(flows[1], cuts)), Canon())
     open_outputs: list[Refinement] = []
     outputs = {Buffer((0,), ref.name) for ref in flows[0].program.outputs}
-    hint = ""
+    first: Different | Unknown | None = None
     for ref in _candidates(flows):
         buffer = Buffer((0,), ref.name)
         found = None if alike.buffer(buffer, cuts) else _quick_difference(sides, ref, operations)
@@ -74,15 +74,21 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
             cuts[buffer] = f"buf:{ref.name}"
         elif buffer in outputs:
             open_outputs.append(ref)
-        if isinstance(found, Mismatch) and not hint:
-            hint = f"; first seen to differ was\n{_verdict(ref.name, found)}"
+        if isinstance(found, Mismatch) and first is None:
+            first = _verdict(ref.name, found)
     if not open_outputs:
         return Equal()
     verdict = _inlined(flows, open_outputs, operations, finite=False)
-    if isinstance(verdict, Unknown):
-        return Unknown(verdict.reason + hint)
+    if isinstance(verdict, Unknown) and isinstance(first, Different):
+        return Unknown(f"{verdict.reason}; first seen to differ was\n{first}")
     if isinstance(verdict, Different) and _inlined(flows, open_outputs, operations, finite=True) == Equal():
         return Equal(("no padding with zeros meets an infinite value or NaN",))
+    if (
+        isinstance(verdict, Different)
+        and isinstance(first, Different)
+        and first.witness.buffer != verdict.witness.buffer
+    ):
+        return Different(replace(verdict.witness, cause=first.witness))
     return verdict
 
 
@@ -109,7 +115,7 @@ def _inlined(
         try:
             with operation_limit(4 * operations):
                 _define_in_order(definers)
-                found = _differ(sides, ref, DEPTH)
+                found = _looked_into(sides, ref)
                 if found is not None:
                     return _verdict(ref.name, found)
         except PolyLimit as limit:
@@ -117,6 +123,19 @@ def _inlined(
         except Unprovable as reason:
             return Unknown(f"comparing '{ref.name}': {reason}")
     return Equal()
+
+
+def _looked_into(sides: _Sides, ref: Refinement) -> Mismatch | None:
+    """The difference between the two definitions of an output, if possible where it comes from."""
+    found = _differ(sides, ref, 0)
+    if found is None:
+        return None
+    try:
+        return _differ(sides, ref, DEPTH)
+    except Unprovable:
+        if sides.canon.incomplete:
+            raise
+        return found  # reductions of different names are different
 
 
 def _define_in_order(definers: tuple[Definer, Definer]) -> None:

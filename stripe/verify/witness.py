@@ -43,11 +43,15 @@ class Witness:
     element: tuple[int, ...] | None
     before: Side
     after: Side
+    cause: Witness | None = None
 
     def __str__(self) -> str:
         element = "" if self.element is None else f"[{', '.join(map(str, self.element))}]"
         lines = [f"error: {self.buffer}{element}: {self.message}"]
         lines += [f"  before: {self.before}", f"  after:  {self.after}"]
+        if self.cause is not None:
+            cause = str(self.cause).removeprefix("error: ").splitlines()
+            lines += [f"  first buffer that differs: {cause[0]}", *(f"  {line}" for line in cause[1:])]
         return "\n".join(lines)
 
 
