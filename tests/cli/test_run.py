@@ -84,9 +84,8 @@ def test_json_on_standard_output_stands_alone(mm: str, capsys: Capture) -> None:
 
 
 def test_threads(mm: str, capsys: Capture) -> None:
-    assert (
-        main([mm, "--passes", "thread{reqs=kernel,threads=2}", "--engine", "c", "--openmp", "--compare", "interp"]) == 0
-    )
+    passes = ["--passes", "thread{reqs=kernel,threads=2}"]
+    assert main([mm, *passes, "--engine", "c", "--openmp", "--compare", "interp"]) == 0
     assert "c agrees with interp, bit for bit" in capsys.readouterr().out
 
 
