@@ -110,6 +110,14 @@ class Pass(BaseModel):
     pass_name: ClassVar[str]
     requires: ClassVar[Stage] = Stage.TILED
     ensures: ClassVar[Stage | None] = None
+    keeps_addresses: ClassVar[bool] = False
+    """Whether buffers keep size and memory, and none lives longer: only such a pass may follow one that gives addresses."""
+
+    def ensured(self, program: Program) -> Stage | None:
+        """What the pass ensures of `program`: nothing when it was asked for other blocks than main or the entry."""
+        reqs = self.model_dump(include={"reqs"}).get("reqs", ())
+        whole = (program.entry, program.main)
+        return self.ensures if any(block.tags.has_all(reqs) for block in whole) else None
 
     @abstractmethod
     def run(self, program: Program, context: PassContext) -> Program:
@@ -130,3 +138,14 @@ class LocationSpec(BaseModel):
         """The location; StripeError when `unit` is a text that is no affine."""
         unit = Affine(self.unit) if isinstance(self.unit, int) else parse_affine(self.unit)
         return Location.of(self.name, unit)
+
+    def fixed(self) -> Location:
+        """The location, for blocks and buffers that know none of the program's indices; ConfigError when the unit uses
+        one.
+        """
+        location = self.location()
+        if location.names():
+            raise ConfigError(
+                f"the unit '{self.unit}' of {self.name} uses an index that is not known there", hint="give a number"
+            )
+        return location

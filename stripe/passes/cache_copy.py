@@ -23,8 +23,12 @@ from stripe.ir import (
     Tags,
     fresh,
     map_views,
+    reads_of,
+    views_of,
+    writes_of,
 )
 from stripe.passes.base import PassContext, TagSet
+from stripe.passes.locations import unknown_unit
 from stripe.passes.visibility import pass_index, replace_at
 from stripe.poly import (
     Access,
@@ -84,6 +88,7 @@ def cache_view(entry: Block, path: Path, name: str, options: CacheOptions, conte
             nest.block, f"{name} is not cached: its box hangs over an edge, and add_constraints is off"
         )
         return entry
+    given = entry
     entry, loads = _made_visible(entry, path, loads)
     entry, stores = _made_visible(entry, path, stores)
     sizes = tuple(high - low + 1 for low, high in box)
@@ -92,10 +97,15 @@ def cache_view(entry: Block, path: Path, name: str, options: CacheOptions, conte
         elements *= size
     dtype = nest.block.ref(name).dtype
     where = options.memory or "a copy"
+    cached = replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))
+    lacking = unknown_unit(nest_at(cached, path).block)
+    if lacking is not None:
+        context.missed(nest.block, f"{name} is not cached: a unit uses the index '{lacking}', not known inside")
+        return given
     context.applied(
         nest.block, f"{name}: {elements * dtype.bytes} bytes in {where}, {'x'.join(map(str, sizes)) or '1'}"
     )
-    return replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))
+    return cached
 
 
 def _local_box(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
@@ -200,7 +210,7 @@ def _cached(
         transfer_block(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
     ]
     storing = [transfer_block(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores]
-    first = next((n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set)), 0)
+    first = next((n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set) or _uses(s, name)), 0)
     inner = [_later(statement, first, len(loading)) for statement in inner]
     refs: list[Refinement] = []
     for ref in block.refinements:
@@ -208,6 +218,11 @@ def _cached(
     return replace(
         block, refinements=tuple(refs), statements=(*inner[:first], *loading, *inner[first:], *storing)
     )
+
+
+def _uses(statement: Statement, name: str) -> bool:
+    """Whether a statement uses the refinement `name`: a load that an earlier run of the pass added may."""
+    return name in views_of(statement) or name in reads_of(statement) or name in writes_of(statement)
 
 
 def _later(statement: Statement, first: int, by: int) -> Statement:

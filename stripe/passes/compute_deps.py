@@ -23,6 +23,7 @@ class ComputeDeps(Pass):
     """
 
     pass_name: ClassVar[str] = "compute_deps"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)
 

@@ -34,6 +34,7 @@ class DeadCodeElimination(Pass):
     """
 
     pass_name: ClassVar[str] = "dce"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("program",)
     fix_deps: bool = Field(

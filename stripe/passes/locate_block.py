@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.ir import Block, Program, rewrite_matching, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.locations import check_unit, moved
+from stripe.passes.locations import check_unit, located, moved
 
 
 class LocateBlock(Pass):
@@ -23,6 +23,7 @@ class LocateBlock(Pass):
     """
 
     pass_name: ClassVar[str] = "locate_block"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs
     loc: LocationSpec = Field(description="the unit")
@@ -38,7 +39,6 @@ class LocateBlock(Pass):
             location = moved(block.location, self.loc.location(), append=self.append_devs)
             if location == block.location:
                 return block
-            context.applied(block, f"located on {location}")
-            return replace(block, location=location)
+            return located(block, replace(block, location=location), f"located on {location}", context)
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, locate))

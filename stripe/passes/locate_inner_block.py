@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.ir import Block, Program, map_statements, rewrite_blocks, rewrite_matching, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.locations import check_unit, moved
+from stripe.passes.locations import check_unit, located, moved
 
 
 class LocateInnerBlock(Pass):
@@ -22,6 +22,7 @@ class LocateInnerBlock(Pass):
     """
 
     pass_name: ClassVar[str] = "locate_inner_block"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs
     inner_reqs: tuple[str, ...] = Field(default=("all",), description="tags of the inner blocks to locate")
@@ -40,8 +41,7 @@ class LocateInnerBlock(Pass):
             location = moved(block.location, self.loc.location(), append=self.append_devs)
             if location == block.location:
                 return block
-            context.applied(block, f"located on {location}")
-            return replace(block, location=location)
+            return located(block, replace(block, location=location), f"located on {location}", context)
 
         def inside(block: Block) -> Block:
             return map_statements(block, lambda s: rewrite_blocks(s, locate) if isinstance(s, Block) else s)

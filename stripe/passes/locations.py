@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stripe.ir import Block, ConfigError, Location, Refinement, closest, map_views
-from stripe.passes.base import LocationSpec
+from stripe.ir import Block, ConfigError, Location, Refinement, closest, map_views, walk
+from stripe.passes.base import LocationSpec, PassContext
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
@@ -27,6 +27,27 @@ def check_unit(spec: LocationSpec, hardware: HardwareModel | None) -> None:
         raise ConfigError(
             f"the hardware model has {count} {spec.name}, no number {spec.unit}", hint=f"0 to {count - 1}"
         )
+
+
+def unknown_unit(nest: Block) -> str | None:
+    """An index that a location in `nest` uses and that its block lacks: only a block's own indices are visible in it."""
+    for _, block in walk(nest):
+        own = {index.name for index in block.indices}
+        for location in (block.location, *(ref.location for ref in block.refinements)):
+            lacking = location.names() - own
+            if lacking:
+                return min(lacking)
+    return None
+
+
+def located(before: Block, after: Block, remark: str, context: PassContext) -> Block:
+    """`after`, with `remark` as what was applied; `before` where a unit uses an index that a block inside lacks."""
+    lacking = unknown_unit(after)
+    if lacking is None:
+        context.applied(before, remark)
+        return after
+    context.missed(before, f"not located: the unit uses the index '{lacking}', which is not known inside")
+    return before
 
 
 def moved(old: Location, new: Location, *, append: bool) -> Location:

@@ -20,6 +20,7 @@ class PruneIndexes(Pass):
     """
 
     pass_name: ClassVar[str] = "prune_indexes"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)
     recursive: bool = Field(default=True, description="also in the blocks inside a match")

@@ -26,6 +26,7 @@ class ReduceConstraints(Pass):
     """
 
     pass_name: ClassVar[str] = "reduce_constraints"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)
     skip_idxs: tuple[str, ...] = Field(

@@ -22,6 +22,7 @@ class ReorderIndexes(Pass):
     """
 
     pass_name: ClassVar[str] = "reorder_indexes"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)
     order: tuple[str, ...] = Field(default=(), description="indices to put last, innermost at the end")

@@ -77,6 +77,7 @@ class Schedule(Pass):
     pass_name: ClassVar[str] = "schedule"
     requires: ClassVar[Stage] = Stage.LOCATED
     ensures: ClassVar[Stage | None] = Stage.SCHEDULED
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)
     mem_loc: LocationSpec = Field(description="the near memory; its unit is the first bank")
@@ -142,7 +143,7 @@ class Schedule(Pass):
         planner = Planner(block, limits)
         steps = planner.run()
         target = Target(
-            self.mem_loc.name, block.location if self.append_devs else Location(), self.xfer_loc.location(),
+            self.mem_loc.name, block.location if self.append_devs else Location(), self.xfer_loc.fixed(),
             self.pipeline_depth, self.swap_in_tags, self.swap_out_tags,
         )  # fmt: skip
         entry = stream_operands(entry, path, steps, target, context)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stripe.ir import ConfigError, Program, Stage, StripeError, verify_structural
+from stripe.ir import ConfigError, Program, Stage, StripeError, verify_structural, walk
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
@@ -37,7 +37,7 @@ class PassManager:
         for number, entry in enumerate(self.entries):
             stage = require_stage(program, stage, entry, self.entries[:number])
             program = self._run_entry(entry, program)
-            stage = max(stage, entry.pass_.ensures or stage)
+            stage = max(stage, entry.pass_.ensured(program) or stage)
         for instrument in self.instruments:
             instrument.end(program)
         return program
@@ -46,6 +46,7 @@ class PassManager:
         try:
             for instrument in reversed(self.instruments):
                 instrument.before(entry, program)
+            require_no_addresses(program, entry)
             result = entry.pass_.run(program, self._context(entry))
             for instrument in self.instruments:
                 instrument.after(entry, program, result)
@@ -99,6 +100,19 @@ def require_stage(program: Program, reached: Stage, entry: PassEntry, ran: Seque
         + f": {first.message} ({first.name or 'the program'})",
         hint=f"{_who_ensures(wanted) or first.hint or 'put what establishes it'} before it",
     )
+
+
+def require_no_addresses(program: Program, entry: PassEntry) -> None:
+    """ConfigError when buffers have addresses and the pass may change what is alive at the same time."""
+    if entry.pass_.keeps_addresses:
+        return
+    for _, block in walk(program.entry):
+        for ref in block.refinements:
+            if ref.is_alloc and "placed" in ref.tags:
+                raise ConfigError(
+                    f"pass {entry.label} may change sizes and lifetimes, and '{ref.name}' already has its address",
+                    hint="put it before the passes that give addresses",
+                )
 
 
 def _who_ensures(stage: Stage) -> str:

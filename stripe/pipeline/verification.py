@@ -27,7 +27,7 @@ class StructureCheck(Instrument):
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        ensured = entry.pass_.ensures
+        ensured = entry.pass_.ensured(after)
         reached = max(self._stage, entry.pass_.requires, ensured or Stage.TILED)
         if after is before and reached == self._stage:
             return

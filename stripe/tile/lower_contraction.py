@@ -180,7 +180,7 @@ def _combine(op: ContractionOp, domain: IndexSet, kernel: Kernel) -> Scalar:
     if op.comb == "?":
         equal = kernel.intrinsic("eq", "cmp_eq", [load(0, "compared"), load(1, "compared")], BOOL)
         chosen = load(2)
-        zero = kernel.constant(Const(0.0 if op.out.dtype.is_float else 0, op.out.dtype))
+        zero = kernel.constant(Const(op.out.dtype.numpy().type(0).item(), op.out.dtype))
         return kernel.intrinsic(base, "cond", [equal, chosen, zero], op.out.dtype)
     intrinsic = intrinsic_for(COMBINATIONS[op.comb], op.out.dtype)
     return kernel.intrinsic(base, intrinsic, [load(0), load(1)], op.out.dtype)

@@ -21,9 +21,8 @@ from stripe.exec.sanitize import SanitizerError
 from stripe.exec.toolchain import CompileError
 from stripe.hw.template import parse_document
 from stripe.ir import Block, Program, Stage, StripeError, parse_program, print_program, verify_structural, walk
-from stripe.passes.base import PassContext
-from stripe.pipeline.instrument import PassEntry
-from stripe.pipeline.manager import require_stage
+from stripe.pipeline.instrument import InternalFault, PassEntry
+from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import read_pass_list
 from stripe.verify.exact import prove_equal
 from stripe.verify.witness import Different, Equal, Unknown, Verdict
@@ -118,6 +117,9 @@ def check_case(case: Case, counts: Counts) -> Checked | Failure | None:
         return None
     except Exception as error:  # noqa: BLE001 - whatever a compiler raises is a finding
         return Failure("lowering crashed", _place(error), _trace(error), replace(case, passes=()))
+    wrong = _invalid(before, Stage.TILED)
+    if wrong:
+        return Failure("invalid IR", "lowering", wrong, replace(case, passes=()))
     try:
         with patience():
             inputs = random_inputs(before, DATA_SEED)
@@ -143,12 +145,12 @@ def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, l
         try:
             with patience():
                 entry = read_entry(item)
-                stage = require_stage(program, stage, entry, ())
-                result = entry.pass_.run(program, PassContext(case.hardware))
+                result = PassManager((entry,), case.hardware).run(program)
         except StripeError:
             counts.refused[name] += 1
             continue
-        except Exception as error:  # noqa: BLE001 - whatever a pass raises is a finding
+        except InternalFault as fault:
+            error = fault.__cause__ if isinstance(fault.__cause__, Exception) else fault
             return Failure("pass crashed", f"{name} at {_place(error)}", _trace(error), failed)
         ran.append(item)
         (counts.unchanged if result is program else counts.applied)[name] += 1
@@ -212,12 +214,10 @@ def interpreted_differently(before: Program, after: Program, checked: Checked) -
 
 def guilty_pass(checked: Checked, *, by_proof: bool) -> str:
     """The first pass after which something is wrong."""
-    program, stage = checked.before, Stage.TILED
+    program = checked.before
     for item in checked.case.passes:
         entry = read_entry(item)
-        stage = require_stage(program, stage, entry, ())
-        result = entry.pass_.run(program, PassContext(checked.case.hardware))
-        stage = max(stage, entry.pass_.ensured(result) or stage)
+        result = PassManager((entry,), checked.case.hardware).run(program)
         if by_proof:
             wrong = isinstance(prove_equal(program, result, operations=OPERATIONS), Different)
         else:
