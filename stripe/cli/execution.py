@@ -62,11 +62,11 @@ class Compiled:
         return self.compiled.bench(inputs, count).seconds
 
 
-def make_engine(name: str, program: Program, *, openmp: bool = False) -> Engine:
-    """The engine called `name`, with the program built for it."""
+def make_engine(name: str, program: Program, *, openmp: bool = False, reorder: bool = False) -> Engine:
+    """The engine called `name`, with the program built for it. `reorder` lets the C emitter order loops for caches."""
     if name == "interp":
         return Interpreter(program)
-    return Compiled(compile_program(program, CompileOptions(openmp=openmp)))
+    return Compiled(compile_program(program, CompileOptions(openmp=openmp, reorder=reorder)))
 
 
 def find_inputs(program: Program, path: str | None, seed: int) -> dict[str, Array]:

@@ -119,7 +119,8 @@ def _run(given: InputOptions, options: PipelineOptions, running: RunOptions, rec
     original = loaded.program
     program = run_passes(loaded, setup, options, record)
     inputs = execution.find_inputs(original, running.data, running.seed)
-    engine = execution.make_engine(running.engine, program, openmp=running.openmp)
+    # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
+    engine = execution.make_engine(running.engine, program, openmp=running.openmp, reorder=not setup.entries)
     outputs = engine.run(inputs)
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
     found = report.Report(running.engine, source.name, outputs, dtypes)
