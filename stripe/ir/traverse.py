@@ -55,6 +55,14 @@ def with_statements(block: Block, statements: Iterable[Statement]) -> Block:
     return replace(block, statements=fresh)
 
 
+def with_statement(block: Block, number: int, statement: Statement) -> Block:
+    """`block` with another statement in the place of one; the same object when it is the same."""
+    if statement is block.statements[number]:
+        return block
+    before, after = block.statements[:number], block.statements[number + 1 :]
+    return replace(block, statements=(*before, statement, *after))
+
+
 def with_entry(program: Program, entry: Block) -> Program:
     """`program` with another entry; the same object when it is the same."""
     return program if entry is program.entry else replace(program, entry=entry)
@@ -254,6 +262,15 @@ def uses_of(block: Block, name: str) -> tuple[int, ...]:
         for number, statement in enumerate(block.statements)
         if name in reads_of(statement) or name in writes_of(statement) or name in views_of(statement)
     )
+
+
+def uses_by_name(block: Block) -> dict[str, tuple[int, ...]]:
+    """`uses_of` for all refinements of `block` that are used, in one walk over its statements."""
+    found: dict[str, list[int]] = {}
+    for number, statement in enumerate(block.statements):
+        for name in dict.fromkeys((*reads_of(statement), *writes_of(statement), *views_of(statement))):
+            found.setdefault(name, []).append(number)
+    return {name: tuple(numbers) for name, numbers in found.items()}
 
 
 def views_of(statement: Statement) -> tuple[str, ...]:

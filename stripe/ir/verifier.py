@@ -6,7 +6,7 @@ What needs integer sets (accesses in bounds, injectivity, races) is proved by `s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
@@ -50,11 +50,13 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A block where it stands: its path and the block outside (None for the entry)."""
+    """A block where it stands: its path and the block outside (None for the entry), with the refinements of both."""
 
     block: Block
     path: Path
     parent: Block | None
+    refs: Mapping[str, Refinement]
+    outer: Mapping[str, Refinement]
 
     def say(self, message: str, hint: str = "", number: int | None = None) -> Diagnostic:
         path = self.path if number is None else (*self.path, number)
@@ -68,17 +70,20 @@ def verify_structural(program: Program, stage: Stage = Stage.TILED) -> list[Diag
     """All violations of the structure that `stage` demands, in program order; empty for a valid program."""
     found = list(check_program(program))
     checks: list[Check] = [*CHECKS, *(check for level, check in STAGE_CHECKS if level <= stage)]
-    for scope in _scopes(program.entry, (0,), None):
+    for scope in _scopes(program.entry, (0,), None, {}):
         for check in checks:
             found.extend(check(scope))
     return found
 
 
-def _scopes(block: Block, path: Path, parent: Block | None) -> Iterator[Scope]:
-    yield Scope(block, path, parent)
+def _scopes(
+    block: Block, path: Path, parent: Block | None, outer: Mapping[str, Refinement]
+) -> Iterator[Scope]:
+    refs = {ref.name: ref for ref in reversed(block.refinements)}  # of two with one name the first counts
+    yield Scope(block, path, parent, refs, outer)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, Block):
-            yield from _scopes(statement, (*path, number), block)
+            yield from _scopes(statement, (*path, number), block, refs)
 
 
 def check_program(program: Program) -> Iterator[Diagnostic]:
@@ -164,19 +169,23 @@ def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
     """Constraints, accesses, locations and load_index use the block's own indices."""
     block = scope.block
     known = frozenset(index.name for index in block.indices)
-    uses: list[tuple[str, frozenset[str]]] = [
-        (f"constraint '{c}'", c.affine.names()) for c in block.constraints
-    ]
-    uses += [
-        (f"the access of '{ref.name}'", frozenset().union(*(a.names() for a in ref.access)))
-        for ref in block.refinements
-    ]
-    uses += [(f"the location of '{ref.name}'", ref.location.names()) for ref in block.refinements]
-    uses += [("the location of the block", block.location.names())]
-    uses += [("load_index", s.affine.names()) for s in block.statements if isinstance(s, LoadIndex)]
-    for what, names in uses:
+    for what, thing, names in _index_uses(block):
         for name in sorted(names - known):
-            yield scope.say(f"{what} uses the unknown index '{name}'", _near(name, known))
+            yield scope.say(f"{what.format(thing)} uses the unknown index '{name}'", _near(name, known))
+
+
+def _index_uses(block: Block) -> Iterator[tuple[str, object, frozenset[str]]]:
+    """What uses indices, as a text with a place for a thing (few are ever shown), the thing, and the indices."""
+    for constraint in block.constraints:
+        yield "constraint '{}'", constraint, constraint.affine.names()
+    for ref in block.refinements:
+        yield "the access of '{}'", ref.name, frozenset().union(*(a.names() for a in ref.access))
+    for ref in block.refinements:
+        yield "the location of '{}'", ref.name, ref.location.names()
+    yield "the location of the block", "", block.location.names()
+    for statement in block.statements:
+        if isinstance(statement, LoadIndex):
+            yield "load_index", "", statement.affine.names()
 
 
 def check_refinements(scope: Scope) -> Iterator[Diagnostic]:
@@ -209,12 +218,11 @@ def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
 
 
 def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
-    source = scope.parent.find_ref(ref.source) if scope.parent else None
+    source = scope.outer.get(ref.source)
     if source is None:
-        known = [other.name for other in scope.parent.refinements] if scope.parent else []
         yield scope.say(
             f"'{ref.name}' views '{ref.source}', which the block outside does not have",
-            _near(ref.source, known),
+            _near(ref.source, scope.outer),
         )
         return
     if source.rank != ref.rank:
@@ -247,11 +255,10 @@ def check_directions(scope: Scope) -> Iterator[Diagnostic]:
     for number, statement in enumerate(block.statements):
         for names, verb in ((reads_of(statement), "read"), (writes_of(statement), "written")):
             for name in names:
-                ref = block.find_ref(name)
+                ref = scope.refs.get(name)
                 if ref is None:
                     if not isinstance(statement, Block):
-                        known = [other.name for other in block.refinements]
-                        yield scope.say(f"unknown refinement '{name}'", _near(name, known), number)
+                        yield scope.say(f"unknown refinement '{name}'", _near(name, scope.refs), number)
                 elif isinstance(statement, Block):
                     continue
                 elif (verb == "read" and ref.dir is Direction.OUT) or (
@@ -330,10 +337,30 @@ def check_deps(scope: Scope) -> Iterator[Diagnostic]:
 
 def check_aggregations(scope: Scope) -> Iterator[Diagnostic]:
     """One allocation is written with at most one aggregation other than assign."""
-    for ref in scope.block.allocs:
-        aggs = sorted({agg.value for agg in writers(scope.block, ref.name) if agg is not Agg.ASSIGN})
+    allocs = scope.block.allocs
+    written = _aggregations(scope.block) if allocs else {}
+    for ref in allocs:
+        aggs = sorted(agg.value for agg in written.get(ref.name, ()) if agg is not Agg.ASSIGN)
         if len(aggs) > 1:
             yield scope.say(f"'{ref.name}' is written with {' and '.join(aggs)}", "use a buffer for each")
+
+
+def _aggregations(block: Block) -> dict[str, set[Agg]]:
+    """The aggregations of `writers` for all refinements of `block`, in one walk."""
+    aggs = {ref.name: ref.agg for ref in block.refinements}
+    found: dict[str, set[Agg]] = {}
+    for statement in block.statements:
+        if isinstance(statement, Store) and statement.ref in aggs:
+            found.setdefault(statement.ref, set()).add(aggs[statement.ref])
+        elif isinstance(statement, Special):
+            for name in statement.outputs:
+                found.setdefault(name, set()).add(Agg.ASSIGN)
+        elif isinstance(statement, Block):
+            inner = _aggregations(statement)
+            for ref in statement.refinements:
+                if ref.dir.writes:
+                    found.setdefault(ref.source, set()).update(inner.get(ref.name, ()))
+    return found
 
 
 def writers(block: Block, name: str) -> Iterator[Agg]:
@@ -374,7 +401,7 @@ def check_located(scope: Scope) -> Iterator[Diagnostic]:
 
 
 def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
-    """Stage `scheduled`: main is tagged so. That dependences order all conflicts is proved by `stripe.verify.machine`."""
+    """Stage `scheduled`: main is tagged so. `stripe.verify.machine` proves that dependences order all conflicts."""
     if "main" in scope.block.tags and "scheduled" not in scope.block.tags:
         yield scope.say("main is not scheduled", "run schedule")
 

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
-from stripe.ir import Block, Path, Refinement, uses_of
+from stripe.ir import Block, Path, Refinement, uses_by_name
 
 
 @dataclass(frozen=True)
 class Order:
-    """Which statements of a block run before which: by dependences in `main`, one after the other elsewhere."""
+    """Which statements of a block run before which: by dependences in `main`, one after the other elsewhere.
 
-    before: tuple[frozenset[int], ...]
+    Sets of statements are numbers with bit n for statement n: long programs compare very many of them.
+    """
+
+    before: tuple[int, ...]
 
     @staticmethod
     def of(block: Block) -> Order:
-        before: list[frozenset[int]] = []
+        before: list[int] = []
         for number, statement in enumerate(block.statements):
             if "main" in block.tags:
-                reach = frozenset(statement.deps).union(*(before[dep] for dep in statement.deps))
+                reach = _mask(statement.deps)
+                for dep in statement.deps:
+                    reach |= before[dep]
             else:
-                reach = frozenset(range(number))
+                reach = (1 << number) - 1
             before.append(reach)
         return Order(tuple(before))
 
-    def precede(self, first: frozenset[int], second: frozenset[int]) -> bool:
-        """Whether each statement of `second` waits for each of `first`."""
-        return all(first <= self.before[number] for number in second)
+    def before_all(self, statements: Iterable[int]) -> int:
+        """The statements for which each of `statements` waits."""
+        common = -1
+        for number in statements:
+            common &= self.before[number]
+        return common
+
+
+def _mask(statements: Iterable[int]) -> int:
+    mask = 0
+    for number in statements:
+        mask |= 1 << number
+    return mask
 
 
 @dataclass(frozen=True)
@@ -46,7 +63,7 @@ class Buffer:
     uses: tuple[frozenset[int], ...]
     orders: tuple[Order, ...]
 
-    @property
+    @cached_property
     def always(self) -> bool:
         return "user" in self.ref.tags or "const" in self.ref.tags
 
@@ -55,8 +72,25 @@ class Buffer:
         if self.always or other.always:
             return True
         depth = _common_depth(self.home, other.home)
-        mine, theirs, order = self.uses[depth], other.uses[depth], self.orders[depth]
-        return not (order.precede(mine, theirs) or order.precede(theirs, mine))
+        first, second = self._spans[depth], other._spans[depth]
+        return not (first[0] & ~second[1] == 0 or second[0] & ~first[1] == 0)
+
+    @cached_property
+    def _spans(self) -> tuple[tuple[int, int], ...]:
+        """At each depth the statements that use the buffer, and those for which all of them wait."""
+        return tuple(
+            (_mask(uses), order.before_all(uses)) for uses, order in zip(self.uses, self.orders, strict=True)
+        )
+
+
+def overlapping(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer the numbers of the others that may be alive at the same time, in order."""
+    found: list[list[int]] = [[] for _ in buffers]
+    for (first, mine), (second, theirs) in combinations(enumerate(buffers), 2):
+        if mine.overlaps(theirs):
+            found[first].append(second)
+            found[second].append(first)
+    return found
 
 
 def _common_depth(first: Path, second: Path) -> int:
@@ -79,30 +113,37 @@ def _buffers(
     block: Block, path: Path, uses: tuple[frozenset[int], ...], orders: tuple[Order, ...]
 ) -> Iterator[Buffer]:
     orders = (*orders, Order.of(block))
+    used = uses_by_name(block)
+    inside = _Inside(block, {})
     for ref in block.allocs:
-        yield _sunk(block, path, ref, uses, orders)
+        own = frozenset(used.get(ref.name, ()))
+        found = Buffer(path, path, ref, (*uses, own), orders)
+        yield found if found.always or len(path) > 1 or len(own) != 1 else inside.sunk(found)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, Block):
             yield from _buffers(statement, (*path, number), (*uses, frozenset({number})), orders)
 
 
-def _sunk(
-    block: Block, path: Path, ref: Refinement, uses: tuple[frozenset[int], ...], orders: tuple[Order, ...]
-) -> Buffer:
-    """The buffer with its uses; from the entry down to where more than one statement uses it."""
-    own = frozenset(uses_of(block, ref.name))
-    found = Buffer(path, path, ref, (*uses, own), orders)
-    if found.always or len(path) > 1 or len(own) != 1:
-        return found
-    (number,) = own
-    child = block.statements[number]
-    views = (
-        [view for view in child.refinements if view.source == ref.name] if isinstance(child, Block) else []
-    )
-    if not isinstance(child, Block) or not views:
-        return found
-    inner = frozenset(n for view in views for n in uses_of(child, view.name))
-    return Buffer(path, (*path, number), ref, (*uses, own, inner), (*orders, Order.of(child)))
+@dataclass(frozen=True)
+class _Inside:
+    """The statements of the entry, looked into once each: who uses what in there, and in which order they run."""
+
+    entry: Block
+    seen: dict[int, tuple[dict[str, tuple[int, ...]], Order]]
+
+    def sunk(self, found: Buffer) -> Buffer:
+        """The buffer of the entry as one of the block that alone uses it, where several statements in there use it."""
+        (number,) = found.uses[-1]
+        child = self.entry.statements[number]
+        if not isinstance(child, Block):
+            return found
+        views = [view.name for view in child.refinements if view.source == found.ref.name]
+        if number not in self.seen:
+            self.seen[number] = uses_by_name(child), Order.of(child)
+        used, order = self.seen[number]
+        inner = frozenset(n for view in views for n in used.get(view, ()))
+        home = (*found.path, number)
+        return Buffer(found.path, home, found.ref, (*found.uses, inner), (*found.orders, order))
 
 
 def peak_bytes(buffers: Sequence[Buffer]) -> int:

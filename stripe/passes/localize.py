@@ -17,9 +17,9 @@ from stripe.ir import (
     map_statements,
     map_views,
     row_major,
-    uses_of,
+    uses_by_name,
     with_entry,
-    with_statements,
+    with_statement,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
 
@@ -60,10 +60,11 @@ class Localize(Pass):
 
 def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
     """Moves temporaries of the entry that one matching block alone uses into it, as they are."""
+    uses = uses_by_name(entry)
     for ref in entry.allocs:
         if "user" in ref.tags or "const" in ref.tags:
             continue
-        users = uses_of(entry, ref.name)
+        users = uses.get(ref.name, ())
         child = entry.statements[users[0]] if len(users) == 1 else None
         if isinstance(child, Block) and child.tags.has_all(reqs) and _view_count(child, ref.name) == 1:
             entry = _move_into(entry, ref, users[0])
@@ -72,10 +73,11 @@ def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
 
 def localize_block(block: Block, ref_reqs: tuple[str, ...], context: PassContext) -> Block:
     """Moves each buffer of `block` that one child alone uses into the child, and so on inside."""
+    uses = uses_by_name(block)
     for ref in block.allocs:
         if "user" in ref.tags or not ref.tags.has_all(ref_reqs):
             continue
-        users = uses_of(block, ref.name)
+        users = uses.get(ref.name, ())
         if len(users) != 1:
             context.missed(block, f"{ref.name} is not localized: {len(users)} statements use it")
             continue
@@ -130,6 +132,5 @@ def _move_into(block: Block, buffer: Refinement, number: int) -> Block:
     child = replace(
         child, refinements=tuple(local if ref.name == view.name else ref for ref in child.refinements)
     )
-    statements = [child if place == number else s for place, s in enumerate(block.statements)]
     kept = tuple(ref for ref in block.refinements if ref.name != buffer.name)
-    return with_statements(replace(block, refinements=kept), statements)
+    return with_statement(replace(block, refinements=kept), number, child)

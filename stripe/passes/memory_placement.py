@@ -20,7 +20,7 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.live_ranges import Buffer, find_buffers, peak_bytes
+from stripe.passes.live_ranges import Buffer, find_buffers, overlapping, peak_bytes
 from stripe.passes.packing import Item, pack
 
 
@@ -38,6 +38,7 @@ class MemoryPlacement(Pass):
 
     pass_name: ClassVar[str] = "memory_placement"
     requires: ClassVar[Stage] = Stage.LOCATED
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("program",)
     locs: tuple[LocationSpec, ...] = Field(
@@ -75,12 +76,8 @@ class MemoryPlacement(Pass):
         align = self._alignment(location, context)
         fixed = {n: b.ref.offset for n, b in enumerate(members) if "placed" in b.ref.tags}
         items = [Item(buffer.ref.bytes, max(align, buffer.ref.dtype.bytes)) for buffer in members]
-        conflicts = [
-            [other for other, theirs in enumerate(members) if other != number and mine.overlaps(theirs)]
-            for number, mine in enumerate(members)
-        ]
         bound = peak_bytes(members)
-        offsets = pack(items, conflicts, fixed, bound)
+        offsets = pack(items, overlapping(members), fixed, bound)
         taken = max(offset + item.bytes for offset, item in zip(offsets, items, strict=True))
         gap = (taken - bound) / bound * 100 if bound else 0.0
         context.applied(

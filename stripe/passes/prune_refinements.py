@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from stripe.ir import Block, Program, map_statements, rewrite_matching, uses_of, with_entry
+from stripe.ir import Block, Program, map_statements, rewrite_matching, uses_by_name, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
 
 
@@ -20,6 +20,7 @@ class PruneRefinements(Pass):
     """
 
     pass_name: ClassVar[str] = "prune_refinements"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)
 
@@ -47,10 +48,11 @@ def user_tensors(program: Program) -> frozenset[str]:
 def prune_block(block: Block, user: frozenset[str]) -> Block:
     """`block` without the refinements that its statements do not use; `main` keeps its views of `user` tensors."""
     main = "main" in block.tags
+    used = uses_by_name(block)
     kept = tuple(
         ref
         for ref in block.refinements
-        if "user" in ref.tags or (main and ref.source in user) or uses_of(block, ref.name)
+        if "user" in ref.tags or (main and ref.source in user) or ref.name in used
     )
     return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from stripe.ir import Affine, Block, Index, Path, fresh, with_statements
+from stripe.ir import Affine, Block, Index, Path, fresh, with_statement
 
 
 def replace_at(root: Block, path: Path, function: Callable[[Block], Block]) -> Block:
@@ -15,10 +15,7 @@ def replace_at(root: Block, path: Path, function: Callable[[Block], Block]) -> B
     number = path[1]
     inner = root.statements[number]
     assert isinstance(inner, Block)
-    changed = replace_at(inner, path[1:], function)
-    return with_statements(
-        root, [changed if place == number else s for place, s in enumerate(root.statements)]
-    )
+    return with_statement(root, number, replace_at(inner, path[1:], function))
 
 
 def pass_index(root: Block, path: Path, depth: int, name: str) -> tuple[Block, str]:

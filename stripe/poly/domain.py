@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
+from typing_extensions import override
+
 from stripe.ir import Affine, Block, Interval, Path, Refinement
 from stripe.poly.sets import Points
 
@@ -75,6 +77,31 @@ class View:
     ref: Refinement
     buffer: Buffer
     origin: tuple[Affine, ...]
+
+
+class Views(Mapping[str, View]):
+    """The views of a nest's innermost block by name, each made when it is asked for: a `main` has thousands."""
+
+    def __init__(self, block: Block, path: Path, outer: Nest | None, local: Mapping[str, Affine]) -> None:
+        self._refs = {ref.name: ref for ref in block.refinements}
+        self._path = path
+        self._outer = outer
+        self._local = local
+        self._made: dict[str, View] = {}
+
+    @override
+    def __getitem__(self, name: str) -> View:
+        if name not in self._made:
+            self._made[name] = _view(self._refs[name], self._path, self._outer, self._local)
+        return self._made[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._refs)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._refs)
 
 
 @dataclass(frozen=True)
@@ -179,7 +206,7 @@ def _nest(block: Block, path: Path, outer: Nest | None, base: Domain, outside: M
     domain = Domain(
         base.names + tuple(names), base.intervals + tuple(intervals), base.constraints + constraints
     )
-    views = {ref.name: _view(ref, path, outer, local) for ref in block.refinements}
+    views = Views(block, path, outer, local)
     blocks = (block,) if outer is None else (*outer.blocks, block)
     widths = (*(outer.widths if outer is not None else (len(base.names),)), len(domain.names))
     return Nest(blocks, path, domain, local, views, widths)
