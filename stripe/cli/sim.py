@@ -57,7 +57,9 @@ def _parser() -> Parser:
     add_common(parser)
     group = parser.add_argument_group("simulating")
     group.add_argument(
-        "--json", metavar="FILE", help="write the report as JSON (- for standard output instead of the tables)"
+        "--json",
+        metavar="FILE",
+        help="write the report as JSON (- for standard output instead of the tables)",
     )
     group.add_argument(
         "--trace", metavar="FILE", help="write a Chrome trace, which https://ui.perfetto.dev opens"
@@ -72,7 +74,10 @@ def _parser() -> Parser:
         help="with --counts: a box that moves is fetched again whole, or keeps what it held (default: refetch)",
     )  # fmt: skip
     group.add_argument(
-        "--schema", type=one_of(*SCHEMAS), metavar="|".join(SCHEMAS), help="show the JSON Schema of --json and end"
+        "--schema",
+        type=one_of(*SCHEMAS),
+        metavar="|".join(SCHEMAS),
+        help="show the JSON Schema of --json and end",
     )
     return parser
 
@@ -92,7 +97,9 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
         sys.stdout.write(answers.version("stripe-sim") if namespace.version else answers.passes())
         return OK
     if namespace.counts and (namespace.trace or namespace.plot):
-        raise UsageError("--counts has no times to show", "leave --trace and --plot out, or leave --counts out")
+        raise UsageError(
+            "--counts has no times to show", "leave --trace and --plot out, or leave --counts out"
+        )
     if namespace.halo is not None and not namespace.counts:
         raise UsageError("--halo is a rule for counting", "give --counts with it")
     if namespace.plot is not None and not namespace.plot.lower().endswith(".svg"):

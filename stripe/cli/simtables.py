@@ -13,7 +13,14 @@ _MOST_UNITS = 16
 
 def print_simulation(report: SimulationJson) -> None:
     """The report as tables on standard output."""
-    tables = [_summary(report), _statements(report), _units(report), _buses(report), _memories(report), _energy(report)]
+    tables = [
+        _summary(report),
+        _statements(report),
+        _units(report),
+        _buses(report),
+        _memories(report),
+        _energy(report),
+    ]
     write_tables(tables, [*_notes(report.notes), *_unverified(report.unverified)])
 
 
@@ -51,7 +58,19 @@ def _statements(report: SimulationJson) -> Table:
     title = "statements"
     if len(report.statements) > len(rows):
         title = f"the {len(rows)} longest of {len(report.statements)} statements (--json has all)"
-    headers = ("", "name", "units", "start", "end", "cycles", "us", "useful", "bound by", "longest stall", "energy")
+    headers = (
+        "",
+        "name",
+        "units",
+        "start",
+        "end",
+        "cycles",
+        "us",
+        "useful",
+        "bound by",
+        "longest stall",
+        "energy",
+    )
     return Table(title, headers, tuple(rows), left=3, texts=(8, 9))
 
 
@@ -71,7 +90,13 @@ def _short_units(units: tuple[str, ...]) -> str:
 def _units(report: SimulationJson) -> Table:
     busy = [unit for unit in report.units if unit.busy_cycles > 0]
     rows = [
-        (u.unit, u.kind, percent(u.busy_cycles, report.latency_cycles), f"{100 * u.utilisation:.1f} %", _causes(u.stalls))
+        (
+            u.unit,
+            u.kind,
+            percent(u.busy_cycles, report.latency_cycles),
+            f"{100 * u.utilisation:.1f} %",
+            _causes(u.stalls),
+        )
         for u in busy[:_MOST_UNITS]
     ]
     idle = len(report.units) - len(busy)
@@ -83,7 +108,11 @@ def _units(report: SimulationJson) -> Table:
 
 def _buses(report: SimulationJson) -> Table:
     rows = [(b.name, whole(b.bytes), percent(b.busy_cycles, report.latency_cycles)) for b in report.buses]
-    shown = sorted(rows, key=lambda row: -float(row[2].split()[0]))[:_MOST_UNITS] if len(rows) > _MOST_UNITS else rows
+    shown = (
+        sorted(rows, key=lambda row: -float(row[2].split()[0]))[:_MOST_UNITS]
+        if len(rows) > _MOST_UNITS
+        else rows
+    )
     title = "buses" if len(shown) == len(rows) else f"the {len(shown)} busiest of {len(rows)} buses"
     return Table(title, ("bus", "bytes", "busy"), tuple(shown))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, prod
 
@@ -13,80 +13,14 @@ from stripe.cost.operations import Operations
 from stripe.cost.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
 from stripe.cost.pipeline import Stage, pipeline_cycles, pipeline_slices
 from stripe.cost.rates import Effort, can_compute, effort
+from stripe.cost.statement import Flow, StatementCost, TileSlice
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError
 from stripe.poly import Nest
 
-
-@dataclass(frozen=True)
-class Flow:
-    """Bytes of a buffer that go from one unit to another. `bound` marks an upper bound instead of an exact number."""
-
-    buffer: str
-    source: str
-    sink: str
-    bytes: float
-    way: Way
-    transfer: bool
-    bound: bool = False
-
-
 MOST_SLICES = 4096
 """A loop with more stages than this is shown as one bar."""
-
-
-@dataclass(frozen=True)
-class TileSlice:
-    """A stage of a tile inside a kernel: on which unit, and when, in cycles from the kernel's start."""
-
-    unit: str
-    name: str
-    tile: int
-    transfer: bool
-    start: float
-    end: float
-
-
-@dataclass(frozen=True)
-class StatementCost:
-    """The cost of one statement of `main`. Cycles are of the whole statement; `demand` says for how many cycles it
-    needs all of a bus, transfer unit or memory port."""
-
-    name: str
-    number: int
-    transfer: bool
-    unit: str
-    """Name of the unit it runs on; of a transfer without a transfer unit the first bus."""
-    instances: tuple[int, ...] | None
-    """Numbers of the units that it occupies; None: any `parallel` of them."""
-    parallel: int
-    defaulted: bool
-    operations: Operations
-    compute_cycles: float
-    utilisation: float
-    rule: str
-    latency: float
-    """Cycles before the first byte or result."""
-    cycles: float
-    flows: tuple[Flow, ...]
-    demand: Mapping[str, float]
-    stalls: Mapping[str, float]
-    energy: Mapping[str, float]
-    ops_per_cycle: float
-    """The most operations per cycle that its units do, of the kind that it does."""
-    notes: tuple[str, ...] = ()
-    tiles: int = 1
-    slices: tuple[TileSlice, ...] = ()
-    """What happens inside, where it is a loop over transfers that is not too long to show."""
-
-    def bytes_at(self, memory: str) -> float:
-        """Bytes read from or written to memories of that name."""
-        return sum(f.bytes for f in self.flows for unit in _ends(f) if parse_unit(unit)[0] == memory)
-
-
-def _ends(flow: Flow) -> tuple[str, ...]:
-    return (flow.source, *flow.way.middle, flow.sink)
 
 
 @dataclass
@@ -134,12 +68,12 @@ class CostModel:
         """
         piece = piece_of(nest, self._tx)
         try:
-            return self._cost(piece, nest, number)
+            return self._cost(piece, number)
         except ConfigError as error:
             where = f"statement {number} ({nest.block.name})" + (f": {error.where}" if error.where else "")
             raise ConfigError(error.reason, where=where, hint=error.hint) from None
 
-    def _cost(self, piece: Piece, nest: Nest, number: int) -> StatementCost:
+    def _cost(self, piece: Piece, number: int) -> StatementCost:
         tally = _Tally()
         if isinstance(piece, Move):
             way, unit = self._move_way(piece)
@@ -241,10 +175,14 @@ class CostModel:
         burst = machine.model.tx_units[name].burst_bytes if name in machine.model.tx_units else 1
         per_run = ceil(move.bytes / max(1, move.runs) / burst) * burst
         padded = per_run * move.runs if burst > 1 else move.bytes
-        flow = Flow(move.transfer.far.buffer.name, source, sink, move.bytes, way, transfer=True, bound=move.bound)
+        flow = Flow(
+            move.transfer.far.buffer.name, source, sink, move.bytes, way, transfer=True, bound=move.bound
+        )
         slowest = self._add(flow, padded, tally)
         latency = way.latency_cycles
-        latency += machine.memory_of(source).read_latency_cycles + machine.memory_of(sink).write_latency_cycles
+        latency += (
+            machine.memory_of(source).read_latency_cycles + machine.memory_of(sink).write_latency_cycles
+        )
         if name in machine.model.tx_units:
             channels = machine.model.tx_units[name].channels
             tally.demand[unit] += slowest / channels
@@ -296,7 +234,9 @@ class CostModel:
                 memory = self.machine.memory_near(stream.location, unit, writes=stream.writes)
                 ends = (unit, memory) if stream.writes else (memory, unit)
                 way = self.machine.way(*ends)
-                yield Flow(stream.buffer, *ends, stream.bytes / len(units), way, transfer=False, bound=stream.bound)
+                yield Flow(
+                    stream.buffer, *ends, stream.bytes / len(units), way, transfer=False, bound=stream.bound
+                )
 
     def _add(self, flow: Flow, size: float, tally: _Tally) -> float:
         """Adds a flow's bytes and energy; gives the cycles of its slowest part."""
@@ -355,7 +295,10 @@ class CostModel:
             if best is None or cycles < best[0]:
                 best = (cycles, seat)
         if best is None:
-            ops = ", ".join(sorted({f"{op}:{dtype}" for op, dtype in piece.operations.counts})) or "no operation"
+            ops = (
+                ", ".join(sorted({f"{op}:{dtype}" for op, dtype in piece.operations.counts}))
+                or "no operation"
+            )
             raise ConfigError(f"no execution unit computes {ops} on data that it reaches")
         return best[1]
 
@@ -410,5 +353,3 @@ def _unit_and_number(unit: str) -> tuple[str, int]:
         return unit, 0
     name, number = parse_unit(unit.split("#")[0])
     return name, number or 0
-
-

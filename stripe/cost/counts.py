@@ -189,7 +189,9 @@ class _Counter:
                 raise self._error(reason, "put constraints into the innermost block, or peel the edges off")
         for affine in transfer.near.index:
             if affine.names() & outside:
-                reason = f"the transfer {transfer.block.name} moves a part of '{transfer.near.buffer}' at a time"
+                reason = (
+                    f"the transfer {transfer.block.name} moves a part of '{transfer.near.buffer}' at a time"
+                )
                 raise self._error(reason, "put it into the block that holds the copy")
 
     def _error(self, reason: str, hint: str | None) -> StripeError:
@@ -258,7 +260,9 @@ def _steps(leaf: Nest) -> int:
     names = tuple(name for name in domain.names if name not in spatial)
     if not domain.constraints:
         return prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in names)
-    return count_domain(domain) if len(names) == len(domain.names) else count_points(domain.points.onto(names))
+    return (
+        count_domain(domain) if len(names) == len(domain.names) else count_points(domain.points.onto(names))
+    )
 
 
 def _held(block: Block) -> dict[str, int]:

@@ -31,9 +31,7 @@ class Box:
         return prod(self.sizes)
 
 
-def entering(
-    access: Access, loops: Sequence[str], halo: Halo, instances: Sequence[str] = ()
-) -> int:
+def entering(access: Access, loops: Sequence[str], halo: Halo, instances: Sequence[str] = ()) -> int:
     """How many elements the level gets while `loops` (names of the domain, outermost first) run.
 
     An element counts once for each point of `instances`, each of which has a box of its own; the other indices of the
@@ -93,7 +91,7 @@ def _entering_set(access: Access, loops: tuple[str, ...], instances: tuple[str, 
     names = (*loops, *instances)
     elements = element_names(len(access.index))
     touched = Relation.from_points(touched_at(access, names), names, elements)
-    start = Points.build(names, {**{n: ranges[n] for n in names}, **{n: (0, 0) for n in loops}})
+    start = Points.build(names, {**{n: ranges[n] for n in names}, **dict.fromkeys(loops, (0, 0))})
     total = count_points(touched.within(start).points())
     for after, before in _steps(loops, {name: ranges[name] for name in names}):
         moved = _changed(access, loops, instances, after, before)
@@ -110,23 +108,25 @@ def _entering_set(access: Access, loops: tuple[str, ...], instances: tuple[str, 
     return total
 
 
-def _steps(
-    loops: tuple[str, ...], ranges: dict[str, Interval]
-) -> Iterator[tuple[Points, dict[str, Affine]]]:
+def _steps(loops: tuple[str, ...], ranges: dict[str, Interval]) -> Iterator[tuple[Points, dict[str, Affine]]]:
     """For each loop that counts on: the points right after, and what the indices were before, over those after."""
     for position, name in enumerate(loops):
         inner = loops[position + 1 :]
         where: dict[str, Interval] = {
             **ranges,
             name: (1, ranges[name][1]),
-            **{other: (0, 0) for other in inner},
+            **dict.fromkeys(inner, (0, 0)),
         }
         before = {name: Affine.var(name) - 1, **{other: Affine(ranges[other][1]) for other in inner}}
         yield Points.build(tuple(ranges), where), before
 
 
 def _changed(
-    access: Access, loops: tuple[str, ...], instances: tuple[str, ...], after: Points, before: dict[str, Affine]
+    access: Access,
+    loops: tuple[str, ...],
+    instances: tuple[str, ...],
+    after: Points,
+    before: dict[str, Affine],
 ) -> Points:
     """The points of `after` at which the box is another one than before."""
     fixed = {*loops, *instances}
@@ -139,8 +139,8 @@ def _changed(
 
 
 def distinct_per_point(access: Access, fixed: Iterable[str]) -> int | None:
-    """Distinct elements that the access touches per point of the indices `fixed`; None where its dimensions do not separate.
-    Constraints of the domain are not looked at.
+    """Distinct elements that the access touches per point of the indices `fixed`; None where its dimensions do not
+    separate. Constraints of the domain are not looked at.
     """
     ranges = access.nest.domain.ranges
     keep = set(fixed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -149,7 +150,7 @@ class Machine:
             chain = self._chain(source, sink, set(through))
             if chain is not None:
                 result = self._route(source, chain[1])
-                for here, there in zip(chain[1:], chain[2:], strict=False):
+                for here, there in itertools.pairwise(chain[1:]):
                     result = result.then(self._route(here, there), stage=here)
                 return result
         self.graph.route(source, sink)

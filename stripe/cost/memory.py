@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.cost.analytic import StatementCost
 from stripe.cost.events import Run
 from stripe.cost.machine import Machine
+from stripe.cost.statement import StatementCost
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, Program, Refinement
 
@@ -37,7 +37,9 @@ class MemoryUse:
     steps: tuple[tuple[float, int], ...]
 
 
-def lives(program: Program, costs: Sequence[StatementCost], runs: Sequence[Run], machine: Machine) -> list[Life]:
+def lives(
+    program: Program, costs: Sequence[StatementCost], runs: Sequence[Run], machine: Machine
+) -> list[Life]:
     """The life of each buffer: the program's tensors throughout, others from first to last use; what a kernel
     allocates while it runs, once for each tile in flight."""
     end = max((run.end for run in runs), default=0.0)
@@ -68,14 +70,15 @@ def lives(program: Program, costs: Sequence[StatementCost], runs: Sequence[Run],
 
 def _inside(block: Block) -> list[Refinement]:
     """What a kernel allocates, the larger of blocks one after the other."""
-    found = list(block.allocs)
-    deepest = max((_inside(inner) for inner in block.blocks), key=lambda refs: sum(r.bytes for r in refs), default=[])
-    return found + deepest
+    below: list[Refinement] = []
+    for inner in block.blocks:
+        found = _inside(inner)
+        if sum(ref.bytes for ref in found) > sum(ref.bytes for ref in below):
+            below = found
+    return [*block.allocs, *below]
 
 
-def _used(
-    ref: Refinement, name: str, main: Block, runs: Mapping[int, Run], machine: Machine
-) -> list[Life]:
+def _used(ref: Refinement, name: str, main: Block, runs: Mapping[int, Run], machine: Machine) -> list[Life]:
     users = [
         runs[number]
         for number, statement in enumerate(main.statements)

@@ -106,7 +106,9 @@ def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), 
         if isinstance(statement, Block):
             pieces.append(piece_of(nest.enter(number), units, here, trips))
     deps = _order(block)
-    even = not any(constraint.affine.names() for inner in nest.walk() for constraint in inner.block.constraints)
+    even = not any(
+        constraint.affine.names() for inner in nest.walk() for constraint in inner.block.constraints
+    )
     return Loop(block.name, nest, runs, trips, tuple(pieces), deps, even)
 
 
@@ -150,24 +152,28 @@ def _meet(first: Refinement, second: Refinement) -> bool:
 
 
 def _compute(nest: Nest, location: Location, runs: int) -> Compute:
-    leaves = tuple(inner for inner in nest.walk() if _computes(inner.block.statements))
+    leaves: list[Nest] = []
     operations: list[Operations] = []
     streams: dict[tuple[str, bool], Stream] = {}
-    inner_location = location
-    for leaf in leaves:
-        outer, _ = _points(leaf, runs)
-        operations.append(point_operations(leaf.block).times(outer))
-        for depth in range(nest.depth, leaf.depth + 1):
-            inner_location = leaf.blocks[depth].location or inner_location
-        for stream in _streams(leaf, nest):
+    places: dict[tuple[int, ...], Location] = {nest.path[:-1]: location}
+    for inner in nest.walk():
+        outside = places[inner.path[:-1]]
+        places[inner.path] = inner.block.location.subs(dict(inner.local)) or outside
+        if not _computes(inner.block.statements):
+            continue
+        leaves.append(inner)
+        times, _ = _points(inner, runs)
+        operations.append(point_operations(inner.block).times(times))
+        for stream in _streams(inner, nest):
             key = (stream.buffer, stream.writes)
-            known = streams.get(key)
-            streams[key] = (
-                stream if known is None
-                else replace(known, bytes=known.bytes + stream.bytes, bound=known.bound or stream.bound)
-            )  # fmt: skip
+            if key in streams:
+                known = streams[key]
+                size, bound = known.bytes + stream.bytes, known.bound or stream.bound
+                stream = replace(known, bytes=size, bound=bound)
+            streams[key] = stream
+    place = places[leaves[-1].path] if leaves else location
     return Compute(
-        nest.block.name, nest, leaves, inner_location, runs, Operations.sum(operations), tuple(streams.values())
+        nest.block.name, nest, tuple(leaves), place, runs, Operations.sum(operations), tuple(streams.values())
     )
 
 
@@ -218,8 +224,7 @@ def _per_run(leaf: Nest, access: Access) -> tuple[int, bool]:
     if exact is not None:
         return exact, False
     box = prod(
-        size
-        + sum(abs(a.coeff(n)) * (ranges[n][1] - ranges[n][0]) for n in a.names() - set(outer))
+        size + sum(abs(a.coeff(n)) * (ranges[n][1] - ranges[n][0]) for n in a.names() - set(outer))
         for a, size in zip(access.index, access.sizes, strict=True)
     )
     return times * box, True
@@ -230,5 +235,3 @@ def reads_and_writes(statement: Block) -> tuple[frozenset[str], frozenset[str]]:
     reads = frozenset(ref.source for ref in statement.refinements if ref.dir.reads and ref.source)
     writes = frozenset(ref.source for ref in statement.refinements if ref.dir.writes and ref.source)
     return reads, writes
-
-

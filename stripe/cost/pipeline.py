@@ -1,9 +1,9 @@
 """How long a loop over tiles takes when each of its buffers is there `depth` times.
 
 Each tile is a list of stages, each on one resource. A stage waits for those of its tile that it depends on, for its
-resource, and for those of the tile `depth` before that use its buffers. The first tiles are simulated; such a system settles into a
-rhythm, after which a few tiles more take a fixed time more. That rhythm is looked for, not assumed: total times of runs
-of different lengths are compared, so that filling and draining come out exactly.
+resource, and for those of the tile `depth` before that use its buffers. The first tiles are simulated; such a system
+settles into a rhythm, after which a few tiles more take a fixed time more. That rhythm is looked for, not assumed:
+total times of runs of different lengths are compared, so that filling and draining come out exactly.
 """
 
 from __future__ import annotations
@@ -107,27 +107,38 @@ def _extrapolated(stages: Sequence[Stage], tiles: int, depth: int, length: int) 
     return None
 
 
-def _simulate(
-    stages: Sequence[Stage], tiles: int, depth: int, slices: list[Slice] | None = None
-) -> list[float]:
-    """The time at which each tile has ended. A free resource takes the stage that was ready first."""
-    count = len(stages)
-    users: list[list[tuple[int, int]]] = [[] for _ in stages]
-    waits: list[list[int]] = []
+_Users = list[list[tuple[int, int]]]
+_Ready = dict[str, list[tuple[float, int, int]]]
+
+
+def _links(stages: Sequence[Stage], tiles: int, depth: int) -> tuple[_Users, list[list[int]], _Ready]:
+    """Who waits for each stage (so many tiles ahead, which stage), for how many each stage of each tile waits, and
+    those that wait for none, by resource."""
+    users: _Users = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for dep in stage.deps:
             users[dep].append((0, number))
         for share in stage.shares:
             users[share].append((depth, number))
-    for tile in range(tiles):
-        waits.append([len(s.deps) + (len(s.shares) if tile >= depth else 0) for s in stages])
-    ready: dict[str, list[tuple[float, int, int]]] = {stage.resource: [] for stage in stages}
+    waits = [
+        [len(stage.deps) + (len(stage.shares) if tile >= depth else 0) for stage in stages]
+        for tile in range(tiles)
+    ]
+    ready: _Ready = {stage.resource: [] for stage in stages}
     for tile in range(tiles):
         for number, stage in enumerate(stages):
             if waits[tile][number] == 0:
                 ready[stage.resource].append((0.0, tile, number))
+    return users, waits, ready
+
+
+def _simulate(
+    stages: Sequence[Stage], tiles: int, depth: int, slices: list[Slice] | None = None
+) -> list[float]:
+    """The time at which each tile has ended. A free resource takes the stage that was ready first."""
+    users, waits, ready = _links(stages, tiles, depth)
     idle = set(ready)
-    left = [count] * tiles
+    left = [len(stages)] * tiles
     ends = [0.0] * tiles
     events: list[tuple[float, int, int]] = []
     now = 0.0

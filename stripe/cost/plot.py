@@ -91,7 +91,8 @@ def _timeline(canvas: Canvas, report: SimulationJson, rows: list[str], top: floa
             y = places[unit_name]
             x = _LEFT + width * statement.start_cycle / total
             wide = max(0.6, width * statement.cycles / total)
-            title = f"{statement.number}: {statement.name}, {short(statement.cycles)} cycles, bound by {statement.bound}"
+            name = f"{statement.number}: {statement.name}"
+            title = f"{name}, {short(statement.cycles)} cycles, bound by {statement.bound}"
             fill = _INSIDE if statement.slices else colors.get(statement.number, _TRANSFER)
             canvas.rect(x, y + 3, wide, _ROW - 6, fill, title=title, stroke=PAPER)
             label = fitting(statement.name, wide - 6)
@@ -104,7 +105,15 @@ def _timeline(canvas: Canvas, report: SimulationJson, rows: list[str], top: floa
             wide = max(0.4, width * (piece.end_cycle - piece.start_cycle) / total)
             fill = _TRANSFER if piece.kind == "transfer" else colors[statement.number]
             title = f"{piece.name}, tile {piece.tile}"
-            canvas.rect(x, places[piece.unit] + 3, wide, _ROW - 6, fill, title=title, stroke=PAPER if wide > 2 else "none")
+            canvas.rect(
+                x,
+                places[piece.unit] + 3,
+                wide,
+                _ROW - 6,
+                fill,
+                title=title,
+                stroke=PAPER if wide > 2 else "none",
+            )
             label = fitting(piece.name, wide - 4, 9)
             if label:
                 canvas.text(x + 3, places[piece.unit] + _ROW / 2 + 3, label, size=9, color=PAPER)
@@ -125,7 +134,9 @@ class _LogAxis:
         return self.start + self.length * log10(clipped / self.low) / log10(self.high / self.low)
 
 
-def _roofline(canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float) -> None:
+def _roofline(
+    canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float
+) -> None:
     canvas.text(left, top + 8, "Roofline: each kernel a point", size=13, bold=True)
     kernels = [s for s in report.statements if s.intensity and s.ops_per_cycle > 0]
     if not kernels:
@@ -133,7 +144,11 @@ def _roofline(canvas: Canvas, report: SimulationJson, left: float, top: float, w
         return
     giga = report.clock_mhz / 1e3
     slope = max((s.roof_ops_per_cycle / (s.intensity or 1.0) for s in kernels), default=1.0)
-    narrow = [s.roof_ops_per_cycle / (s.intensity or 1.0) for s in kernels if s.roof_ops_per_cycle < s.peak_ops_per_cycle]
+    narrow = [
+        s.roof_ops_per_cycle / (s.intensity or 1.0)
+        for s in kernels
+        if s.roof_ops_per_cycle < s.peak_ops_per_cycle
+    ]
     slope = max(narrow, default=slope)
     peaks = sorted({(s.peak_ops_per_cycle, _names(s)) for s in kernels}, reverse=True)
     intensities = [s.intensity or 1.0 for s in kernels]
@@ -149,19 +164,33 @@ def _roofline(canvas: Canvas, report: SimulationJson, left: float, top: float, w
         canvas.line(x0, ys.at(mark), x1, ys.at(mark), GRID)
         canvas.text(x0 - 6, ys.at(mark) + 3, short(mark), size=10, anchor="end", color=MUTED)
     canvas.text(x1, y1 + 28, "operations per byte of main memory", size=10, anchor="end", color=MUTED)
-    canvas.text(x0, y0 - 5, "Gop/s", size=10, anchor="middle", color=MUTED)
+    canvas.text(x0 + 4, y0 - 5, "Gop/s", size=10, color=MUTED)
     start, stop = max(xs.low, ys.low / (slope * giga)), ridge
     canvas.line(xs.at(start), ys.at(slope * start * giga), xs.at(stop), ys.at(slope * stop * giga), INK, 1.5)
     for peak, name in peaks[:4]:
         canvas.line(xs.at(peak / slope), ys.at(peak * giga), x1, ys.at(peak * giga), INK, 1.5)
-        canvas.text(x1 - 4, ys.at(peak * giga) - 5, f"{name} {short(peak * giga)} Gop/s", size=10, anchor="end", color=MUTED)
+        canvas.text(
+            x1 - 4,
+            ys.at(peak * giga) - 5,
+            f"{name} {short(peak * giga)} Gop/s",
+            size=10,
+            anchor="end",
+            color=MUTED,
+        )
     colors = _colors(report)
-    for statement in kernels:
+    for position, statement in enumerate(kernels):
         x, y = xs.at(statement.intensity or 1.0), ys.at(statement.ops_per_cycle * giga)
-        title = f"{statement.name}: {short(statement.intensity or 0)} op/B, {short(statement.ops_per_cycle * giga)} Gop/s"
+        rate = f"{short(statement.ops_per_cycle * giga)} Gop/s"
+        title = f"{statement.name}: {short(statement.intensity or 0)} op/B, {rate}"
         canvas.circle(x, y, 5.5, colors[statement.number], title=title)
         if len(kernels) <= 12:
-            canvas.text(x + 8, y + 12, fitting(statement.name, max(20.0, x1 - x - 8)), size=9, color=MUTED)
+            canvas.text(
+                x + 8,
+                y + (12 if position % 2 else -7),
+                fitting(statement.name, max(20.0, x1 - x - 8)),
+                size=9,
+                color=MUTED,
+            )
 
 
 def _names(statement: StatementJson) -> str:
@@ -170,7 +199,9 @@ def _names(statement: StatementJson) -> str:
     return f"{count} {names[0]}" if count > 1 and names else (names[0] if names else "")
 
 
-def _energies(canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float) -> None:
+def _energies(
+    canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float
+) -> None:
     canvas.text(left, top + 8, "Energy by component", size=13, bold=True)
     parts = sorted(report.energy.items(), key=lambda item: -item[1])
     if not parts:
@@ -185,7 +216,14 @@ def _energies(canvas: Canvas, report: SimulationJson, left: float, top: float, w
     for row, (name, value) in enumerate(shown):
         y = top + 28 + row * step
         canvas.text(left + 100, y + step / 2 + 1, name, size=11, anchor="end")
-        canvas.rect(left + 108, y, bars * value / largest if largest else 0.0, step - 8, PALETTE[0], title=_energy(value))
+        canvas.rect(
+            left + 108,
+            y,
+            bars * value / largest if largest else 0.0,
+            step - 8,
+            PALETTE[0],
+            title=_energy(value),
+        )
         share = 100 * value / report.energy_pJ
         label = f"{_energy(value)}, {share:.3g} %"
         canvas.text(left + 114 + bars * value / largest, y + step / 2 + 1, label, size=10, color=MUTED)

@@ -77,7 +77,9 @@ def _stencil_of(compute: Compute, unit: ExecUnit) -> tuple[Block, Stencil] | Non
     if len(compute.leaves) != 1 or "stencil" not in compute.leaves[0].block.tags:
         return None
     block = compute.leaves[0].block
-    roles = {tag.removeprefix("stencil_") for i in block.indices for tag in i.tags if tag.startswith("stencil_")}
+    roles = {
+        tag.removeprefix("stencil_") for i in block.indices for tag in i.tags if tag.startswith("stencil_")
+    }
     fitting = [stencil for stencil in unit.stencils if roles <= {index.name for index in stencil.idxs}]
     return (block, min(fitting, key=lambda s: len(s.idxs))) if fitting else None
 
@@ -85,7 +87,9 @@ def _stencil_of(compute: Compute, unit: ExecUnit) -> tuple[Block, Stencil] | Non
 def _stencil_effort(compute: Compute, found: tuple[Block, Stencil], plain: float) -> Effort:
     """Uses of the stencil, each as long as a full one: lanes that have no point idle."""
     block, stencil = found
-    by_role = {tag.removeprefix("stencil_"): i for i in block.indices for tag in i.tags if tag.startswith("stencil_")}
+    by_role = {
+        tag.removeprefix("stencil_"): i for i in block.indices for tag in i.tags if tag.startswith("stencil_")
+    }
     useful = prod(by_role[rules.name].range if rules.name in by_role else 1 for rules in stencil.idxs)
     full = prod(
         rules.size if rules.size != -1 else (by_role[rules.name].range if rules.name in by_role else 1)

@@ -8,12 +8,12 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from stripe.cost.analytic import Flow, StatementCost
 from stripe.cost.counts import KernelCounts, rows_in_order
 from stripe.cost.events import Run
 from stripe.cost.loops import Halo
 from stripe.cost.operations import Operations
 from stripe.cost.simulate import Simulation
+from stripe.cost.statement import Flow, StatementCost
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import HardwareModel, Scalar
 
@@ -54,19 +54,25 @@ class StatementJson(BaseModel):
     alone_cycles: float = Field(description="what it takes with the machine for itself")
     compute_cycles: float = Field(description="of which its units compute")
     utilisation: float = Field(description="share of the units' lanes that do useful work while they compute")
-    rule: str = Field(description="how compute_cycles follows: by rates, a stencil, vectors, a systolic array")
+    rule: str = Field(
+        description="how compute_cycles follows: by rates, a stencil, vectors, a systolic array"
+    )
     tiles: int = Field(description="points of its outermost loop over transfers; 1 without one")
     operations: dict[str, int] = Field(description="number of operations by 'intrinsic:dtype'")
     macs: int = Field(description="multiply-accumulates; their two operations are in `operations` as well")
     bytes: dict[str, float] = Field(description="bytes read and written, by name of the memory")
-    intensity: float | None = Field(description="operations per byte of the main memory; null without any byte")
+    intensity: float | None = Field(
+        description="operations per byte of the main memory; null without any byte"
+    )
     ops_per_cycle: float = Field(description="operations by cycles")
     peak_ops_per_cycle: float = Field(description="the most that its units do of these operations")
     roof_ops_per_cycle: float = Field(description="what compute and main memory's buses allow: the roofline")
     bound: str = Field(description="'compute', or the bus, transfer unit or memory port that takes longest")
     stalls: dict[str, float] = Field(description="cycles by cause, of those that it took but did not compute")
     energy_pJ: float
-    slices: tuple[SliceJson, ...] = Field(description="what happens inside; empty for what has no tiles, or too many")
+    slices: tuple[SliceJson, ...] = Field(
+        description="what happens inside; empty for what has no tiles, or too many"
+    )
 
 
 class UnitJson(BaseModel):
@@ -77,7 +83,9 @@ class UnitJson(BaseModel):
     busy_cycles: float = Field(description="cycles in which it was occupied")
     useful_cycles: float = Field(description="cycles of work at its full rate")
     utilisation: float = Field(description="useful cycles by latency")
-    stalls: dict[str, float] = Field(description="cycles by cause in which it could not go on, or had nothing to do")
+    stalls: dict[str, float] = Field(
+        description="cycles by cause in which it could not go on, or had nothing to do"
+    )
 
 
 class BusJson(BaseModel):
@@ -107,13 +115,17 @@ class SimulationJson(BaseModel):
     machine: str
     parameters: dict[str, Scalar]
     clock_mhz: float
-    scheduled: bool = Field(description="whether the program says what waits for what; else one after the other")
+    scheduled: bool = Field(
+        description="whether the program says what waits for what; else one after the other"
+    )
     latency_cycles: float
     latency_us: float
     operations: int
     macs: int
     energy_pJ: float
-    energy: dict[str, float] = Field(description="pJ by component: compute, memories' reads and writes, buses, leakage")
+    energy: dict[str, float] = Field(
+        description="pJ by component: compute, memories' reads and writes, buses, leakage"
+    )
     statements: tuple[StatementJson, ...]
     units: tuple[UnitJson, ...]
     buses: tuple[BusJson, ...]

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.cost.analytic import CostModel, StatementCost
+from stripe.cost.analytic import CostModel
 from stripe.cost.events import Run, Task, simulate
 from stripe.cost.machine import Machine, check_locations
 from stripe.cost.memory import Life, MemoryUse, lives, memory_use
+from stripe.cost.statement import StatementCost
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Program, StripeError
 from stripe.poly import Nest
@@ -75,11 +76,14 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     check_locations(program.entry, model)
     machine = Machine(model)
     costs = _costs(program, machine)
-    scheduled = any(statement.deps for statement in program.main.statements)
-    deps = _dependences(program.main, scheduled, [cost.number for cost in costs])
+    main = program.main
+    scheduled = "scheduled" in main.tags or any(statement.deps for statement in main.statements)
+    deps = _dependences(main, scheduled, [cost.number for cost in costs])
     tasks = [_task(cost, machine, own) for cost, own in zip(costs, deps, strict=True)]
     channels = {
-        unit: model.tx_units[name].channels for name in model.tx_units for unit in machine.graph.instances(name)
+        unit: model.tx_units[name].channels
+        for name in model.tx_units
+        for unit in machine.graph.instances(name)
     }
     runs = simulate(tasks, channels)
     total = max((run.end for run in runs), default=0.0)
@@ -132,7 +136,9 @@ def _task(cost: StatementCost, machine: Machine, deps: tuple[int, ...]) -> Task:
             pools = [(machine.graph.instances(cost.unit), cost.parallel)]
         else:
             pools = [((f"{cost.unit}[{number}]",), 1) for number in cost.instances]
-    return Task(cost.name, cost.latency, max(0.0, cost.cycles - cost.latency), tuple(pools), cost.demand, deps)
+    return Task(
+        cost.name, cost.latency, max(0.0, cost.cycles - cost.latency), tuple(pools), cost.demand, deps
+    )
 
 
 def _unit_uses(
@@ -187,7 +193,9 @@ def _unit_use(
         useful, busy = moved, max(busy, moved)
         if not mine:
             stalls["nothing to do"] = total - busy
-    return UnitUse(unit, kind, busy, useful, {cause: value for cause, value in stalls.items() if value > 1e-9})
+    return UnitUse(
+        unit, kind, busy, useful, {cause: value for cause, value in stalls.items() if value > 1e-9}
+    )
 
 
 def _waited(reached: float, run: Run, costs: Sequence[StatementCost]) -> list[tuple[str, float]]:
@@ -238,11 +246,15 @@ def _notes(
         defaulted[cost.unit] += cost.defaulted
     for unit, count in defaulted.items():
         if count:
-            notes.append(f"{count} statement{'s' * (count > 1)} without a location: on {unit}, the quickest for them")
+            notes.append(
+                f"{count} statement{'s' * (count > 1)} without a location: on {unit}, the quickest for them"
+            )
     for use in memories:
         if max(use.peak, use.placed or 0) > use.capacity:
             need = max(use.peak, use.placed or 0)
-            notes.append(f"{use.memory} is too small: {need} bytes are needed at one time, it has {use.capacity}")
+            notes.append(
+                f"{use.memory} is too small: {need} bytes are needed at one time, it has {use.capacity}"
+            )
     said: dict[str, list[str]] = defaultdict(list)
     for cost in costs:
         for note in cost.notes:

@@ -23,7 +23,15 @@ class Canvas:
     parts: list[str] = field(default_factory=list[str])
 
     def rect(
-        self, x: float, y: float, width: float, height: float, fill: str, *, title: str = "", stroke: str = "none"
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: str,
+        *,
+        title: str = "",
+        stroke: str = "none",
     ) -> None:
         inner = f"<title>{escape(title)}</title>" if title else ""
         self.parts.append(

@@ -43,7 +43,13 @@ def _names(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
     yield {"ph": "M", "name": "process_name", "pid": _MEMORIES, "args": {"name": f"{machine}: memories"}}
     for unit, number in tracks.items():
         yield {"ph": "M", "name": "thread_name", "pid": _UNITS, "tid": number, "args": {"name": unit}}
-        yield {"ph": "M", "name": "thread_sort_index", "pid": _UNITS, "tid": number, "args": {"sort_index": number}}
+        yield {
+            "ph": "M",
+            "name": "thread_sort_index",
+            "pid": _UNITS,
+            "tid": number,
+            "args": {"sort_index": number},
+        }
 
 
 def _slices(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
@@ -85,7 +91,13 @@ def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
             # an arrow leaves from inside its slice, hence not quite at its end
             begin = earlier.start + 0.999 * (earlier.end - earlier.start)
             yield {**shared, "ph": "s", "tid": track, "ts": micro(begin)}
-            yield {**shared, "ph": "f", "bp": "e", "tid": tracks[(run.units or (here.unit,))[0]], "ts": micro(run.start)}
+            yield {
+                **shared,
+                "ph": "f",
+                "bp": "e",
+                "tid": tracks[(run.units or (here.unit,))[0]],
+                "ts": micro(run.start),
+            }
 
 
 def _counters(found: Simulation) -> Iterator[Event]:

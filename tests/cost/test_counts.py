@@ -74,7 +74,9 @@ def mappings(draw: st.DrawFn) -> Mapped:
     sizes = st.integers(1, 3)
     dims = draw(st.permutations(["x", "f", "c", "k", "x", draw(st.sampled_from("xfck"))]))
     loops: tuple[Loop, ...] = tuple((dim, draw(sizes)) for dim in dims)
-    spatial: tuple[Loop, ...] = tuple((dim, draw(sizes)) for dim in draw(st.permutations(["k", "c", "x"]))[:2])
+    spatial: tuple[Loop, ...] = tuple(
+        (dim, draw(sizes)) for dim in draw(st.permutations(["k", "c", "x"]))[:2]
+    )
     within: dict[str, tuple[tuple[str, int], ...]] = {}
     for operand in operands:
         near = draw(st.integers(1, 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from stripe.ir import (
@@ -201,7 +201,7 @@ def walk_steps(mapping: Mapped, halo: str) -> dict[tuple[str, str, str], int]:
     for operand in mapping.operands:
         levels = [("DRAM", len(mapping.loops)), *mapping.within[operand]]
         memories = [memory for memory, _ in levels]
-        for (far, _), (near, inside) in zip(levels, levels[1:], strict=False):
+        for (far, _), (near, inside) in pairwise(levels):
             moved, back = _walk_level(mapping, operand, inside, halo)
             if operand == mapping.output:
                 counts[operand, near, far], counts[operand, far, near] = moved, back
@@ -209,7 +209,10 @@ def walk_steps(mapping: Mapped, halo: str) -> dict[tuple[str, str, str], int]:
                 counts[operand, far, near] = moved
         used, first = _walk_array(mapping, operand)
         if operand == mapping.output:
-            counts[operand, "array", memories[-1]], counts[operand, memories[-1], "array"] = used, used - first
+            counts[operand, "array", memories[-1]], counts[operand, memories[-1], "array"] = (
+                used,
+                used - first,
+            )
         else:
             counts[operand, memories[-1], "array"] = used
     return counts
@@ -266,5 +269,3 @@ def _elements(mapping: Mapped, operand: str, point: tuple[int, ...], inside: int
         at = {dim: base.get(dim, 0) + value for dim, value in zip(dims, values, strict=True)}
         found.add(tuple(sum(c * at[dim] for dim, c in expr.items()) for expr in mapping.operands[operand]))
     return frozenset(found)
-
-

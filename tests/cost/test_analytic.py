@@ -1,0 +1,196 @@
+"""Costs of single statements: exact totals against walking through every point, and times that follow by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from math import ceil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.cost.analytic import CostModel
+from stripe.cost.machine import Machine
+from stripe.cost.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
+from stripe.cost.rates import systolic_cycles, vector_share
+from stripe.cost.statement import StatementCost
+from stripe.hw import HardwareModel, SystolicArray, load_hardware
+from stripe.ir import ConfigError, Location, Program, rewrite_matching, with_entry
+from stripe.passes.base import LocationSpec, PassContext
+from stripe.passes.cache import Cache
+from stripe.passes.tiling import tile_block
+from stripe.poly import Nest
+from stripe.tile import compile_tile
+from support.enumerated import walk_program
+
+CONV = """function (I[X={x}, C=3]: i8, K[F=3, C, O=4]: i8) -> (R) {{
+  [[conv]] R[x, o : X, O] = +(I[x + f - 1, c] * K[f, c, o]);
+}}"""
+
+
+def statements(program: Program) -> list[Nest]:
+    main = Nest.root(program.entry).enter(0)
+    return [nest for _, nest in main.children()]
+
+
+def costs(program: Program, model: HardwareModel) -> list[StatementCost]:
+    found = CostModel(Machine(model))
+    return [found.statement(nest, number) for number, nest in enumerate(statements(program))]
+
+
+def matmul(m: int, n: int, k: int, dtype: str = "i8") -> Program:
+    head = f"function (A[M={m}, K={k}]: {dtype}, B[K, N={n}]: {dtype}) -> (C)"
+    text = f"{head} {{ C[i, j : M, N] = +(A[i, l] * B[l, j]); }}"
+    return compile_tile(text, "mm")
+
+
+def tiled(x: int, tile_x: int, tile_o: int) -> Program:
+    """A convolution with padding, tiled and cached, so that edges are cut."""
+    program = compile_tile(CONV.format(x=x), "conv")
+    entry = rewrite_matching(program.entry, ("conv",), lambda b: tile_block(b, {"x": tile_x, "o": tile_o}))
+    return Cache(
+        reqs=("conv",), mem_loc=LocationSpec(name="SRAM", unit=0), xfer_loc=LocationSpec(name="DMA", unit=0)
+    ).run(with_entry(program, entry), PassContext())
+
+
+@settings(max_examples=40)
+@given(st.integers(3, 9), st.integers(1, 4), st.integers(1, 4))
+def test_totals_are_those_of_walking_through_every_point(x: int, tile_x: int, tile_o: int) -> None:
+    program = tiled(x, min(tile_x, x), tile_o)
+    (nest,) = statements(program)
+    done = walk_program(program)
+    pieces = list(pieces_below(piece_of(nest, ("DMA",))))
+    operations: Counter[str] = Counter()
+    read: Counter[str] = Counter()
+    written: Counter[str] = Counter()
+    moved = {piece.name: piece.bytes for piece in pieces if isinstance(piece, Move)}
+    for piece in pieces:
+        if isinstance(piece, Compute):
+            operations.update({op: n for (op, _), n in piece.operations.counts.items()})
+            for stream in piece.streams:
+                (written if stream.writes else read)[stream.buffer] += stream.bytes
+    assert moved == done.moved
+    assert operations == done.operations
+    assert read == done.read
+    assert written == done.written
+
+
+def test_a_tree_of_moves_and_computing() -> None:
+    def shape(piece: Piece) -> object:
+        if isinstance(piece, Loop):
+            return [shape(inner) for inner in piece.pieces]
+        return type(piece).__name__
+
+    (nest,) = statements(tiled(8, 4, 4))
+    piece = piece_of(nest, ("DMA",))
+    assert shape(piece) == ["Move", "Move", "Compute", "Move"]
+    assert isinstance(piece, Loop)
+    assert (piece.trips, piece.deps) == (2, ((), (), (0, 1), (2,)))
+
+
+def test_time_bytes_and_energy_by_hand() -> None:
+    """64x64x64 in 8 bits on dsp_conv: 512 operations and 64 bytes of DRAM a cycle."""
+    (cost,) = costs(matmul(64, 64, 64), load_hardware("dsp_conv"))
+    assert cost.unit == "CONV"
+    assert cost.compute_cycles == 2 * 64**3 / 512 == cost.cycles
+    assert cost.operations.mac_count == 64**3
+    assert cost.demand["bus dram_read"] == 2 * 64 * 64 / 64
+    assert cost.energy["DRAM read"] == 2 * 64 * 64 * 162.5
+    assert cost.energy["compute CONV"] == pytest.approx(64**3 * 0.23)
+    assert cost.bytes_at("DRAM") == 3 * 64 * 64
+
+
+def test_what_moves_more_than_it_computes_is_bound_by_its_bus() -> None:
+    program = compile_tile("function (A[N=6400]: i8, B[N]: i8) -> (C) { C = A + B; }", "add")
+    (cost,) = costs(program, load_hardware("dsp_conv"))
+    assert cost.unit == "DSP"
+    assert cost.cycles == 2 * 6400 / 64
+    assert cost.stalls == {"operands": 2 * 6400 / 64 - 6400 / 64}
+
+
+@pytest.mark.parametrize(
+    ("dataflow", "cycles"),
+    [
+        ("weight_stationary", 4 * (100 + 2 * 16 + 16 - 2) - 1),
+        ("output_stationary", 14 * (20 + 16 + 16 - 2) - 1),
+    ],
+)
+def test_systolic_arrays(dataflow: str, cycles: int) -> None:
+    array = SystolicArray.model_validate({"rows": 16, "columns": 16, "dataflow": dataflow})
+    assert systolic_cycles(array, reduction=20, pixels=100, filters=30) == cycles
+
+
+def test_the_first_tpu_on_a_matrix_product() -> None:
+    """One tile of weights, 1000 rows: the array fills and drains once."""
+    (cost,) = costs(matmul(1000, 256, 256), load_hardware("systolic"))
+    assert (cost.unit, cost.rule) == ("MXU", "systolic array")
+    assert cost.compute_cycles == 1000 + 2 * 256 + 256 - 2 - 1
+    assert cost.utilisation == pytest.approx(1000 / 1765)
+
+
+def test_short_vectors_waste_lanes() -> None:
+    block = statements(matmul(8, 20, 8, "fp32"))[0].block
+    assert vector_share(block, 64) == 20 / 32
+    assert vector_share(block, 16) == 1.0
+    (cost,) = costs(matmul(8, 20, 8, "fp32"), load_hardware("x86_avx512"))
+    assert cost.rule == "vectors"
+    assert cost.utilisation == 20 / 32
+
+
+def test_a_grid_of_units_works_as_a_whole() -> None:
+    (cost,) = costs(matmul(64, 64, 64), load_hardware("eyeriss"))
+    assert cost.parallel == 12 * 14
+    assert cost.compute_cycles == pytest.approx(64**3 / (12 * 14))
+
+
+def test_units_that_a_location_numbers() -> None:
+    program = matmul(8, 8, 8)
+    spread = rewrite_matching(
+        program.entry,
+        ("kernel",),
+        lambda b: replace(b, location=Location.parse(f"CONV[{b.iterated[0].name}]")),
+    )
+    with pytest.raises(ConfigError, match=r"runs from 0 to 7, and CONV has 4"):
+        costs(with_entry(program, spread), load_hardware("dsp_conv"))
+    (cost,) = costs(with_entry(program, spread), load_hardware("dsp_conv", {"NUM_CONV": 8}))
+    assert cost.instances == tuple(range(8))
+    assert cost.compute_cycles == 2 * 8**3 / 512 / 8
+
+
+def test_a_tiled_kernel_overlaps_transfers() -> None:
+    program = tiled(64, 8, 4)
+    model = load_hardware("dsp_conv")
+    (cost,) = costs(program, model)
+    inside = cost.slices
+    assert cost.tiles == 8
+    assert {piece.unit for piece in inside} == {"CONV[0]", "DMA[0]"}
+    assert max(piece.end for piece in inside) == pytest.approx(cost.cycles)
+    alone = sum(piece.end - piece.start for piece in inside)
+    assert cost.cycles < alone
+    assert cost.cycles >= cost.demand["DMA[0]"]
+
+
+@pytest.mark.parametrize(
+    ("program", "machine", "reason"),
+    [
+        (matmul(8, 8, 8, "fp32"), "eyeriss", "no execution unit computes add:fp32, mul:fp32"),
+        (matmul(8, 8, 8, "fp64"), "systolic", ""),
+    ],
+)
+def test_what_a_machine_cannot_compute_is_said(program: Program, machine: str, reason: str) -> None:
+    if not reason:
+        assert costs(program, load_hardware(machine))[0].unit == "ACT"
+        return
+    with pytest.raises(ConfigError, match=reason) as caught:
+        costs(program, load_hardware(machine))
+    assert caught.value.where == "statement 0 (kernel_0)"
+
+
+def test_bursts_round_transfers_up() -> None:
+    model = load_hardware("dsp_conv")
+    burst = model.tx_units["DMA"].model_copy(update={"burst_bytes": 64, "latency_cycles": 7})
+    model = model.model_copy(update={"tx_units": {**model.tx_units, "DMA": burst}})
+    (cost,) = costs(tiled(8, 8, 4), model)
+    loads = [piece for piece in cost.slices if piece.name == "load_I"]
+    assert [piece.end - piece.start for piece in loads] == [7 + ceil(8 * 3 / 64)]

@@ -1,0 +1,81 @@
+"""Pipelines of tiles: against recurrences, known closed forms, and extrapolation against simulating every tile."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stripe.cost.pipeline import Stage, pipeline_cycles, pipeline_slices
+
+CYCLES = st.integers(1, 9)
+
+
+def recurrence(stages: list[Stage], tiles: int, depth: int) -> float:
+    """The end of the last tile when each stage has a resource of its own, so that tiles pass it in order."""
+    ends: list[list[float]] = []
+    for tile in range(tiles):
+        row: list[float] = []
+        for number, stage in enumerate(stages):
+            waits = [row[dep] for dep in stage.deps]
+            if tile:
+                waits.append(ends[tile - 1][number])
+            if tile >= depth:
+                waits += [ends[tile - depth][share] for share in stage.shares]
+            row.append(max(waits, default=0.0) + stage.cycles)
+        ends.append(row)
+    return max(ends[-1])
+
+
+def three(load: int, compute: int, store: int) -> list[Stage]:
+    """Loading into one buffer, computing into another, storing from that, each on its own unit."""
+    return [
+        Stage("in", load, (), (0, 1)),
+        Stage("unit", compute, (0,), (0, 1, 2)),
+        Stage("out", store, (1,), (1, 2)),
+    ]
+
+
+@given(CYCLES, CYCLES, CYCLES, st.integers(1, 400), st.integers(2, 4))
+def test_stages_with_units_of_their_own(load: int, compute: int, store: int, tiles: int, depth: int) -> None:
+    found = pipeline_cycles(three(load, compute, store), tiles, depth)
+    assert found.exact
+    assert found.cycles == pytest.approx(recurrence(three(load, compute, store), tiles, depth))
+
+
+@pytest.mark.parametrize(
+    ("depth", "cycles"),
+    [(1, 10 * (3 + 5 + 2)), (2, 3 + 10 * 5 + 2)],
+    ids=["one after the other", "bound by computing"],
+)
+def test_known_times(depth: int, cycles: int) -> None:
+    assert pipeline_cycles(three(3, 5, 2), 10, depth).cycles == cycles
+
+
+@given(CYCLES, CYCLES, CYCLES, st.integers(49, 500), st.integers(2, 3))
+def test_a_shared_transfer_unit_settles(load: int, compute: int, store: int, tiles: int, depth: int) -> None:
+    """Loads and stores on one unit: the extrapolation agrees with every tile simulated."""
+    stages = [
+        Stage("dma", load, (), (0, 1)),
+        Stage("unit", compute, (0,), (0, 1, 2)),
+        Stage("dma", store, (1,), (1, 2)),
+    ]
+    slices = pipeline_slices(stages, tiles, depth)
+    found = pipeline_cycles(stages, tiles, depth)
+    assert found.cycles == pytest.approx(max(s.end for s in slices))
+    assert found.cycles >= tiles * max(load + store, compute)
+    by_unit = sorted((s.start, s.end) for s in slices if stages[s.stage].resource == "dma")
+    assert all(a[1] <= b[0] for a, b in pairwise(by_unit))
+
+
+def test_a_million_tiles_take_no_longer_to_count() -> None:
+    found = pipeline_cycles(three(3, 7, 2), 10**6, 2)
+    assert found.exact
+    assert found.cycles == 3 + 7 * 10**6 + 2
+
+
+def test_no_tiles_take_no_time() -> None:
+    assert pipeline_cycles(three(1, 1, 1), 0, 2).cycles == 0
+    assert pipeline_cycles([], 5, 2).cycles == 0

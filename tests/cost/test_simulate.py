@@ -1,0 +1,229 @@
+"""Simulations of whole programs: scheduled ones by hand, unscheduled ones, reports, traces, pictures, speed."""
+
+from __future__ import annotations
+
+import json
+import time
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from stripe.cost.plot import picture
+from stripe.cost.report import SimulationJson, simulation_json
+from stripe.cost.simulate import Simulation, simulate_program
+from stripe.cost.trace import chrome_trace
+from stripe.hw import HardwareModel, load_hardware
+from stripe.ir import (
+    ConfigError,
+    Program,
+    Stage,
+    StripeError,
+    parse_program,
+    print_program,
+    verify_structural,
+)
+from stripe.tile import compile_tile
+from support.scheduled import tiles
+
+DSP_CONV = load_hardware("dsp_conv")
+
+
+def report(program: Program, model: HardwareModel = DSP_CONV) -> tuple[Simulation, SimulationJson]:
+    found = simulate_program(program, model)
+    return found, simulation_json(found, "test")
+
+
+def network(kernels: int) -> Program:
+    """Convolutions with padding and activations, one after the other."""
+    body, last = [], "I"
+    for layer in range(kernels // 2):
+        body.append(f"C{layer}[x, y, o : X, Y, C] = +({last}[x + i - 1, y + j - 1, c] * K[i, j, c, o]);")
+        body.append(f"R{layer} = zelu(C{layer});")
+        last = f"R{layer}"
+    head = "function (I[X=28, Y=28, C=32]: i8, K[KX=3, KY=3, C, C]: i8)"
+    return compile_tile(f"{head} -> ({last}) {{ {' '.join(body)} }}", "network")
+
+
+def test_the_scheduled_programs_are_sound() -> None:
+    assert verify_structural(tiles(4), Stage.SCHEDULED) == []
+
+
+def test_double_buffering_by_hand() -> None:
+    """Each transfer takes 100 cycles, each kernel too, and loads and stores share one DMA engine."""
+    found = simulate_program(tiles(4), DSP_CONV)
+    assert found.scheduled
+    assert found.cycles == 800
+    spans = {(c.name, r.start, r.end) for c, r in zip(found.costs, found.runs, strict=True)}
+    assert ("kernel_0", 100, 200) in spans
+    assert ("kernel_1", 200, 300) in spans
+    units = {use.unit: use for use in found.units}
+    assert (units["DMA[0]"].busy, units["DMA[0]"].useful) == (800, 800)
+    assert (units["CONV[0]"].busy, units["CONV[0]"].stalls["nothing to do"]) == (400, 100)
+
+
+def test_a_single_buffer_serializes() -> None:
+    found = simulate_program(tiles(4, depth=1), DSP_CONV)
+    assert found.cycles == 4 * 300
+    units = {use.unit: use for use in found.units}
+    assert units["CONV[0]"].stalls["waits for a transfer"] == 700
+    assert units["DMA[0]"].stalls["waits for results"] == 400
+
+
+def test_units_share_the_bus_that_feeds_them() -> None:
+    """Alone, each kernel takes 200 cycles for its operands; for 200 cycles both want all of the bus."""
+    buses = tuple(
+        bus.model_copy(update={"bytes_per_cycle": 32.0}) if bus.name == "conv_in" else bus
+        for bus in DSP_CONV.buses
+    )
+    found = simulate_program(tiles(2, units=2), DSP_CONV.model_copy(update={"buses": buses}))
+    kernels = [(r.start, r.end) for c, r in zip(found.costs, found.runs, strict=True) if not c.transfer]
+    assert kernels == [(100, 400), (200, 500)]
+    stalls = {use.unit: use.stalls for use in found.units}
+    assert stalls["CONV[0]"]["shares bus conv_in"] == pytest.approx(100)
+    assert stalls["CONV[1]"]["shares bus conv_in"] == pytest.approx(100)
+    assert stalls["CONV[1]"]["operands"] == 100
+
+
+def test_memory_is_alive_from_first_to_last_use() -> None:
+    found = simulate_program(tiles(4), DSP_CONV)
+    uses = {use.memory: use for use in found.memories}
+    assert uses["DRAM[0]"].peak == 2 * 4 * 6400
+    assert uses["SRAM[0]"].peak == 2 * 6400
+    lives = {life.buffer: (life.start, life.end) for life in found.lives if life.memory == "SRAM[0]"}
+    assert lives == {"A0": (0, 500), "B0": (100, 700)}
+
+
+def test_a_memory_that_is_too_small_is_told() -> None:
+    found = simulate_program(tiles(4), load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 8}))
+    assert "SRAM[0] is too small: 12800 bytes are needed at one time, it has 8192" in found.notes
+
+
+def test_an_unscheduled_program_runs_one_after_the_other() -> None:
+    found, data = report(network(4))
+    assert not found.scheduled
+    assert data.latency_cycles == pytest.approx(sum(cost.cycles for cost in found.costs))
+    assert data.notes[:3] == (
+        "no dependences are set: statements run one after the other",
+        "2 statements without a location: on CONV, the quickest for them",
+        "2 statements without a location: on DSP, the quickest for them",
+    )
+    exact = (28 * 3 - 2) ** 2 * 32 * 32
+    assert data.macs == 2 * exact
+
+
+def test_reports_add_up() -> None:
+    _, data = report(tiles(6, units=2, depth=4))
+    assert data.energy_pJ == pytest.approx(sum(data.energy.values()))
+    assert sum(s.energy_pJ for s in data.statements) == pytest.approx(
+        data.energy_pJ - data.energy.get("leakage", 0.0)
+    )
+    by_memory = {memory.memory: memory for memory in data.memories}
+    assert by_memory["DRAM[0]"].read_bytes == by_memory["DRAM[0]"].written_bytes == 6 * 6400
+    buses = {bus.name: bus for bus in data.buses}
+    assert buses["dram_read"].bytes == 6 * 6400
+    assert buses["conv_in"].bytes == 6 * 6400
+    assert all(0 <= unit.utilisation <= 1 for unit in data.units)
+    assert {source.path for source in data.unverified} >= {"parameters.NUM_CONV", "parameters.CLOCK_MHZ"}
+    assert SimulationJson.model_validate_json(data.model_dump_json()) == data
+
+
+def test_leakage_is_power_by_time() -> None:
+    _, data = report(tiles(2), DSP_CONV.model_copy(update={"leakage_mW": 2.0}))
+    assert data.energy["leakage"] == pytest.approx(2.0 * data.latency_us * 1000)
+
+
+def test_the_roofline_is_a_roof() -> None:
+    _, data = report(network(6))
+    for statement in data.statements:
+        assert statement.ops_per_cycle <= statement.roof_ops_per_cycle * (1 + 1e-9)
+
+
+def test_the_trace_has_a_track_for_each_unit_arrows_and_counters() -> None:
+    found = simulate_program(tiles(3), DSP_CONV)
+    trace = chrome_trace(found)
+    events = trace["traceEvents"]
+    assert isinstance(events, list)
+    kinds: dict[str, list[dict[str, object]]] = {}
+    for event in events:
+        assert isinstance(event, dict)
+        kinds.setdefault(str(event["ph"]), []).append(dict(event))
+    tracks = {event["tid"]: event["args"] for event in kinds["M"] if event["name"] == "thread_name"}
+    assert list(tracks.values()) == [{"name": "CONV[0]"}, {"name": "DMA[0]"}]
+    assert len(kinds["X"]) == 9
+    assert {event["id"] for event in kinds["s"]} == {event["id"] for event in kinds["f"]}
+    assert len(kinds["s"]) == sum(map(len, found.deps))
+    assert {event["name"] for event in kinds["C"]} == {"DRAM[0] bytes", "SRAM[0] bytes", "SRAM[1] bytes"}
+    assert all(isinstance(event["ts"], (int, float)) for kind in "XsfC" for event in kinds[kind])
+    json.dumps(trace, allow_nan=False)
+
+
+@pytest.mark.parametrize("program", [tiles(3), network(4)], ids=["scheduled", "network"])
+def test_the_picture_is_sound_svg(program: Program) -> None:
+    _, data = report(program)
+    root = ET.fromstring(picture(data))
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "Roofline: each kernel a point" in texts
+    assert "Energy by component" in texts
+    assert "CONV[0]" in texts
+    assert picture(data) == picture(data)
+
+
+def test_a_program_that_only_moves_has_a_picture_too() -> None:
+    copy = compile_tile("function (A[N=64]) -> (B) { B = reshape(A, 8, 8); }", "copy")
+    _, data = report(copy)
+    ET.fromstring(picture(data))
+    assert data.operations == 0
+
+
+@pytest.mark.parametrize("machine", ["dsp_conv", "systolic", "edge_npu", "x86_avx512", "mobile_gpu"])
+def test_every_machine_simulates_a_network(machine: str) -> None:
+    _, data = report(network(4), load_hardware(machine))
+    assert data.latency_cycles > 0
+    assert data.energy_pJ >= 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "where"),
+    [
+        ("block<CONV[0]>", "block<CONVV[0]>", "has no unit 'CONVV'|no unit 'CONVV'", "block kernel_0"),
+        ("block<CONV[0]>", "block<CONV[9]>", r"there is no 'CONV\[9\]'", "block kernel_0"),
+        ("block<CONV[0]>", "block<SRAM[0]>", r"'SRAM\[0\]' does not compute", "statement 1 (kernel_0)"),
+        ("<SRAM[0]>", "<DSP[0]>", r"'DSP\[0\]' is no memory", "'A0' in block main"),
+    ],
+)
+def test_bad_locations(old: str, new: str, reason: str, where: str) -> None:
+    text = print_program(tiles(2)).replace(old, new)
+    with pytest.raises(ConfigError, match=reason) as caught:
+        simulate_program(parse_program(text, "bad"), DSP_CONV)
+    assert caught.value.where == where
+    assert caught.value.hint or "CONV[9]" in new
+
+
+def test_main_holds_blocks_alone() -> None:
+    text = print_program(tiles(1)).replace("#main ", "")
+    with pytest.raises(StripeError, match="no block tagged main"):
+        simulate_program(parse_program(text, "bad"), DSP_CONV)
+
+
+def test_a_transfer_without_a_way_names_its_ends() -> None:
+    buses = tuple(bus for bus in DSP_CONV.buses if bus.name not in ("sram_drain", "noc_read"))
+    with pytest.raises(ConfigError, match=r"no bus leads from SRAM\[0\] to CONV\[0\]") as caught:
+        simulate_program(tiles(1), DSP_CONV.model_copy(update={"buses": buses}))
+    assert caught.value.where == "statement 1 (kernel_0)"
+
+
+def test_two_thousand_statements_take_less_than_five_seconds() -> None:
+    program = tiles(667)
+    started = time.perf_counter()
+    found = simulate_program(program, DSP_CONV)
+    assert time.perf_counter() - started < 5
+    assert len(found.costs) == 2001
+    assert found.cycles == 667 * 200
+
+
+def test_sixty_kernels_take_less_than_ten_seconds() -> None:
+    program = network(60)
+    started = time.perf_counter()
+    _, data = report(program)
+    assert time.perf_counter() - started < 10
+    assert len(data.statements) == 60
