@@ -30,6 +30,7 @@ BUILTIN: dict[str, str] = {
     "package": "package:Package",
     "pad": "pad:Pad",
     "partition": "partition:Partition",
+    "pattern": "pattern:Pattern",
     "peel": "peel:Peel",
     "prune_indexes": "prune_indexes:PruneIndexes",
     "prune_refinements": "prune_refinements:PruneRefinements",

@@ -1,0 +1,149 @@
+"""The pass `pattern`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Program,
+    StripeError,
+    Tags,
+    TagValue,
+    closest,
+    is_tag,
+    rewrite_blocks,
+    with_entry,
+)
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.contraction_kinds import classify
+from stripe.passes.terms import Bindings, Items, Structure, Term, Variable, matches, parse_term, term_of
+
+Classes = Literal["matmul", "matvec", "dot", "conv", "pooling", "reduction"]
+
+
+class Pattern(Pass):
+    """Recognises blocks by their structure, and tags them; later passes choose their blocks by these tags.
+
+    `{ "reqs": ["contraction"] }`:
+
+        #contraction block [ci:4, co:8, i:3, j:3, x:9, y:8] (     #contraction #conv #conv_3x3 #dilation="1x1"
+            in I[2*y + j, 2*x + i, ci] …                     =>   #stride="2x2" #strided #window="3x3" block […] (
+            in K[j, i, ci, co] …
+            out O[y, x, co]:add …
+
+    Without a `pattern` blocks are classified: `matmul` (with `batched`, or `matvec`, `dot`), `conv` (with
+    `conv_3x3` and so on, `strided`, `dilated`, `depthwise`, `grouped`, `conv_transposed`), `pooling` (`max_pool`,
+    `sum_pool` …), `reduction`; window, stride, dilation and groups become attributes.
+
+    With a `pattern`, blocks that it matches get the tags `set_tags`, the attributes `set_vars`, tags on indices:
+    `{ "pattern": "block({ref(in, {dim(0, {term(1, M)}, _, _) | _}) | _}, {idx(M, SIZE) | _})", "set_vars":
+    { "rows": "SIZE" } }`. `stripe.passes.terms` describes the language.
+    """
+
+    pass_name: ClassVar[str] = "pattern"
+
+    reqs: Reqs = ("contraction",)
+    pattern: str = Field(default="", description="what to match; blocks are classified where empty")
+    set_tags: TagSet = Field(default=(), description="tags of the blocks that the pattern matches")
+    set_vars: dict[str, str] = Field(
+        default={}, description="attribute: the variable of the pattern that gives its value"
+    )
+    set_idxs: dict[str, str] = Field(
+        default={}, description="tag: the variable of the pattern that names the index to tag"
+    )
+    classes: tuple[Classes, ...] = Field(default=(), description="tag only these classes; all where empty")
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_pattern(cls, text: str) -> str:
+        if text:
+            try:
+                parse_term(text)
+            except StripeError as error:
+                raise ValueError(str(error)) from error
+        return text
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        """Raises ConfigError for an attribute whose variable the pattern does not have."""
+        pattern = parse_term(self.pattern) if self.pattern else None
+        if pattern is not None:
+            self._check_variables(pattern)
+
+        def visit(block: Block) -> Block:
+            if not block.tags.has_all(self.reqs):
+                return block
+            if pattern is None:
+                return self._classified(block, context)
+            return self._matched(block, pattern, context)
+
+        return with_entry(program, rewrite_blocks(program.entry, visit))
+
+    def _check_variables(self, pattern: Term) -> None:
+        known = _variables(pattern)
+        for name in (*self.set_vars.values(), *self.set_idxs.values()):
+            if name not in known:
+                near = closest(name, sorted(known))
+                listed = f"it has {', '.join(sorted(known)) or 'none'}"
+                raise ConfigError(
+                    f"the pattern has no variable '{name}'",
+                    hint=f"did you mean '{near}'?" if near else listed,
+                )
+        for word in (*self.set_vars, *self.set_idxs):
+            if not is_tag(word):
+                raise ConfigError(f"'{word}' cannot be a tag")
+
+    def _classified(self, block: Block, context: PassContext) -> Block:
+        kind = classify(block)
+        if isinstance(kind, str):
+            context.missed(block, f"not classified: {kind}")
+            return block
+        if self.classes and not set(self.classes) & set(kind.tags):
+            context.missed(block, f"not tagged: it is a {kind.tags[0]}")
+            return block
+        return _tagged(block, Tags.of(*kind.tags), kind.values, context)
+
+    def _matched(self, block: Block, pattern: Term, context: PassContext) -> Block:
+        bound = next(iter(matches(pattern, term_of(block), {})), None)
+        if bound is None:
+            context.missed(block, "the pattern does not match")
+            return block
+        values = {word: _value(bound, name) for word, name in self.set_vars.items()}
+        tagged = _tagged(block, Tags.of(*self.set_tags), values, context)
+        marks = [(tag, bound[name]) for tag, name in self.set_idxs.items()]
+        indices = tuple(
+            replace(index, tags=index.tags.add(*(tag for tag, name in marks if name == index.name)))
+            for index in tagged.indices
+        )
+        return tagged if indices == tagged.indices else replace(tagged, indices=indices)
+
+
+def _tagged(block: Block, tags: Tags, values: Mapping[str, TagValue], context: PassContext) -> Block:
+    new = block.tags | tags
+    for word, value in values.items():
+        new = new.set(word, value)
+    words = [*tags, *(f"{word}={value}" for word, value in values.items())]
+    context.applied(block, f"matched: {', '.join(words) or 'no tag is asked for'}")
+    return block if new == block.tags else replace(block, tags=new)
+
+
+def _value(bound: Bindings, name: str) -> TagValue:
+    value = bound[name]
+    return value if isinstance(value, int | str) else str(value)
+
+
+def _variables(term: Term) -> set[str]:
+    match term:
+        case Variable(name):
+            return {name} - {"_"}
+        case Structure(_, arguments):
+            return set[str]().union(*map(_variables, arguments))
+        case Items(items, _, rest):
+            return set[str]().union(*map(_variables, items), _variables(rest) if rest else ())
+        case _:
+            return set()
