@@ -25,6 +25,7 @@ class Thread(Pass):
     """
 
     pass_name: ClassVar[str] = "thread"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs
     threads: int = Field(ge=1, description="threads to use at most")
@@ -61,7 +62,7 @@ class Thread(Pass):
         """Threads per index: greedy, the split that wastes least first."""
         left = self.threads
         counts: dict[str, int] = {}
-        free = [index for index in block.iterated if index.range > 1 and _moves_all_outputs(block, index)]
+        free = [index for index in block.iterated if index.range > 1 and moves_all_outputs(block, index)]
         while left > 1 and free:
             best = max(free, key=lambda index: _gain(index, self._count(index, left)))
             counts[best.name] = self._count(best, left)
@@ -76,7 +77,7 @@ class Thread(Pass):
         return -(-index.range // -(-index.range // count))
 
 
-def _moves_all_outputs(block: Block, index: Index) -> bool:
+def moves_all_outputs(block: Block, index: Index) -> bool:
     """Whether distinct values of the index touch distinct elements of each output: in some dimension one step of it is
     longer than all that the other indices and the view's size cover."""
     return bool(block.outputs) and all(_separates(block, ref, index.name) for ref in block.outputs)

@@ -1,0 +1,114 @@
+"""How an allocation gets a dimension that runs over banks (or lanes), and how its views follow.
+
+With contiguous parts, element e of the cut dimension lies in bank floor(e / part) at e mod part; interleaved, in bank
+e mod banks at floor(e / banks). A view of one element takes these as its access. A view of more elements stays a box
+only if it lies within one bank, or is one row of all banks, for every point; otherwise the buffer is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from stripe.ir import Affine, Block, Dim, Refinement, Special, Statement, row_major, with_statements
+
+
+class _Span(Enum):
+    """What part of the cut dimension a view holds."""
+
+    ALL = "all of it, from the first element on"
+    PART = "elements of one bank"
+    ROW = "one element of each bank"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Dimension `dim` of a buffer over `banks` banks of `part` elements each."""
+
+    dim: int
+    part: int
+    banks: int
+    interleave: bool = False
+
+    def place(self, along: Affine, size: int, inside: _Span) -> tuple[Affine, Affine, _Span] | None:
+        """Bank, element within it, and span of a view of `size` elements at `along` in a view that spans `inside`; None
+        when it is no box."""
+        zero = Affine()
+        if inside is _Span.PART:
+            return zero, along, inside
+        if inside is _Span.ROW:
+            return along, zero, inside
+        if along == zero and size > (self.banks if self.interleave else self.part):
+            return zero, zero, inside
+        step = self.banks if self.interleave else self.part
+        whole = all(s % step == 0 for s in (along.offset, *(factor for _, factor in along.terms)))
+        if whole and not self.interleave and size <= step:
+            return along.floordiv(step), zero, _Span.PART
+        if whole and self.interleave and size == step:
+            return zero, along.floordiv(step), _Span.ROW
+        if size != 1:
+            return None
+        quotient, rest = along.floordiv(step), along.mod(step)
+        return (rest, quotient, _Span.PART) if self.interleave else (quotient, rest, _Span.PART)
+
+    def sizes(self, sizes: Sequence[int], span: _Span) -> tuple[int, ...]:
+        """The sizes of a view, the banks first."""
+        along = sizes[self.dim]
+        banks, part = {
+            _Span.ALL: (self.banks, self.part),
+            _Span.PART: (1, along),
+            _Span.ROW: (along, 1),
+        }[span]
+        return (banks, *(part if dim == self.dim else size for dim, size in enumerate(sizes)))
+
+
+def rebanked(block: Block, name: str, cut: Cut) -> Block | None:
+    """`block` with its allocation `name` cut, the banks as dimension 0 and `bank_dim`, compact; None when a view of it
+    spans banks otherwise than as a box."""
+    old = block.ref(name)
+    dims = row_major(cut.sizes(old.sizes, _Span.ALL))
+    new = replace(old, access=(Affine(),) * len(dims), dims=dims, bank_dim=0)
+    return _Follower(cut, tuple(dim.stride for dim in dims)).follow(block, {name: new}, {name: _Span.ALL})
+
+
+@dataclass(frozen=True, slots=True)
+class _Follower:
+    """Adapts the views of a buffer that was cut."""
+
+    cut: Cut
+    strides: tuple[int, ...]
+
+    def follow(
+        self, block: Block, refs: Mapping[str, Refinement], spans: Mapping[str, _Span]
+    ) -> Block | None:
+        """`block` with `refs` for its refinements of these names, and the views of them inside adapted."""
+        statements: list[Statement] = []
+        for statement in block.statements:
+            if isinstance(statement, Special) and {*statement.inputs, *statement.outputs} & refs.keys():
+                return None
+            if isinstance(statement, Block):
+                inner = self._into(statement, spans)
+                if inner is None:
+                    return None
+                statement = inner
+            statements.append(statement)
+        changed = replace(block, refinements=tuple(refs.get(ref.name, ref) for ref in block.refinements))
+        return with_statements(changed, statements)
+
+    def _into(self, block: Block, outer: Mapping[str, _Span]) -> Block | None:
+        changed: dict[str, Refinement] = {}
+        spans: dict[str, _Span] = {}
+        for ref in block.refinements:
+            if ref.source not in outer:
+                continue
+            cut = self.cut
+            found = cut.place(ref.access[cut.dim], ref.sizes[cut.dim], outer[ref.source])
+            if found is None:
+                return None
+            bank, element, span = found
+            access = (bank, *(element if dim == cut.dim else a for dim, a in enumerate(ref.access)))
+            dims = zip(cut.sizes(ref.sizes, span), self.strides, strict=True)
+            changed[ref.name] = replace(ref, access=access, dims=tuple(Dim(*pair) for pair in dims))
+            spans[ref.name] = span
+        return self.follow(block, changed, spans) if changed else block

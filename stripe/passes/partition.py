@@ -1,0 +1,216 @@
+"""The pass `partition`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from stripe.ir import (
+    Affine,
+    Block,
+    ConfigError,
+    Index,
+    Location,
+    Program,
+    fresh,
+    rewrite_matching,
+    with_entry,
+    with_statements,
+)
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.partition_memory import BankOptions, split_over_banks
+from stripe.passes.thread import moves_all_outputs
+from stripe.passes.tiling import tile_block
+
+
+class Partition(Pass):
+    """Splits work over the units of a machine, or buffers over the banks of a memory.
+
+    Work, `{ "reqs": ["conv"], "num_parts": 4, "set_tags": ["parts"], "idx_tag": "part" }`:
+
+        #conv block [x:64, c:6] ( … )    =>    #parts block [#part x:4, c:1] ( … ) {
+                                                 0: #conv block [x:16, c:6] ( … ) }
+
+    Only indices are split that move every output, so that no two parts meet in an element. The number of parts comes as
+    close to `num_parts` from below as it can (any number above is worse than one part); among equals the split with the
+    fewest empty points is taken, then that of the fewest indices. The inner block keeps the tags.
+
+    Memory, `{ "of": "memory", "memory": "SRAM", "num_parts": 4, "set_tags": ["banked"], "idx_tag": "bank" }`:
+
+        none new@…<SRAM[0]> T[0, 0] fp32(64:8, 8:1)             none new@…<SRAM[0]> T[0, 0, 0] fp32({4:128}, 16:8, 8:1)
+        block [x:64, c:8] ( out<SRAM[0]> T[x, c] … )     =>     #banked block [#bank x:4, c:1] (
+                                                                    out<SRAM[0]> T[x, 0, 0] … ) {
+                                                                  0: block [x:16, c:8] ( out T[0, x, c] … ) }
+
+    Each allocation in `memory`, in the blocks with all `reqs`, gets a dimension that runs over the banks. It splits the
+    dimension that blocks inside walk by one index, and that index then selects the bank; where windows reach over the
+    edge of a bank, floor and remainder find it. The program's inputs, outputs and constants keep their layout.
+    """
+
+    pass_name: ClassVar[str] = "partition"
+
+    reqs: Reqs
+    of: Literal["compute", "memory"] = Field(
+        default="compute", description="what is split: the points of blocks, or their allocations"
+    )
+    num_parts: int = Field(
+        default=0,
+        ge=0,
+        description="parts at most; 0: as many as the hardware model has of `unit` or `memory`",
+    )
+    unit: str = Field(
+        default="", description="execution unit that is counted; the block's location where empty"
+    )
+    memory: str = Field(default="", description="memory whose allocations are split; any where empty")
+    set_tags: TagSet = Field(default=(), description="tags of the outer block, the one over parts")
+    idx_tag: str = Field(default="", description="tag of the indices that number the parts")
+    only_multiple_of_32: bool = Field(
+        default=False,
+        description="parts begin at multiples of 32 points of an index, or elements of a dimension",
+    )
+    only_even: bool = Field(default=False, description="only parts of equal size")
+    bank_dim: int | None = Field(
+        default=None,
+        ge=0,
+        description="dimension that is split over banks; where null the one with the most banks, then most blocks "
+        "that select theirs by an index",
+    )
+    min_bytes: int = Field(default=0, ge=0, description="leave smaller allocations in one bank")
+    locate: bool = Field(
+        default=False, description="each part runs on the unit of its number: sets the inner block's location"
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        """Raises ConfigError without a number of parts, or for a unit that the hardware model lacks."""
+        if self.of == "memory":
+            return self._over_banks(program, context)
+
+        def split(block: Block) -> Block:
+            return self._over_units(block, context)
+
+        if not self.num_parts and self.unit:
+            self._units(self.unit, context)
+        if self.locate and not self.unit:
+            raise ConfigError(
+                "partition with 'locate' needs 'unit'", hint="name the execution unit of the parts"
+            )
+        return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
+
+    def _over_banks(self, program: Program, context: PassContext) -> Program:
+        if not self.num_parts and not self.memory:
+            raise ConfigError("partition of memory needs 'num_parts' or 'memory'")
+        parts = (
+            self.num_parts or context.need_hardware("partition without num_parts").memory(self.memory).count
+        )
+        options = BankOptions(
+            parts, self.memory, self.set_tags, self.idx_tag, 32 if self.only_multiple_of_32 else 1,
+            self.only_even, self.min_bytes, self.bank_dim,
+        )  # fmt: skip
+        return with_entry(program, split_over_banks(program.entry, self.reqs, options, context))
+
+    def _units(self, name: str, context: PassContext) -> int:
+        return context.need_hardware("partition without num_parts").exec_unit(name).count
+
+    def _over_units(self, block: Block, context: PassContext) -> Block:
+        if self.set_tags and block.tags.has_all(self.set_tags):
+            return block
+        name = self.unit or block.location.name
+        if not self.num_parts and not name:
+            raise ConfigError(
+                f"partition knows no number of parts for '{block.name}'",
+                hint="give num_parts or unit, or locate the block first",
+            )
+        parts = self.num_parts or self._units(name, context)
+        tiles = self._tiles(block, parts)
+        count = _parts(block, tiles)
+        if count == 1:
+            ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated) or "none"
+            context.missed(block, f"not partitioned into {parts}: no index to split (indices {ranges})")
+            return block
+        used = block.points / _padded(block, tiles) * 100
+        split = ", ".join(f"{i.name}:{_count(i, tiles)}" for i in block.iterated if _count(i, tiles) > 1)
+        context.applied(block, f"{count} of {parts} parts: {split}; {used:.1f} % of their points used")
+        return self._tiled(block, tiles)
+
+    def _tiles(self, block: Block, parts: int) -> Mapping[str, int]:
+        """The tile of each index: the best over all combinations."""
+        free = [i for i in block.iterated if i.range > 1 and moves_all_outputs(block, i)]
+        states: dict[tuple[int, ...], int] = {(): 1}
+        for index in free:
+            sizes = self._sizes(index, parts)
+            states = {
+                (*chosen, size): count * -(-index.range // size)
+                for chosen, count in states.items()
+                for size in sizes
+                if count * -(-index.range // size) <= parts
+            }
+
+        def cost(state: tuple[int, ...]) -> tuple[int, int, int]:
+            tiles = {index.name: size for index, size in zip(free, state, strict=True)}
+            split = sum(size < index.range for index, size in zip(free, state, strict=True))
+            return parts - states[state], _padded(block, tiles), split
+
+        best = min(states, key=cost)
+        return {index.name: size for index, size in zip(free, best, strict=True)}
+
+    def _sizes(self, index: Index, parts: int) -> list[int]:
+        """The smallest tile for each number of tiles, the whole range first."""
+        found = {index.range: None}
+        for count in range(2, min(parts, index.range) + 1):
+            size = -(-index.range // count)
+            if self.only_multiple_of_32:
+                size = min(index.range, -(-size // 32) * 32)
+            if not self.only_even or index.range % size == 0:
+                found[size] = None
+        return list(found)
+
+    def _tiled(self, block: Block, tiles: Mapping[str, int]) -> Block:
+        tiled = tile_block(block, {i.name: tiles.get(i.name, i.range) for i in block.iterated})
+        (inner,) = tiled.blocks
+        inner = replace(
+            inner, tags=block.tags, comments=block.comments, location=block.location or inner.location
+        )
+        indices = tuple(
+            replace(index, tags=index.tags.add(self.idx_tag)) if self.idx_tag and index.range > 1 else index
+            for index in tiled.indices
+        )
+        outer = replace(
+            tiled, indices=indices, tags=tiled.tags.remove(*tiled.tags).add(*self.set_tags), comments=()
+        )
+        if self.locate:
+            inner = _located(inner, tiled, self.unit)
+        return with_statements(replace(outer, location=Location()), [inner])
+
+
+def _located(inner: Block, outer: Block, unit: str) -> Block:
+    """The inner block on the unit whose number is that of the part, counted with the last index fastest."""
+    passed = {index.affine.single_name: index.name for index in inner.passed if index.affine is not None}
+    taken = {index.name for index in inner.indices}
+    added: list[Index] = []
+    number = Affine()
+    for index in outer.iterated:
+        if index.range == 1:
+            continue
+        if index.name not in passed:
+            passed[index.name] = fresh(f"{index.name}.o", taken)
+            taken.add(passed[index.name])
+            added.append(Index(passed[index.name], 1, Affine.var(index.name)))
+        number = number * index.range + Affine.var(passed[index.name])
+    return replace(inner, indices=(*inner.indices, *added), location=Location.of(unit, number))
+
+
+def _count(index: Index, tiles: Mapping[str, int]) -> int:
+    return -(-index.range // tiles.get(index.name, index.range))
+
+
+def _parts(block: Block, tiles: Mapping[str, int]) -> int:
+    return prod(_count(index, tiles) for index in block.iterated)
+
+
+def _padded(block: Block, tiles: Mapping[str, int]) -> int:
+    """Points of all parts, those past the end of a range included."""
+    return prod(_count(index, tiles) * tiles.get(index.name, index.range) for index in block.iterated)

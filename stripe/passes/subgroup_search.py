@@ -1,0 +1,184 @@
+"""The search of the pass `subgroup`: which indices run over lanes, and how large a tile each lane gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from stripe.ir import Block, Intrinsic, Refinement
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a subgroup of `lanes` has: bytes of registers in each lane, and what memory costs."""
+
+    lanes: int
+    max_mem: int
+    mem_latency: float
+    cache_latency: float
+    cache_width: int
+    cache_size: int
+    inner_stmts_limit: int
+    min_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A view: elements by which a step of each index moves it, and by index and dimension the coefficients."""
+
+    name: str
+    bytes: int
+    is_output: bool
+    steps: Mapping[str, int]
+    coefficients: tuple[Mapping[str, int], ...]
+    contiguous: int | None
+
+    @staticmethod
+    def of(ref: Refinement) -> Operand:
+        """A view whose access is linear in the block's own indices."""
+        coefficients = tuple(
+            {name: affine.coeff(name) for name in sorted(affine.names())} for affine in ref.access
+        )
+        steps: dict[str, int] = {}
+        for table, stride in zip(coefficients, ref.strides, strict=True):
+            for name, factor in table.items():
+                steps[name] = steps.get(name, 0) + factor * stride
+        contiguous = next((dim for dim, stride in enumerate(ref.strides) if stride == 1), None)
+        return Operand(ref.name, ref.dtype.bytes, ref.dir.writes, steps, coefficients, contiguous)
+
+    def extents(self, tile: Mapping[str, int]) -> list[int]:
+        """The box of one tile."""
+        return [
+            1 + sum(abs(factor) * (tile[name] - 1) for name, factor in table.items())
+            for table in self.coefficients
+        ]
+
+    def lines(self, tile: Mapping[str, int], width: int) -> int:
+        """Cache lines under the box of one tile, its rows beginning at a line."""
+        rows, row = 1, 1
+        for dim, extent in enumerate(self.extents(tile)):
+            if dim == self.contiguous:
+                row = extent
+            else:
+                rows *= extent
+        return rows * -(-row * self.bytes // max(width, self.bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """Points of each index, which of them run over the lanes, and the index whose lanes are the threads."""
+
+    lanes: int
+    tile: Mapping[str, int]
+    wide: tuple[str, ...]
+    thread: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(_Tile):
+    """A tile with what it costs: subgroups, bytes that a lane holds, loads of a subgroup and how many of them miss."""
+
+    groups: int
+    lane_bytes: int
+    cost: float
+    loads: int
+    misses: int
+
+
+def unfit(block: Block) -> str:
+    """Why no subgroup can work on the block; empty when one can."""
+    if block.constraints:
+        return f"it has {len(block.constraints)} constraints"
+    if block.passed:
+        return f"index {block.passed[0].name} is passed in"
+    if len(block.outputs) != 1:
+        return f"it has {len(block.outputs)} outputs, not one"
+    if block.allocs or any(not a.is_linear for ref in block.refinements for a in ref.access):
+        return "its accesses are not linear, or it has memory of its own"
+    return ""
+
+
+def search(block: Block, limits: Limits) -> Choice | None:
+    """The cheapest tile under the limits; None when there is none. Ties go to the larger tile, then to names."""
+    operands = [Operand.of(ref) for ref in block.refinements]
+    (output,) = (operand for operand in operands if operand.is_output)
+    ranges = {index.name: index.range for index in block.iterated}
+    statements = sum(isinstance(statement, Intrinsic) for statement in block.statements) + 1
+    found: list[Choice] = []
+    for tile, wide in _tiles(ranges, limits.lanes, limits.inner_stmts_limit // statements):
+        thread = _thread(operands, output, wide)
+        if thread is not None:
+            chosen = _Tile(limits.lanes, tile, wide, thread)
+            found.append(_costed(operands, ranges, chosen, limits, statements))
+    fitting = [c for c in found if c.lane_bytes <= limits.max_mem and c.groups >= limits.min_groups]
+    return min(fitting, key=lambda c: (c.cost, -prod(c.tile.values()), tuple(c.tile.values())), default=None)
+
+
+def _tiles(
+    ranges: Mapping[str, int], lanes: int, most: int
+) -> Iterator[tuple[dict[str, int], tuple[str, ...]]]:
+    """Every tile of whole divisors with at most `most` points for a lane, and the indices that run over the lanes."""
+    states: list[tuple[dict[str, int], tuple[str, ...], int]] = [({}, (), 1)]
+    for name, size in ranges.items():
+        grown: list[tuple[dict[str, int], tuple[str, ...], int]] = []
+        for tile, wide, points in states:
+            for divisor in range(1, size + 1):
+                if size % divisor == 0 and points * divisor <= most:
+                    grown.append(({**tile, name: divisor}, wide, points * divisor))
+                if size % (divisor * lanes) == 0 and len(wide) < 2:
+                    own = points * divisor if not wide else points * divisor * lanes
+                    if own <= most:
+                        grown.append(({**tile, name: divisor * lanes}, (*wide, name), own))
+        states = grown
+    return ((tile, wide) for tile, wide, _ in states if wide)
+
+
+def _thread(operands: Sequence[Operand], output: Operand, wide: Sequence[str]) -> str | None:
+    """The index of the lanes' threads: the one wide index of the output, contiguous there and wherever it occurs. Each
+    other wide index has to deal out the elements of some input."""
+    own = [name for name in wide if output.steps.get(name)]
+    if len(own) != 1 or any(operand.steps.get(own[0], 0) not in (0, 1) for operand in operands):
+        return None
+    dealt = {lane_index(operand.steps, wide, own[0]) for operand in operands}
+    return own[0] if dealt >= set(wide) else None
+
+
+def lane_index(steps: Mapping[str, int], wide: Sequence[str], thread: str) -> str | None:
+    """The index that deals out the elements of an operand to the lanes: that of the threads where it moves the operand,
+    else a wide one that is contiguous in it."""
+    if steps.get(thread):
+        return thread
+    return next((name for name in wide if steps.get(name) == 1), None)
+
+
+def _elements(operand: Operand, choice: _Tile) -> int:
+    """Elements that one lane holds of the view's tile: its share where they are dealt out, else all of them."""
+    total = prod(operand.extents(choice.tile))
+    dealt = lane_index(operand.steps, choice.wide, choice.thread) is not None
+    return -(-total // choice.lanes) if dealt else total
+
+
+def _costed(
+    operands: Sequence[Operand], ranges: Mapping[str, int], chosen: _Tile, limits: Limits, statements: int
+) -> Choice:
+    """The choice with its cost: cycles of waiting for memory for each operation of a lane."""
+    (output,) = (operand for operand in operands if operand.is_output)
+    inputs = [operand for operand in operands if not operand.is_output]
+    tile = chosen.tile
+    summed = [name for name in ranges if not output.steps.get(name)]
+    steps = prod(ranges[name] // tile[name] for name in summed)
+    whole = {name: ranges[name] if name in summed else size for name, size in tile.items()}
+    loads = steps * sum(_elements(o, chosen) for o in inputs) + _elements(output, chosen)
+    held = sum(prod(o.extents(whole)) * o.bytes for o in inputs)
+    if held <= limits.cache_size:
+        lines = sum(o.lines(whole, limits.cache_width) for o in inputs)
+    else:
+        lines = steps * sum(o.lines(tile, limits.cache_width) for o in inputs)
+    misses = lines + output.lines(tile, limits.cache_width)
+    hits = max(0, loads - misses)
+    operations = steps * prod(tile.values()) * statements / limits.lanes
+    cost = (misses * limits.mem_latency + hits * limits.cache_latency) / operations
+    groups = prod(size // tile[name] for name, size in ranges.items() if name not in summed)
+    lane_bytes = sum(_elements(o, chosen) * o.bytes for o in operands)
+    return Choice(chosen.lanes, tile, chosen.wide, chosen.thread, groups, lane_bytes, cost, loads, misses)

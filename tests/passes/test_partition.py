@@ -1,0 +1,152 @@
+"""The pass `partition`: work over units, buffers over banks, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.ir import ConfigError, parse_program, print_program
+from stripe.passes.base import PassContext
+from stripe.passes.registry import find_pass
+from tests.passes.programs import CHAIN, lines_of, run_pass
+from tests.passes.test_cache import CONV, SRAM, tiled
+from tests.passes.test_vectorize import matmul, on
+
+
+def test_work_is_split_over_parts() -> None:
+    result, remarks = run_pass(
+        matmul(20), "partition", reqs=["matmul"], num_parts=4, set_tags=["parts"], idx_tag="part"
+    )
+    assert lines_of(result, "block [k") == [
+        "0: #parts block [k:1, m:1, #part n:4] ( // matmul",
+        "0: #kernel #matmul block [k:5, m:6, n:5] ( // matmul",
+    ]
+    assert [str(r) for r in remarks] == ["applied: matmul: 4 of 4 parts: n:4; 100.0 % of their points used"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "said"),
+    [
+        (12, {}, "12 of 12 parts: m:3, n:4; 100.0 %"),
+        (7, {}, "7 of 7 parts: n:7; 95.2 %"),
+        (7, {"only_even": True}, "6 of 7 parts: m:6; 100.0 %"),
+        (7, {"only_multiple_of_32": True}, "6 of 7 parts: m:6"),
+        (1000, {}, "120 of 1000 parts: m:6, n:20"),
+    ],
+)
+def test_the_best_split_is_taken(parts: int, options: dict[str, Any], said: str) -> None:
+    if "only_multiple_of_32" in options:
+        _, remarks = run_pass(matmul(20), "partition", reqs=["matmul"], num_parts=parts, **options)
+        assert "not partitioned" in str(remarks[0])
+        _, remarks = run_pass(matmul(100), "partition", reqs=["matmul"], num_parts=parts, **options)
+        assert "4 of 7 parts: n:4; 78.1 %" in str(remarks[0])
+        return
+    _, remarks = run_pass(matmul(20), "partition", reqs=["matmul"], num_parts=parts, **options)
+    assert said in str(remarks[0])
+
+
+def test_the_machine_says_how_many_parts_and_where_they_run() -> None:
+    result, _ = on("x86_avx512", matmul(20), "partition", reqs=["matmul"], unit="CORE", locate=True)
+    assert lines_of(result, "#kernel")[0].startswith(
+        "0: #kernel #matmul block<CORE[n.o]> [k:5, m:6, n:10, n.o = n]"
+    )
+    located, _ = run_pass(matmul(20), "locate_block", reqs=["matmul"], loc={"name": "CORE"})
+    _, remarks = on("x86_avx512", located, "partition", reqs=["matmul"])
+    assert "2 of 2 parts" in str(remarks[0])
+
+
+def test_wrong_options_are_errors() -> None:
+    for options, message in (
+        ({}, "knows no number of parts for 'matmul'"),
+        ({"locate": True, "num_parts": 2}, "needs 'unit'"),
+        ({"of": "memory"}, "needs 'num_parts' or 'memory'"),
+        ({"unit": "CORE"}, "needs a hardware model"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            find_pass("partition").model_validate({"reqs": ["matmul"], **options}).run(
+                parse_program(matmul(20)), PassContext()
+            )
+
+
+def test_nothing_to_split_is_said() -> None:
+    _, remarks = run_pass(CHAIN, "partition", reqs=["square"], num_parts=2)
+    assert str(remarks[0]) == "missed: square: not partitioned into 2: no index to split (indices none)"
+    done, _ = run_pass(matmul(20), "partition", reqs=["matmul"], num_parts=2, set_tags=["parts", "matmul"])
+    assert run_pass(done, "partition", reqs=["matmul"], num_parts=2, set_tags=["parts", "matmul"])[0] is done
+
+
+BANKS: dict[str, Any] = {"reqs": ["conv"], "of": "memory", "memory": "SRAM"}
+
+
+def test_copies_are_split_over_banks() -> None:
+    cached, _ = run_pass(tiled(x=10, ci=2), "cache", reqs=["conv"], dirs=["out"], **SRAM)
+    result, remarks = run_pass(cached, "partition", **BANKS, num_parts=2, set_tags=["banked"], idx_tag="bank")
+    assert [str(r) for r in remarks] == [
+        "applied: conv: O: dimension 0 of 10 elements over 2 of 2 banks, 5 each; 2 blocks select one by an index"
+    ]
+    assert lines_of(result, "SRAM", "#bank ") == [
+        "#cached none new@0x00000000<SRAM[0]> O[0, 0, 0] fp32({2:10}, 5:2, 2:1)",
+        "0: #banked block [ci:1, co:1, k:1, #bank x:2] ( // conv",
+        "out<SRAM[0]> O[x, 0, 0]:add fp32(1:10, 5:2, 2:1)",
+        "out<SRAM[0]> O[0, x, co]:add fp32(1:10, 1:2, 1:1)",
+        "1: #banked #cache #cache_store block<DMA[0]> [#bank d0:2, d1:1] ( // store_O",
+        "in<SRAM[0]> O[d0, 0, 0] fp32(1:10, 5:2, 2:1)",
+        "in<SRAM[0]> O[0, d0, d1] fp32(1:10, 1:2, 1:1)",
+    ]
+
+
+def test_windows_reach_over_the_edge_of_a_bank() -> None:
+    cached, _ = run_pass(tiled(x=8), "cache", reqs=["conv"], dirs=["in"], refs=["I"], **SRAM)
+    result, remarks = run_pass(cached, "partition", **BANKS, num_parts=4, bank_dim=0)
+    assert "I: dimension 0 of 10 elements over 4 of 4 banks, 3 each" in str(remarks[0])
+    assert "in<SRAM[0]> I[floor((k + x)/3), (k + x) mod 3, ci]" in print_program(result)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"num_parts": 20, "only_even": True}, "over 10 of 20 banks, 1 each"),
+        ({"num_parts": 3, "only_even": True}, "dimension 1 of 4 elements over 2 of 3 banks, 2 each"),
+        (
+            {"num_parts": 3, "only_even": True, "bank_dim": 0},
+            "dimension 0 of 10 elements over 2 of 3 banks, 5 each",
+        ),
+        ({"num_parts": 2, "only_multiple_of_32": True}, "is not split over 2 banks"),
+    ],
+)
+def test_sizes_of_parts(options: dict[str, Any], said: str) -> None:
+    cached, _ = run_pass(tiled(x=8), "cache", reqs=["conv"], dirs=["in"], refs=["I"], **SRAM)
+    _, remarks = run_pass(cached, "partition", **BANKS, **options)
+    assert said in str(remarks[0])
+
+
+def test_what_the_program_is_given_keeps_its_layout() -> None:
+    result, remarks = run_pass(CONV, "partition", reqs=["program"], of="memory", num_parts=2)
+    assert result == parse_program(CONV)
+    assert remarks == []
+    small, _ = run_pass(CHAIN, "partition", reqs=["program"], of="memory", num_parts=2, min_bytes=100)
+    assert small == parse_program(CHAIN)
+
+
+def test_a_box_over_several_banks_is_refused() -> None:
+    cached, _ = run_pass(tiled(x=10), "cache", reqs=["conv"], dirs=["in"], refs=["I"], **SRAM)
+    boxes, _ = run_pass(cached, "package", reqs=["cache_load"])
+    twice, _ = run_pass(boxes, "partition", **BANKS, num_parts=3)
+    assert "{3:" in print_program(twice)
+    tiles, _ = run_pass(cached, "autotile", reqs=["cache_load"], fixed={"d0": 4, "d1": 3})
+    _, remarks = run_pass(tiles, "partition", **BANKS, num_parts=3, bank_dim=0)
+    assert "I: dimension 0 of 10 elements over 3 of 3 banks, 4 each; 0 blocks select" in str(remarks[0])
+    refused, remarks = run_pass(tiles, "partition", **BANKS, num_parts=3, bank_dim=1)
+    assert refused is tiles
+    assert str(remarks[0]).endswith("not split over 3 banks: a view spans banks of 2 along dimension 1")
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 10), st.integers(1, 4), st.integers(1, 6), st.booleans())
+def test_any_partition_keeps_the_meaning(x: int, ci: int, parts: int, even: bool) -> None:
+    cached, _ = run_pass(tiled(x=x, ci=ci), "cache", reqs=["conv"], **SRAM)
+    banked, _ = run_pass(cached, "partition", **BANKS, num_parts=parts, only_even=even)
+    run_pass(banked, "partition", reqs=["conv"], num_parts=parts, only_even=even)

@@ -1,0 +1,149 @@
+"""The pass `register_cache`: what moves into registers, the inequality, and what stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.ir import Block, ConfigError, Program, map_statements, rewrite_matching, with_entry
+from stripe.passes.base import PassContext
+from stripe.passes.registry import find_pass
+from stripe.passes.tiling import tile_block
+from tests.passes.programs import lines_of, run_pass
+from tests.passes.test_cache import CONV, SRAM, tiled
+from tests.passes.test_vectorize import on
+
+OPTIONS: dict[str, Any] = {
+    "reqs": ["conv"],
+    "local_loc": {"name": "SRAM"},
+    "register_loc": {"name": "REGS"},
+    "global_memory_latency": 100,
+    "local_memory_latency": 10,
+    "register_latency": 1,
+    "register_size": 256,
+}
+
+
+def cached(way: str = "in", threads: int = 2, **tiles: int) -> Program:
+    """The convolution, tiled, with copies in SRAM, and what computes split over threads."""
+    program, _ = run_pass(
+        tiled(text=CONV, tag="conv", **(tiles or {"x": 5})), "cache", reqs=["conv"], dirs=[way], **SRAM
+    )
+
+    def split(block: Block) -> Block:
+        return map_statements(block, lambda s: _threaded(s, threads) if isinstance(s, Block) else s)
+
+    return with_entry(program, rewrite_matching(program.entry, ["conv"], split))
+
+
+def _threaded(block: Block, threads: int) -> Block:
+    if "cache" in block.tags:
+        return block
+    sizes = {i.name: -(-i.range // threads) if i.name == "x" else i.range for i in block.iterated}
+    tiles = tile_block(block, sizes)
+    return replace(tiles, tags=tiles.tags.add("thread"))
+
+
+def test_what_a_thread_reads_moves_into_its_registers() -> None:
+    slow: dict[str, Any] = OPTIONS | {"local_memory_latency": 50}
+    result, remarks = run_pass(cached(), "register_cache", **slow, comp_parent_tag="thread")
+    assert [str(remark) for remark in remarks] == [
+        "applied: conv: I moved from SRAM[0] to REGS[0]: 80 of 256 bytes, 224 uses, 48 copies before, 64 after, "
+        "18400 cycles before, 6688 after",
+        "applied: conv: K moved from SRAM[0] to REGS[0]: 96 of 256 bytes, 224 uses, 48 copies before, 96 after, "
+        "18400 cycles before, 9920 after",
+    ]
+    assert lines_of(result, "SRAM") == []
+    assert lines_of(result, "new@0x00000000<REGS", "#cache_load") == [
+        "#cached none new@0x00000000<REGS[0]> I[0, 0] fp32(5:4, 4:1)",
+        "#cached none new@0x00000000<REGS[0]> K[0, 0, 0] fp32(3:8, 4:2, 2:1)",
+        "0: #cache #cache_load block [d0:5, d1:4, x = x, x.o = x.o] ( // load_I",
+        "1: #cache #cache_load block [d0:3, d1:4, d2:2] ( // load_K",
+    ]
+
+
+def test_results_are_collected_in_registers() -> None:
+    result, remarks = run_pass(
+        cached("out"), "register_cache", **OPTIONS, dir="out", comp_parent_tag="thread"
+    )
+    assert "applied: conv: O moved from SRAM[0] to REGS[0]: 24 of 256 bytes" in str(remarks[0])
+    assert lines_of(result, "REGS[0]> O[x, co]:add", "out<DRAM[0]> O_raw[d0, d1]:add")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"local_memory_latency": 1}, "no gain, 80 of 256 bytes, 224 uses, 48 copies before, 64 after"),
+        (
+            {"register_size": 64},
+            "80 bytes for each point of conv, beside 0 held, but there are registers of 64 bytes",
+        ),
+        ({"register_size": 100, "align_size": 64}, "128 bytes for each point of conv"),
+        ({"comp_parent_tag": "lane"}, "no block tagged 'lane' uses it alone"),
+        ({"load_set": ["dma"]}, "0 transfers fill it"),
+        ({"dir": "out"}, "0 transfers empty it"),
+    ],
+)
+def test_what_does_not_gain_or_fit_stays(options: dict[str, Any], reason: str) -> None:
+    program = cached()
+    result, remarks = run_pass(
+        program, "register_cache", **{**OPTIONS, "comp_parent_tag": "thread", **options}
+    )
+    assert result is program
+    assert str(remarks[0]).startswith("missed: conv: I stays in SRAM[0]: ")
+    assert reason in str(remarks[0])
+
+
+def test_registers_that_are_taken_count() -> None:
+    slow: dict[str, Any] = OPTIONS | {"local_memory_latency": 50, "register_size": 100}
+    _, remarks = run_pass(cached(), "register_cache", **slow, comp_parent_tag="thread")
+    assert "K stays in SRAM[0]: 96 bytes for each point of conv, beside 80 held" in str(remarks[1])
+
+
+def test_new_transfers_carry_their_tags() -> None:
+    slow: dict[str, Any] = OPTIONS | {"local_memory_latency": 50}
+    program, _ = run_pass(tiled(x=5), "cache", reqs=["conv"], dirs=["in"], load_set=["mine"], **SRAM)
+    result, _ = run_pass(program, "register_cache", **slow, load_set=["mine"])
+    assert len(lines_of(result, "#mine block")) == 2
+    stored, _ = run_pass(tiled(x=5), "cache", reqs=["conv"], dirs=["out"], store_set=["mine"], **SRAM)
+    result, _ = run_pass(stored, "register_cache", **slow, dir="out", store_set=["mine"])
+    assert lines_of(result, "REGS[0]> O[0, 0]", "#mine block")
+
+
+def test_numbers_come_from_the_machine() -> None:
+    near = {"reqs": ["conv"], "local_loc": {"name": "L1"}, "register_loc": {"name": "REGS"}}
+    program, _ = run_pass(tiled(x=5), "cache", reqs=["conv"], dirs=["in"], mem_loc={"name": "L1"})
+    _, remarks = on("x86_avx512", program, "register_cache", **near)
+    assert "I stays in L1[0]: all latencies are 0, so that nothing can gain" in str(remarks[0])
+    _, remarks = on("x86_avx512", program, "register_cache", **near, unit="CORE", register_latency=1)
+    assert "I stays in L1[0]: no gain, 4 of 2048 bytes" in str(remarks[0])
+    for options, message in (
+        ({}, "needs a hardware model"),
+        ({"register_size": 64}, "without global_memory_latency needs a hardware model"),
+    ):
+        instance = find_pass("register_cache").model_validate(near | options)
+        with pytest.raises(ConfigError, match=message):
+            instance.run(program, PassContext())
+    with pytest.raises(ConfigError, match="no unit 'L9'"):
+        on("x86_avx512", program, "register_cache", **near | {"local_loc": {"name": "L9"}})
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.integers(1, 10), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.sampled_from(["in", "out"]),
+    st.integers(0, 200), st.sampled_from(["thread", ""]),
+)  # fmt: skip
+def test_any_copy_keeps_the_meaning(
+    x: int, ci: int, k: int, threads: int, way: str, latency: int, tag: str
+) -> None:
+    program = cached(way, threads, x=x, ci=ci, k=k)
+    run_pass(
+        program,
+        "register_cache",
+        **OPTIONS | {"dir": way, "local_memory_latency": latency},
+        comp_parent_tag=tag,
+    )
