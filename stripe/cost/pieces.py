@@ -98,7 +98,7 @@ def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), 
         number, bound = _points(nest, runs)
         size = block.ref(transfer.read.ref).dtype.bytes
         return Move(block.name, nest, transfer, here, runs, number * size, bound)
-    if not _has_transfer(nest, units):
+    if not _has_transfer(nest, units) and not _is_mixed(nest, location):
         return _compute(nest, here, runs)
     trips, _ = _points(nest, runs)
     pieces: list[Piece] = []
@@ -123,6 +123,22 @@ def pieces_below(piece: Piece) -> Iterator[Move | Compute]:
 
 def _has_transfer(nest: Nest, units: Sequence[str]) -> bool:
     return any(as_transfer(inner, units) is not None for inner in nest.walk())
+
+
+def _is_mixed(nest: Nest, location: Location) -> bool:
+    """Whether blocks inside run on units of several kinds: each is a piece of its own then."""
+    if not all(isinstance(statement, Block) for statement in nest.block.statements):
+        return False
+    return len({place.name for _, place in _leaf_places(nest, location)}) > 1
+
+
+def _leaf_places(nest: Nest, location: Location) -> Iterator[tuple[Nest, Location]]:
+    """The blocks that compute with where they run: their own location, or that of the nearest block around them."""
+    here = nest.block.location.subs(dict(nest.local)) or location
+    if _computes(nest.block.statements):
+        yield nest, here
+    for _, child in nest.children():
+        yield from _leaf_places(child, here)
 
 
 def _points(nest: Nest, runs: int) -> tuple[int, bool]:
@@ -155,12 +171,9 @@ def _compute(nest: Nest, location: Location, runs: int) -> Compute:
     leaves: list[Nest] = []
     operations: list[Operations] = []
     streams: dict[tuple[str, bool], Stream] = {}
-    places: dict[tuple[int, ...], Location] = {nest.path[:-1]: location}
-    for inner in nest.walk():
-        outside = places[inner.path[:-1]]
-        places[inner.path] = inner.block.location.subs(dict(inner.local)) or outside
-        if not _computes(inner.block.statements):
-            continue
+    placed = list(_leaf_places(nest, location))
+    place = placed[-1][1] if placed else location
+    for inner, _ in placed:
         leaves.append(inner)
         times, _ = _points(inner, runs)
         operations.append(point_operations(inner.block).times(times))
@@ -171,7 +184,6 @@ def _compute(nest: Nest, location: Location, runs: int) -> Compute:
                 size, bound = known.bytes + stream.bytes, known.bound or stream.bound
                 stream = replace(known, bytes=size, bound=bound)
             streams[key] = stream
-    place = places[leaves[-1].path] if leaves else location
     return Compute(
         nest.block.name, nest, tuple(leaves), place, runs, Operations.sum(operations), tuple(streams.values())
     )
