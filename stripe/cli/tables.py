@@ -38,7 +38,7 @@ def plain(table: Table) -> str:
     """A table as text, ending with a newline."""
     widths = [max(len(row[n]) for row in (table.headers, *table.rows)) for n in range(len(table.headers))]
     lines = [table.title] if table.title else []
-    for row in (table.headers, *table.rows):
+    for row in (*([table.headers] if any(table.headers) else []), *table.rows):
         cells = (
             cell.ljust(width) if table.is_text(n) else cell.rjust(width)
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
@@ -56,7 +56,7 @@ def _draw(tables: Sequence[Table], lines: Sequence[str]) -> None:
     for table in tables:
         if not table.rows:
             continue
-        drawn = RichTable(title=Text(table.title), title_justify="left")
+        drawn = RichTable(title=Text(table.title), title_justify="left", show_header=any(table.headers))
         for number, header in enumerate(table.headers):
             drawn.add_column(Text(header), justify="left" if table.is_text(number) else "right")
         for row in table.rows:

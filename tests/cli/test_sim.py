@@ -1,0 +1,172 @@
+"""`stripe-sim`, option by option, in process."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from stripe.cli.sim import HALO_RULES, main
+from stripe.cost.loops import HALOS
+from stripe.cost.report import CountsJson, SimulationJson
+from stripe.ir import print_program
+from support.programs import MATMUL
+from support.scheduled import tiles
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).resolve().parents[2]
+CONV3X3 = str(ROOT / "examples" / "mappings" / "conv3x3.stripe")
+
+
+@pytest.fixture
+def mm(tmp_path: Path) -> str:
+    """The matrix product as a file."""
+    path = tmp_path / "mm.stripe"
+    path.write_text(MATMUL, "utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def scheduled(tmp_path: Path) -> str:
+    """A scheduled program as a file."""
+    path = tmp_path / "scheduled.stripe"
+    path.write_text(print_program(tiles(4)), "utf-8")
+    return str(path)
+
+
+def test_tables_are_plain_text_in_a_pipe(scheduled: str, capsys: Capture) -> None:
+    assert main([scheduled, "--hw", "dsp_conv"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert re.search(r"inference latency +800 cycles +1\.6 us", out)
+    assert "\x1b" not in out
+    assert "\nstatements\n" in out
+    assert "\nunits (8 more did nothing)\n" in out
+    assert "unverified numbers in the hardware model: " in out
+    assert "parameters.NUM_CONV = 4" in out
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_an_unscheduled_program_names_its_default_units(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--hw", "dsp_conv"]) == 0
+    assert "note: 1 statement without a location: on CONV, the quickest for them" in capsys.readouterr().out
+
+
+def test_json_follows_its_schema(scheduled: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "report.json"
+    assert main([scheduled, "--hw", "dsp_conv", "--json", str(path)]) == 0
+    assert "statements" in capsys.readouterr().out
+    report = SimulationJson.model_validate_json(path.read_text("utf-8"))
+    assert report.latency_cycles == 800
+    assert main([scheduled, "--hw", "dsp_conv", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("what", "key"), [("sim", "latency_cycles"), ("counts", "halo")])
+def test_schemas(what: str, key: str, capsys: Capture) -> None:
+    assert main(["--schema", what]) == 0
+    assert key in json.loads(capsys.readouterr().out)["required"]
+
+
+def test_trace_and_picture(scheduled: str, tmp_path: Path, capsys: Capture) -> None:
+    trace, plot = tmp_path / "trace.json", tmp_path / "picture.svg"
+    assert main([scheduled, "--hw", "dsp_conv", "--trace", str(trace), "--plot", str(plot)]) == 0
+    capsys.readouterr()
+    assert json.loads(trace.read_text("utf-8"))["traceEvents"]
+    assert ET.fromstring(plot.read_text("utf-8")).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.parametrize(("halo", "energy"), [("refetch", "208,034,365.44"), ("keep", "200,595,517.44")])
+def test_counts_to_the_digit(halo: str, energy: str, capsys: Capture) -> None:
+    assert main([CONV3X3, "--hw", "ref16x16", "--counts", "--halo", halo]) == 0
+    out = capsys.readouterr().out
+    assert f"energy, pJ            {energy}\n" in out
+    assert "  W        Wreg   array    115,605,504\n" in out
+    assert "  O        array  Orf                          7,225,344\n" in out
+
+
+def test_counts_need_no_machine(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--counts", "--json", "-"]) == 0
+    (kernel,) = CountsJson.model_validate_json(capsys.readouterr().out).kernels
+    assert (kernel.macs, kernel.energy_pJ) == (8 * 4 * 6, None)
+
+
+def test_the_halo_rules_are_those_of_the_counts() -> None:
+    assert HALO_RULES == HALOS
+
+
+def test_passes_and_parameters(mm: str, capsys: Capture) -> None:
+    fast = [mm, "--hw", "dsp_conv", "-D", "CLOCK_MHZ=1000", "--passes", "prune_indexes", "--json", "-"]
+    assert main(fast) == 0
+    report = SimulationJson.model_validate_json(capsys.readouterr().out)
+    assert (report.clock_mhz, report.parameters["CLOCK_MHZ"]) == (1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "hint"),
+    [
+        ([], "no machine is given to simulate", "--hw dsp_conv"),
+        (["--hw", "dsp_con"], "there is no hardware model called 'dsp_con'", "did you mean dsp_conv?"),
+        (["--hw", "dsp_conv", "--halo", "keep"], "--halo is a rule for counting", "--counts"),
+        (["--counts", "--halo", "kept"], "unknown value 'kept'; did you mean 'keep'?", "--help"),
+        (["--counts", "--trace", "t.json"], "--counts has no times to show", "leave --trace"),
+        (["--hw", "dsp_conv", "--plot", "p.png"], "--plot draws SVG, and 'p.png' ends otherwise", "FILE.svg"),
+        (["--hw", "dsp_conv", "--jsom", "x"], "unknown option '--jsom'", "did you mean '--json'?"),
+        (["--hw", "dsp_conv", "-D", "NUM_CNV=2"], "has no parameter 'NUM_CNV'", "did you mean NUM_CONV?"),
+        (["--hw", "dsp_conv", "--json", "no/such/folder/x.json"], "cannot be written", ""),
+    ],
+)
+def test_wrong_usage(words: list[str], reason: str, hint: str, mm: str, capsys: Capture) -> None:
+    assert main([mm, *words]) == 2
+    err = capsys.readouterr().err
+    assert reason in err
+    assert hint in err
+
+
+def test_without_input(capsys: Capture) -> None:
+    assert main(["--hw", "dsp_conv"]) == 2
+    assert "no INPUT is given" in capsys.readouterr().err
+
+
+def test_what_the_machine_cannot_do_names_the_statement(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--hw", "eyeriss"]) == 2
+    assert (
+        "statement 0 (kernel_0): error: no execution unit computes add:fp32, mul:fp32"
+        in capsys.readouterr().err
+    )
+
+
+def test_constrained_mappings_are_refused_with_their_place(tmp_path: Path, capsys: Capture) -> None:
+    text = (
+        Path(CONV3X3).read_text("utf-8").replace("// 3x3, 64 to 64", "1 - k0 >= 0\n        // 3x3, 64 to 64")
+    )
+    path = tmp_path / "cut.stripe"
+    path.write_text(text, "utf-8")
+    assert main([str(path), "--counts"]) == 1
+    assert (
+        "kernel conv3x3: error: block conv3x3 holds copies, and constraints cut its loops"
+        in capsys.readouterr().err
+    )
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    code = (
+        "import sys; from stripe.cli.sim import main; main(['--help']); "
+        "print([m for m in ('numpy', 'islpy', 'pydantic', 'networkx', 'rich') if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert "--counts" in done.stdout
+
+
+def test_on_a_terminal_rich_draws_the_tables(
+    scheduled: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main([scheduled, "--hw", "dsp_conv"]) == 0
+    assert "┃" in capsys.readouterr().out
