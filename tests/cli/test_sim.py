@@ -46,7 +46,7 @@ def test_tables_are_plain_text_in_a_pipe(scheduled: str, capsys: Capture) -> Non
     assert re.search(r"inference latency +800 cycles +1\.6 us", out)
     assert "\x1b" not in out
     assert "\nstatements\n" in out
-    assert "\nunits (8 more did nothing)\n" in out
+    assert "\nunits (7 more did nothing)\n" in out
     assert "unverified numbers in the hardware model: " in out
     assert "parameters.NUM_CONV = 4" in out
     assert all(line == line.rstrip() for line in out.splitlines())
