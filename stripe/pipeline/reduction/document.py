@@ -1,0 +1,121 @@
+"""What is reduced: a program as text, alone or in a crash reproducer with its pass list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from stripe.ir import Program, StripeError, parse_program, print_program, verify_structural
+from stripe.pipeline.reduction import ir, tile
+from stripe.pipeline.reduction.search import Step, cuts
+from stripe.pipeline.reproducer import Reproducer
+from stripe.tile import parse_tile, print_tile
+
+Entry = dict[str, JsonValue]
+Form = TypeVar("Form")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A program in `language` (tile or stripe); `reproducer` is what it stands in, None for a plain file."""
+
+    text: str
+    language: str
+    passes: tuple[Entry, ...] = ()
+    reproducer: Reproducer | None = None
+
+    @staticmethod
+    def of(reproducer: Reproducer) -> Document:
+        return Document(reproducer.input, reproducer.input_format, reproducer.passes, reproducer)
+
+    @property
+    def suffix(self) -> str:
+        return f".{self.language}" if self.reproducer is None else ".reproducer.json"
+
+    def render(self) -> str:
+        """The text of the file."""
+        if self.reproducer is None:
+            return self.text
+        changes: Mapping[str, object] = {
+            "input": self.text,
+            "input_format": self.language,
+            "passes": self.passes,
+        }
+        found = self.reproducer.model_copy(update=changes)
+        return json.dumps(found.model_dump(mode="json"), indent=2) + "\n"
+
+
+def steps_for(document: Document) -> Sequence[Step[Document]]:
+    """The changes to try, in order: first the pass list, then the program. Raises StripeError when it does not parse.
+
+    A program that is valid stays so: candidates that are not are left out.
+    """
+    found: list[Step[Document]] = [fewer_passes, fewer_options] if document.passes else []
+    if document.language == "stripe":
+        return [*found, *(_in_form(step, _parse_stripe, print_program, _valid_stripe) for step in ir.STEPS)]
+    valid = tile.compiles if tile.compiles(document.text) else _parses
+    parse_tile(document.text)
+    return [*found, *(_in_form(step, parse_tile, print_tile, valid) for step in tile.STEPS)]
+
+
+def _in_form(
+    step: Step[Form], parse: Callable[[str], Form], write: Callable[[Form], str], valid: Callable[[str], bool]
+) -> Step[Document]:
+    """A step of programs as a step of documents; what is as long as before and no simpler is tried once at most."""
+
+    def step_of_documents(document: Document) -> Iterator[Document]:
+        for candidate in step(parse(document.text)):
+            text = write(candidate)
+            if text != document.text and valid(text):
+                yield replace(document, text=text)
+
+    return step_of_documents
+
+
+def _parse_stripe(text: str) -> Program:
+    return parse_program(text, "<reduce>")
+
+
+def _valid_stripe(text: str) -> bool:
+    try:
+        return not verify_structural(_parse_stripe(text))
+    except StripeError:  # a name or a number that the text cannot hold
+        return False
+
+
+def _parses(text: str) -> bool:
+    parse_tile(text)  # what was printed parses: anything else is a fault of ours
+    return True
+
+
+def fewer_passes(document: Document) -> Iterator[Document]:
+    """Without some entries of the pass list."""
+    for cut in cuts(len(document.passes)):
+        yield replace(
+            document, passes=tuple(entry for n, entry in enumerate(document.passes) if n not in cut)
+        )
+
+
+def fewer_options(document: Document) -> Iterator[Document]:
+    """Without one option of an entry, or without one item of an option that is a list."""
+    for number, entry in enumerate(document.passes):
+        for name, options in entry.items():
+            if isinstance(options, dict):
+                for fewer in _fewer_keys(options):
+                    fresh = {**entry, name: fewer}
+                    yield replace(
+                        document, passes=(*document.passes[:number], fresh, *document.passes[number + 1 :])
+                    )
+
+
+def _fewer_keys(options: dict[str, JsonValue]) -> Iterator[JsonValue]:
+    for key in options:
+        yield {k: v for k, v in options.items() if k != key}
+    for key, value in options.items():
+        if isinstance(value, list) and len(value) > 1:
+            for cut in cuts(len(value)):
+                yield {**options, key: [item for n, item in enumerate(value) if n not in cut]}
