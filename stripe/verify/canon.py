@@ -16,7 +16,7 @@ from math import prod
 
 from stripe.ir import Agg, DType, Path, Special, TagValue
 from stripe.poly import Points, Relation, union
-from stripe.verify.compare import Images, by_term, image, mismatch, once_each
+from stripe.verify.compare import Images, by_term, image, miscounted_keys, mismatch, once_each
 from stripe.verify.definition import Definer, Definition, Group, Part, Unprovable
 from stripe.verify.terms import Called, Leaf, Node, Operation, Reduced, Term, leaves, operand_order
 
@@ -231,24 +231,22 @@ class Canon:
             self.incomplete = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
         if same.is_empty:
             return None
-        if group.agg in COUNTED and not self._same_counts(group, known, same):
-            return None
-        return same
+        if group.agg in COUNTED:
+            same = same.outside(self._miscounted(group, known, same))
+        return None if same.is_empty else same
 
-    def _same_counts(self, group: Group, known: Reduction, same: Relation) -> bool:
-        """Whether operands contribute equally often to elements that are known to have the same operands."""
+    def _miscounted(self, group: Group, known: Reduction, same: Relation) -> Points:
+        """Keys of `same`, which have the same operands, where these contribute a different number of times."""
         if known.once and all(once_each(parts) for parts in by_term(group.parts).values()):
-            return True
+            return Points.empty(group.keys.names)
         mine = [replace(part, points=part.points.within(same.domain)) for part in group.parts]
         theirs = [replace(part, points=same.then(part.points)) for part in known.parts]
-        kept = [[part for part in side if not part.points.is_empty] for side in (mine, theirs)]
+        left, right = ([part for part in side if not part.points.is_empty] for side in (mine, theirs))
         try:
-            unequal = mismatch(*kept, counted=True, keys=group.keys.names) is not None
-        except Unprovable:
-            unequal = True
-        if unequal:
-            self.incomplete = f"how often operands contribute to '{known.name.partition(':')[2]}' differs"
-        return not unequal
+            return miscounted_keys(left, right, group.keys)
+        except Unprovable as reason:
+            self.incomplete = str(reason)
+            return same.domain
 
 
 _MOST_NAMES = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stripe.poly import Points, Relation, count_points
@@ -158,28 +158,47 @@ def _miscounted(
     left: Sequence[Part], right: Sequence[Part], shared: Relation, keys: Sequence[str]
 ) -> Mismatch | None:
     """Whether an operand tuple contributes a different number of times; both sides have the same tuples."""
+    for sample, _, (before, after) in _counted(left, right, shared):
+        if before != after:
+            key = dict(zip(keys, sample[: len(keys)], strict=True))
+            own, theirs = (operand_at(side, key, sample[len(keys) :]) for side in (left, right))
+            return Mismatch(key, own, theirs, f"{before} times before, {after} times after")
+    return None
+
+
+def miscounted_keys(left: Sequence[Part], right: Sequence[Part], keys: Points) -> Points:
+    """The keys to which some operand tuple contributes a different number of times; both sides have the same
+    tuples."""
+    found = Points.empty(keys.names)
+    sides = by_term(left), by_term(right)
+    for term, parts in sides[0].items():
+        for _, region, (before, after) in _counted(parts, sides[1][term], image(parts)):
+            if before != after:
+                found = found | Points(keys.names, region.onto(region.names[: len(keys.names)]).raw)
+    return found
+
+
+def _counted(
+    left: Sequence[Part], right: Sequence[Part], shared: Relation
+) -> Iterator[tuple[tuple[int, ...], Points, tuple[int, int]]]:
+    """Regions of (key, operand tuple) with how often the tuple contributes on either side, and a sample of each."""
     if once_each(left) and once_each(right):
-        return None
-    counts = [[_fibres(part) for part in side] for side in (left, right)]
+        return
+    fibres = [[_fibres(part) for part in side] for side in (left, right)]
     names = _numbered((*shared.ins, *shared.outs))
     rest = Points(names, shared.raw.wrap().flatten())
     for _ in range(_REGIONS):
         sample = rest.sample()
         if sample is None:
-            return None
+            return
         region = rest
         totals = [0, 0]
-        for side, fibres in enumerate(counts):
-            for fibre in fibres:
+        for side, parts in enumerate(fibres):
+            for fibre in parts:
                 here, number = _region(fibre, sample, names)
                 region = region & here
                 totals[side] += number
-        if totals[0] != totals[1]:
-            values = list(sample.values())
-            key = dict(zip(keys, values[: len(keys)], strict=True))
-            coordinates = values[len(keys) :]
-            own, theirs = operand_at(left, key, coordinates), operand_at(right, key, coordinates)
-            return Mismatch(key, own, theirs, f"{totals[0]} times before, {totals[1]} times after")
+        yield tuple(sample.values()), region, (totals[0], totals[1])
         rest = rest - region
     raise Unprovable("how often an operand tuple contributes varies too much")
 
@@ -187,8 +206,9 @@ def _miscounted(
 def once_each(parts: Sequence[Part]) -> bool:
     """Whether no operand tuple contributes twice to a key."""
     for part in parts:
-        pairs = part.points.paired().then(part.points.keyed(part.at))
-        if not pairs.injective:
+        if part.at.injective:  # the operands tell the point even without the key
+            continue
+        if not part.points.paired().then(part.points.keyed(part.at)).injective:
             return False
     if len(parts) == 1:
         return True

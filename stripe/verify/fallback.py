@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stripe.ir import Program
+from stripe.ir import Program, walk
 from stripe.verify.exact import OPERATIONS, prove_equal
 from stripe.verify.witness import Different, Unknown, Verdict
 
@@ -39,11 +39,24 @@ def judge(
     """Proves that `after` computes what `before` does, or runs both on small-integer data where the proof has no
     answer."""
     verdict = prove_equal(before, after, operations=operations)
-    if not isinstance(verdict, Unknown):
-        return Judgement(verdict)
+    placed = _misplaced(after)
+    if not isinstance(verdict, Unknown) or placed:
+        return Judgement(verdict, failed=placed)
     failed = run_both(before, after, seeds)
     outcome = "they differ" if failed else "they agree"
     return Judgement(verdict, f"ran both programs on {len(seeds)} sets of small integers: {outcome}", failed)
+
+
+def _misplaced(program: Program) -> str:
+    """What is wrong with the addresses of buffers, which have no part in the meaning that is proved; empty when
+    they are
+    right or there are none.
+    """
+    if not any("placed" in ref.tags for _, block in walk(program.entry) for ref in block.allocs):
+        return ""
+    from stripe.verify.machine import check_placement
+
+    return "\n".join(f"error: {diagnostic}" for diagnostic in check_placement(program))
 
 
 def run_both(before: Program, after: Program, seeds: tuple[int, ...] = SEEDS) -> str:
