@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Program, with_entry
+from stripe.ir import Path, Program, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.strides import compact_strides, layout_text, memory_order, movable, with_strides
-from stripe.passes.visibility import block_at_path, replace_at
+from stripe.passes.visibility import block_at_path
 
 
 class FixStrides(Pass):
@@ -30,6 +30,7 @@ class FixStrides(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
+        chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
         for path, ref in movable(entry, self.alloc_reqs):
             around = (block_at_path(entry, path[:depth]) for depth in range(1, len(path) + 1))
             if not any(block.tags.has_all(self.reqs) for block in around):
@@ -41,12 +42,8 @@ class FixStrides(Pass):
                 continue
             counts = ", ".join(str(prime_factors(size)) for size in ref.sizes)
             context.applied(ref.name, f"strides {layout_text(ref, strides)}; prime factors {counts}")
-            entry = replace_at(
-                entry,
-                path,
-                lambda block, ref=ref, strides=strides: with_strides(block, ref.name, strides),
-            )
-        return with_entry(program, entry)
+            chosen.setdefault(path, {})[ref.name] = strides
+        return with_entry(program, with_strides(entry, chosen))
 
 
 def prime_factors(number: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import ClassVar
 
@@ -51,25 +52,48 @@ class ReorderBlocks(Pass):
 
     def _ordered(self, nest: Nest) -> list[int]:
         statements = nest.block.statements
-        exact = statement_deps(nest, reduced=False)
-        before = [{*own, *found} for own, found in zip((s.deps for s in statements), exact, strict=True)]
-        waiting = list(range(len(statements)))
-        done: set[int] = set()
+        exact = statement_deps(nest)
+        before = [{*own.deps, *found} for own, found in zip(statements, exact, strict=True)]
+        after: list[list[int]] = [[] for _ in statements]
+        for number, deps in enumerate(before):
+            for dep in deps:
+                after[dep].append(number)
+        inits = [statement.tags.has_any(self.init_tags) for statement in statements]
+        ready = [(not inits[n], n) for n, deps in enumerate(before) if not deps]
+        heapify(ready)
+        waiting = set(range(len(statements)))
         order: list[int] = []
         while waiting:
-            ready = [number for number in waiting if before[number] <= done]
-            chosen = self._first_init(ready, statements)
-            if chosen is None and order:
-                last = statements[order[-1]]
-                chosen = next((n for n in ready if follows(last, statements[n])), None)
-            number = ready[0] if chosen is None else chosen
+            number = self._next(order, ready, waiting, before, after, statements)
             order.append(number)
-            done.add(number)
             waiting.remove(number)
+            for later in after[number]:
+                before[later].remove(number)
+                if not before[later]:
+                    heappush(ready, (not inits[later], later))
         return order
 
-    def _first_init(self, ready: list[int], statements: tuple[Statement, ...]) -> int | None:
-        return next((n for n in ready if statements[n].tags.has_any(self.init_tags)), None)
+    @staticmethod
+    def _next(
+        order: list[int],
+        ready: list[tuple[bool, int]],
+        waiting: set[int],
+        before: list[set[int]],
+        after: list[list[int]],
+        statements: tuple[Statement, ...],
+    ) -> int:
+        """A fill, else a consumer of the last statement with its shape, else the first that may run.
+
+        `ready` may still hold what a consumer's turn took already.
+        """
+        while ready[0][1] not in waiting:
+            heappop(ready)
+        if ready[0][0] and order:
+            free = (n for n in after[order[-1]] if not before[n] and n in waiting)
+            found = next((n for n in free if follows(statements[order[-1]], statements[n])), None)
+            if found is not None:
+                return found
+        return heappop(ready)[1]
 
 
 def follows(producer: Statement, consumer: Statement) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from stripe.ir import Block, Dim, Path, Refinement, map_views, walk
+from stripe.ir import Block, Dim, Path, Refinement, walk, with_statements
 
 
 def compact_strides(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
@@ -18,15 +19,32 @@ def compact_strides(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ..
     return tuple(strides)
 
 
-def with_strides(block: Block, name: str, strides: Sequence[int]) -> Block:
-    """`block` with these strides for its refinement `name` and for every view of it inside."""
+Strides: TypeAlias = Mapping[Path, Mapping[str, tuple[int, ...]]]
+"""New strides of allocations, by the path of the block that holds them and their names."""
 
-    def relaid(ref: Refinement) -> Refinement:
-        return replace(
-            ref, dims=tuple(Dim(dim.size, stride) for dim, stride in zip(ref.dims, strides, strict=True))
-        )
 
-    return map_views(block, name, relaid)
+def with_strides(entry: Block, strides: Strides) -> Block:
+    """`entry` with new strides for allocations and for every view of them inside."""
+
+    def visit(block: Block, path: Path, outside: Mapping[str, tuple[int, ...]]) -> Block:
+        new = dict(strides.get(path, {}))
+        new |= {ref.name: outside[ref.source] for ref in block.refinements if ref.source in outside}
+        statements = [
+            visit(statement, (*path, number), new) if isinstance(statement, Block) else statement
+            for number, statement in enumerate(block.statements)
+        ]
+        inner = with_statements(block, statements)
+        if not new:
+            return inner
+        refs = tuple(_relaid(ref, new[ref.name]) if ref.name in new else ref for ref in inner.refinements)
+        return replace(inner, refinements=refs)
+
+    return visit(entry, (0,), {}) if strides else entry
+
+
+def _relaid(ref: Refinement, strides: Sequence[int]) -> Refinement:
+    dims = tuple(Dim(dim.size, stride) for dim, stride in zip(ref.dims, strides, strict=True))
+    return replace(ref, dims=dims)
 
 
 def memory_order(ref: Refinement) -> tuple[int, ...]:

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Block, Program, Refinement, with_entry
+from stripe.ir import Block, Path, Program, Refinement, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.strides import compact_strides, layout_text, memory_order, movable, with_strides
-from stripe.passes.visibility import replace_at
 from stripe.poly import Access, Buffer, accesses
 
 
@@ -36,6 +35,7 @@ class Transpose(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
+        chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
         votes = _votes(entry, self.reqs)
         for path, ref in movable(entry, self.alloc_reqs):
             vote = votes.get(Buffer(path, ref.name))
@@ -46,18 +46,14 @@ class Transpose(Pass):
             if strides == ref.strides:
                 continue
             context.applied(ref.name, f"transposed: {layout_text(ref, strides)}; {vote.text()}")
-            entry = replace_at(
-                entry,
-                path,
-                lambda block, ref=ref, strides=strides: with_strides(block, ref.name, strides),
-            )
+            chosen.setdefault(path, {})[ref.name] = strides
         for ref in entry.allocs:
             vote = votes.get(Buffer((0,), ref.name))
             if "user" in ref.tags and vote is not None and vote.order(ref) != memory_order(ref):
                 context.missed(
                     ref.name, f"not transposed: its layout is the user's ({vote.text()}); see layout"
                 )
-        return with_entry(program, entry)
+        return with_entry(program, with_strides(entry, chosen))
 
 
 @dataclass(frozen=True, slots=True)
