@@ -14,6 +14,7 @@ from stripe.cost.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pie
 from stripe.cost.pipeline import Stage, pipeline_cycles, pipeline_slices
 from stripe.cost.rates import Effort, can_compute, effort
 from stripe.cost.statement import Flow, StatementCost, TileSlice
+from stripe.cost.uneven import tile_cycles
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError
@@ -38,6 +39,15 @@ class _Tally:
     seats: list[Seat] = field(default_factory=list["Seat"])
     peak: float = 0.0
     slices: tuple[TileSlice, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Busy:
+    """How long a piece keeps a resource busy in all its runs, of which so many cycles in each run are latency."""
+
+    cycles: float
+    latency: float
+    resource: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,7 @@ class CostModel:
             latency, cycles = self._move(piece, way, unit, tally)
             name, index = _unit_and_number(unit)
             return self._result(piece, number, tally, name, (index,), latency, latency + cycles, True)
-        cycles, _ = self._run(piece, tally)
+        cycles = self._run(piece, tally).cycles
         seat = tally.seats[0]
         if isinstance(piece, Loop):
             cycles = max(cycles, *tally.demand.values()) if tally.demand else cycles
@@ -120,39 +130,43 @@ class CostModel:
             slices=tally.slices,
         )
 
-    def _run(self, piece: Piece, tally: _Tally) -> tuple[float, str]:
-        """Cycles of all runs of a piece, and the resource that it is busy with. Adds its bytes and energy."""
+    def _run(self, piece: Piece, tally: _Tally) -> _Busy:
+        """The time of all runs of a piece. Adds its bytes and energy to the tally."""
         if isinstance(piece, Move):
             way, unit = self._move_way(piece)
             latency, cycles = self._move(piece, way, unit, tally)
-            return latency * piece.runs + cycles, unit
+            return _Busy(latency * piece.runs + cycles, latency, unit)
         if isinstance(piece, Compute):
             return self._compute(piece, tally)
         stages: list[Stage] = []
         depth = 1
         moves = 0
+        mean = False
         for inner, deps in zip(piece.pieces, piece.deps, strict=True):
-            cycles, resource = self._run(inner, tally)
+            busy = self._run(inner, tally)
+            resource = busy.resource
             name = _unit_and_number(resource)[0]
             if name in self.machine.model.tx_units:
                 moves += 1
                 resource = f"{resource}#{moves % self.machine.model.tx_units[name].channels}"  # a channel
             elif name in self.machine.model.exec_units:
                 depth = max(depth, self.machine.model.exec_unit(name).pipeline_depth)
+            each = tile_cycles(piece, inner, busy.cycles, busy.latency)
+            mean = mean or each is None
             shares = _shares(piece, len(stages))
-            stages.append(Stage(resource, cycles / max(1, piece.trips), deps, shares))
+            stages.append(Stage(resource, busy.cycles / max(1, piece.trips), deps, shares, each or ()))
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
         if piece.runs == 1:
             tally.slices = _tile_slices(piece, stages, trips, depth)
-        if not found.exact or not piece.even:
+        if not found.exact or mean:
             what = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
             tally.notes.append(f"{what}: the pipeline runs with the mean")
         resource = next(
             (s.resource for s in stages if _unit_and_number(s.resource)[0] in self.machine.model.exec_units),
             stages[0].resource if stages else "",
         )  # fmt: skip
-        return found.cycles * piece.runs, resource.split("#")[0]
+        return _Busy(found.cycles * piece.runs, 0.0, resource.split("#")[0])
 
     def _move_way(self, move: Move) -> tuple[Way, str]:
         """The way of a transfer and the transfer unit (or bus) that it occupies."""
@@ -188,7 +202,7 @@ class CostModel:
             tally.demand[unit] += slowest / channels
         return latency, slowest
 
-    def _compute(self, piece: Compute, tally: _Tally) -> tuple[float, str]:
+    def _compute(self, piece: Compute, tally: _Tally) -> _Busy:
         seat = self._seat(piece)
         unit = self.machine.model.exec_unit(seat.name)
         work = effort(piece, seat.name, unit)
@@ -220,7 +234,7 @@ class CostModel:
             tally.peak = max(tally.peak, piece.operations.total / useful * seat.parallel)
         if any(stream.bound for stream in piece.streams):
             tally.notes.append("some bytes are upper bounds, because counting them took too long")
-        return max(compute, operands) + fill, f"{seat.name}[{(seat.numbers or (0,))[0]}]"
+        return _Busy(max(compute, operands) + fill, latency, f"{seat.name}[{(seat.numbers or (0,))[0]}]")
 
     def _first_byte(self, flow: Flow) -> float:
         name = parse_unit(flow.source)[0]

@@ -43,7 +43,7 @@ def entering(access: Access, loops: Sequence[str], halo: Halo, instances: Sequen
     if box is not None and not access.nest.domain.constraints:
         copies = prod(ranges[name][1] - ranges[name][0] + 1 for name in instances)
         return copies * _entering_box(box, [(n, ranges[n][1] + 1) for n in running], halo)
-    return _entering_set(access, running, tuple(instances), halo)
+    return entering_by_sets(access, running, tuple(instances), halo)
 
 
 def _box(access: Access, fixed: Sequence[str]) -> Box | None:
@@ -85,7 +85,7 @@ def _entering_box(box: Box, loops: Sequence[tuple[str, int]], halo: Halo) -> int
     return total
 
 
-def _entering_set(access: Access, loops: tuple[str, ...], instances: tuple[str, ...], halo: Halo) -> int:
+def entering_by_sets(access: Access, loops: tuple[str, ...], instances: tuple[str, ...], halo: Halo) -> int:
     """By integer sets: pairs of a point after a step and an element that enters there."""
     ranges = access.nest.domain.ranges
     names = (*loops, *instances)

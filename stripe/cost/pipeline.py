@@ -27,6 +27,11 @@ class Stage:
     cycles: float
     deps: tuple[int, ...] = ()
     shares: tuple[int, ...] = ()
+    each: tuple[float, ...] = ()
+    """The cycles in each tile, where they differ."""
+
+    def at(self, tile: int) -> float:
+        return self.each[tile] if self.each else self.cycles
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,11 @@ def pipeline_cycles(stages: Sequence[Stage], tiles: int, depth: int) -> Duration
     """The time of `tiles` tiles with `depth` in flight; depth 1 is one tile after the other."""
     if tiles <= 0 or not stages:
         return Duration(0.0)
+    uneven = any(stage.each for stage in stages)
     if depth <= 1 or tiles == 1:
-        return Duration(tiles * _simulate(stages, 1, 1)[-1])  # whole tiles, one after the other
+        return Duration(sum(_alone(stages, tiles)))
+    if uneven:
+        return Duration(_simulate(stages, tiles, depth)[-1])
     length = _FIRST
     while length < tiles:
         ends = _simulate(stages, length, depth)
@@ -76,11 +84,32 @@ def pipeline_slices(stages: Sequence[Stage], tiles: int, depth: int) -> list[Sli
     if depth > 1:
         _simulate(stages, tiles, depth, found)
         return found
-    one: list[Slice] = []
-    length = _simulate(stages, 1, 1, one)[-1]
+    now = 0.0
     for tile in range(tiles):
-        found += [Slice(tile, s.stage, tile * length + s.start, tile * length + s.end) for s in one]
+        one: list[Slice] = []
+        length = _simulate(_only(stages, tile), 1, 1, one)[-1]
+        found += [Slice(tile, s.stage, now + s.start, now + s.end) for s in one]
+        now += length
     return found
+
+
+def _alone(stages: Sequence[Stage], tiles: int) -> list[float]:
+    """The time of each tile when it has all units for itself."""
+    if not any(stage.each for stage in stages):
+        return [_simulate(stages, 1, 1)[-1]] * tiles
+    known: dict[tuple[float, ...], float] = {}
+    found: list[float] = []
+    for tile in range(tiles):
+        key = tuple(stage.at(tile) for stage in stages)
+        if key not in known:
+            known[key] = _simulate(_only(stages, tile), 1, 1)[-1]
+        found.append(known[key])
+    return found
+
+
+def _only(stages: Sequence[Stage], tile: int) -> list[Stage]:
+    """The stages of one tile."""
+    return [Stage(stage.resource, stage.at(tile), stage.deps, stage.shares) for stage in stages]
 
 
 def _settled(ends: Sequence[float]) -> bool:
@@ -146,7 +175,7 @@ def _simulate(
         for resource in [name for name in idle if ready[name]]:
             _, tile, number = heapq.heappop(ready[resource])
             idle.discard(resource)
-            end = now + stages[number].cycles
+            end = now + stages[number].at(tile)
             heapq.heappush(events, (end, tile, number))
             if slices is not None:
                 slices.append(Slice(tile, number, now, end))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from math import ceil
 
 import pytest
@@ -15,18 +16,13 @@ from stripe.cost.machine import Machine
 from stripe.cost.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
 from stripe.cost.rates import systolic_cycles, vector_share
 from stripe.cost.statement import StatementCost
+from stripe.cost.uneven import tile_points
 from stripe.hw import HardwareModel, SystolicArray, load_hardware
 from stripe.ir import ConfigError, Location, Program, rewrite_matching, with_entry
-from stripe.passes.base import LocationSpec, PassContext
-from stripe.passes.cache import Cache
-from stripe.passes.tiling import tile_block
 from stripe.poly import Nest
 from stripe.tile import compile_tile
 from support.enumerated import walk_program
-
-CONV = """function (I[X={x}, C=3]: i8, K[F=3, C, O=4]: i8) -> (R) {{
-  [[conv]] R[x, o : X, O] = +(I[x + f - 1, c] * K[f, c, o]);
-}}"""
+from support.tiled import tiled_convolution
 
 
 def statements(program: Program) -> list[Nest]:
@@ -45,19 +41,10 @@ def matmul(m: int, n: int, k: int, dtype: str = "i8") -> Program:
     return compile_tile(text, "mm")
 
 
-def tiled(x: int, tile_x: int, tile_o: int) -> Program:
-    """A convolution with padding, tiled and cached, so that edges are cut."""
-    program = compile_tile(CONV.format(x=x), "conv")
-    entry = rewrite_matching(program.entry, ("conv",), lambda b: tile_block(b, {"x": tile_x, "o": tile_o}))
-    return Cache(
-        reqs=("conv",), mem_loc=LocationSpec(name="SRAM", unit=0), xfer_loc=LocationSpec(name="DMA", unit=0)
-    ).run(with_entry(program, entry), PassContext())
-
-
 @settings(max_examples=40)
 @given(st.integers(3, 9), st.integers(1, 4), st.integers(1, 4))
 def test_totals_are_those_of_walking_through_every_point(x: int, tile_x: int, tile_o: int) -> None:
-    program = tiled(x, min(tile_x, x), tile_o)
+    program = tiled_convolution(x, min(tile_x, x), tile_o)
     (nest,) = statements(program)
     done = walk_program(program)
     pieces = list(pieces_below(piece_of(nest, ("DMA",))))
@@ -82,7 +69,7 @@ def test_a_tree_of_moves_and_computing() -> None:
             return [shape(inner) for inner in piece.pieces]
         return type(piece).__name__
 
-    (nest,) = statements(tiled(8, 4, 4))
+    (nest,) = statements(tiled_convolution(8, 4, 4))
     piece = piece_of(nest, ("DMA",))
     assert shape(piece) == ["Move", "Move", "Compute", "Move"]
     assert isinstance(piece, Loop)
@@ -107,6 +94,31 @@ def test_what_moves_more_than_it_computes_is_bound_by_its_bus() -> None:
     assert cost.unit == "DSP"
     assert cost.cycles == 2 * 6400 / 64
     assert cost.stalls == {"operands": 2 * 6400 / 64 - 6400 / 64}
+
+
+@settings(max_examples=40)
+@given(st.integers(3, 12), st.integers(1, 5), st.integers(1, 4))
+def test_points_of_each_tile(x: int, tile_x: int, tile_o: int) -> None:
+    (nest,) = statements(tiled_convolution(x, min(tile_x, x), tile_o))
+    for inner in nest.walk():
+        found = tile_points(inner, nest.domain.names)
+        assert found is not None
+        counts: Counter[tuple[int, ...]] = Counter()
+        for values in product(*(range(high + 1) for _, high in inner.domain.intervals)):
+            env = dict(zip(inner.domain.names, values, strict=True))
+            if all(constraint.evaluate(env) >= 0 for constraint in inner.domain.constraints):
+                counts[tuple(env[name] for name in nest.domain.names)] += 1
+        tiles = product(*(range(high + 1) for _, high in nest.domain.intervals))
+        assert found.tolist() == [counts[tile] for tile in tiles]
+
+
+def test_tiles_at_the_edge_take_less() -> None:
+    (cost,) = costs(tiled_convolution(20, 8, 4), load_hardware("dsp_conv"))
+    loads = [piece.end - piece.start for piece in cost.slices if piece.name == "load_I"]
+    assert loads == pytest.approx([9 * 3 / 64, 10 * 3 / 64, 5 * 3 / 64])
+    assert cost.notes == ()
+    computing = sum(piece.end - piece.start for piece in cost.slices if not piece.transfer)
+    assert computing == pytest.approx(cost.compute_cycles + cost.stalls.get("operands", 0.0))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +171,7 @@ def test_units_that_a_location_numbers() -> None:
 
 
 def test_a_tiled_kernel_overlaps_transfers() -> None:
-    program = tiled(64, 8, 4)
+    program = tiled_convolution(64, 8, 4)
     model = load_hardware("dsp_conv")
     (cost,) = costs(program, model)
     inside = cost.slices
@@ -191,6 +203,6 @@ def test_bursts_round_transfers_up() -> None:
     model = load_hardware("dsp_conv")
     burst = model.tx_units["DMA"].model_copy(update={"burst_bytes": 64, "latency_cycles": 7})
     model = model.model_copy(update={"tx_units": {**model.tx_units, "DMA": burst}})
-    (cost,) = costs(tiled(8, 8, 4), model)
+    (cost,) = costs(tiled_convolution(8, 8, 4), model)
     loads = [piece for piece in cost.slices if piece.name == "load_I"]
     assert [piece.end - piece.start for piece in loads] == [7 + ceil(8 * 3 / 64)]

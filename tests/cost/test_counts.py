@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripe.cost.copies import as_transfer
 from stripe.cost.counts import count_program
-from stripe.cost.loops import HALOS, Halo
+from stripe.cost.loops import HALOS, Halo, entering, entering_by_sets
+from stripe.exec.interp import interpret
 from stripe.hw import load_hardware
 from stripe.ir import StripeError, parse_program, print_program, verify_structural
+from stripe.poly import Nest as NestOf
+from support.enumerated import transferred
 from support.mappings import CONV3X3, MATMUL, Loop, Mapped, as_stripe, walk_steps
+from support.tiled import tiled_convolution
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "examples" / "mappings"
 
@@ -96,6 +103,110 @@ def test_counts_agree_with_walking_through_every_step(mapping: Mapped, halo: Hal
     found = {(row.operand, row.source, row.sink): row for row in kernel.traffic}
     expected = walk_steps(mapping, halo)
     assert {k: r.written if k[1] == "array" else r.read for k, r in found.items()} == expected
+
+
+@settings(max_examples=60)
+@given(mappings(), st.sampled_from(HALOS))
+def test_closed_forms_agree_with_integer_sets(mapping: Mapped, halo: Halo) -> None:
+    for nest in NestOf.root(as_stripe(mapping).entry).walk():
+        transfer = as_transfer(nest)
+        if transfer is not None:
+            loops = nest.prefix(nest.depth - 1)
+            running = tuple(name for name in loops if nest.domain.ranges[name][1])
+            assert entering(transfer.far, loops, halo) == entering_by_sets(transfer.far, running, (), halo)
+
+
+@settings(max_examples=30)
+@given(st.integers(3, 9), st.integers(1, 4), st.integers(1, 4), st.sampled_from(HALOS))
+def test_boxes_that_hang_over_an_edge(x: int, tile_x: int, tile_o: int, halo: Halo) -> None:
+    """A padded convolution as the pass `cache` leaves it: every tile by hand, in order."""
+    program = tiled_convolution(x, min(tile_x, x), tile_o)
+    (kernel,) = count_program(program, halo)
+    for operand, (source, sink), block in (
+        ("I", ("DRAM", "SRAM"), "load_I"),
+        ("K", ("DRAM", "SRAM"), "load_K"),
+    ):
+        expected = 0
+        held: tuple[object, frozenset[tuple[int, ...]]] = ((), frozenset())
+        for origin, elements in transferred(program.main.statements[0], block):
+            if origin != held[0]:
+                expected += len(elements - held[1] if halo == "keep" else elements)
+                held = (origin, elements)
+        assert kernel.find(operand, source, sink).read == expected
+
+
+PRIVATE = """\
+0: #program block [] ( // private
+    #user none new@0x00000000<DRAM[0]> A[0, 0] i8(3:4, 4:1)
+    #user none new@0x00000000<DRAM[0]> B[0, 0] i8(4:2, 2:1)
+    #user none new@0x00000000<DRAM[0]> C[0, 0] i8(3:2, 2:1)
+) {
+  0: #main block [] ( // main
+      in<DRAM[0]> A[0, 0] i8(3:4, 4:1)
+      in<DRAM[0]> B[0, 0] i8(4:2, 2:1)
+      out<DRAM[0]> C[0, 0]:assign i8(3:2, 2:1)
+  ) {
+    0: #kernel block [i:3, #spatial j:2] ( // mm
+        in<DRAM[0]> A_raw = A[i, 0] i8(1:4, 4:1)
+        none new@0x00000000<Areg[j]> A[0, 0] i8(1:4, 4:1)
+        in<DRAM[0]> B[0, j] i8(4:2, 1:1)
+        out<DRAM[0]> C_raw = C[i, j]:add i8(1:2, 1:1)
+        none new@0x00000000<Acc[j]> C[0, 0] i8(1:1, 1:1)
+    ) {
+      0: #cache_load block [d:4, j = j] ( // load_A
+          in<DRAM[0]> A_raw[0, d] i8(1:4, 1:1)
+          out<Areg[j]> A[0, d]:assign i8(1:4, 1:1)
+      ) {
+        0: $x = load(A_raw)
+        1: A = store($x)
+      }
+      1: block [k:4, j = j] ( // steps
+          in<Areg[j]> A[0, k] i8(1:4, 1:1)
+          in<DRAM[0]> B[k, 0] i8(1:2, 1:1)
+          out<Acc[j]> C[0, 0]:add i8(1:1, 1:1)
+      ) {
+        0: $a = load(A)
+        1: $b = load(B)
+        2: $c = mul($a, $b)
+        3: C = store($c)
+      }
+      2: #cache_store block [j = j] ( // store_C
+          in<Acc[j]> C[0, 0] i8(1:1, 1:1)
+          out<DRAM[0]> C_raw[0, 0]:add i8(1:2, 1:1)
+      ) {
+        0: $x = load(C)
+        1: C_raw = store($x)
+      }
+    }
+  }
+}
+"""
+
+
+def test_copies_of_parallel_units_are_filled_by_one_read() -> None:
+    program = parse_program(PRIVATE, "private")
+    assert verify_structural(program) == []
+    (kernel,) = count_program(program)
+    assert (kernel.macs, kernel.steps) == (24, 12)
+    rows = {(row.operand, row.source, row.sink): (row.read, row.written) for row in kernel.traffic}
+    assert rows == {
+        ("A", "DRAM", "Areg"): (12, 24),
+        ("A", "Areg", "array"): (24, 24),
+        ("B", "DRAM", "array"): (24, 24),
+        ("C", "array", "Acc"): (24, 24),
+        ("C", "Acc", "array"): (18, 0),
+        ("C", "Acc", "DRAM"): (6, 6),
+        ("C", "DRAM", "Acc"): (0, 0),
+    }
+
+
+def test_a_mapping_is_a_program_that_runs() -> None:
+    loops: tuple[Loop, ...] = (("k", 2), ("n", 2), ("m", 3), ("k", 2))
+    within = {"I": (("SRAM", 2),), "W": (("SRAM", 3), ("Reg", 1)), "O": (("SRAM", 3), ("Orf", 1))}
+    program = as_stripe(replace(MATMUL, loops=loops, spatial=(("n", 2), ("k", 2)), within=within))
+    rng = np.random.default_rng(0)
+    i, w = (rng.integers(-3, 4, shape).astype(np.int8) for shape in ((3, 8), (8, 4)))
+    np.testing.assert_array_equal(interpret(program, {"I": i, "W": w})["O"], i @ w)
 
 
 def test_copies_below_constrained_loops_have_no_order() -> None:

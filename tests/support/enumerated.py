@@ -9,6 +9,7 @@ from itertools import product
 
 from stripe.ir import Agg, Block, Intrinsic, Load, Program, Store
 
+Elements = frozenset[tuple[int, ...]]
 Place = tuple[str, tuple[int, ...]]
 """The name of an allocation and the element of it at which a view begins."""
 
@@ -76,3 +77,15 @@ def _run(block: Block, outer: Mapping[str, int], views: Mapping[str, Place], don
             done.read[name] += sizes[name]
         for name, _ in touched[True]:
             done.written[name] += sizes[name]
+
+
+def transferred(kernel: object, name: str) -> Iterator[tuple[tuple[int, ...], Elements]]:
+    """For each point of a kernel in order: where the view of the transfer `name` begins, and what it moves."""
+    assert isinstance(kernel, Block)
+    (transfer,) = (block for block in kernel.blocks if block.name == name)
+    far = next(ref for ref in transfer.refinements if kernel.ref(ref.source).source)
+    view = kernel.ref(far.source)
+    for env in _points(kernel, {}):
+        origin = tuple(a.evaluate(env) for a in view.access)
+        moved = (tuple(a.evaluate(inner) for a in far.access) for inner in _points(transfer, env))
+        yield origin, frozenset(tuple(o + e for o, e in zip(origin, at, strict=True)) for at in moved)
