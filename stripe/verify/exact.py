@@ -1,20 +1,22 @@
 """The proof that a rewrite keeps the meaning: for each element of each output, the contributing operand tuples are
 the same.
 
-Buffers of the entry that both programs have are compared one after the other, in the order in which they are
-written; those
-found equal count as known when later ones read them, so that a change of one kernel costs what that kernel costs.
-Where
-an output then still differs, all is compared once more with everything inlined.
+Buffers of the entry and of `main` that both programs have are compared one after the other, in the order in which
+they are written; those found equal count as known when later ones read them, so that a change of one kernel costs what
+that kernel costs. What one statement of `main` (a fused block) writes does not count as known inside it, since it is
+read there while it is being made. Where an output then still differs, all is compared once more with everything
+inlined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from stripe.ir import Program, Refinement
+from typing_extensions import override
+
+from stripe.ir import Path, Program, Refinement
 from stripe.poly import Buffer, PolyLimit, operation_limit
 from stripe.verify.canon import Canon
 from stripe.verify.checks import Finding, check_units
@@ -36,6 +38,78 @@ class _Sides:
 
     definers: tuple[Definer, Definer]
     canon: Canon
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A buffer that both programs have, and the name by which it is known once it is proved equal."""
+
+    name: str
+    buffers: tuple[Buffer, Buffer]
+
+    @property
+    def label(self) -> str:
+        return f"buf:{self.name}"
+
+
+class _Without(Mapping[Buffer, str]):
+    """The known buffers but for some, as they stand when asked."""
+
+    def __init__(self, known: Mapping[Buffer, str], hidden: frozenset[str]) -> None:
+        self._known = known
+        self._hidden = hidden
+
+    @override
+    def __getitem__(self, buffer: Buffer) -> str:
+        label = self._known[buffer]
+        if label in self._hidden:
+            raise KeyError(buffer)
+        return label
+
+    @override
+    def __iter__(self) -> Iterator[Buffer]:
+        return (buffer for buffer, label in self._known.items() if label not in self._hidden)
+
+    @override
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class _Known:
+    """What is proved equal so far, and the definitions that take it as known."""
+
+    def __init__(self, flows: tuple[Flow, Flow], pairs: Sequence[_Pair]) -> None:
+        self._flows = flows
+        self._pairs = pairs
+        self.cuts: tuple[dict[Buffer, str], dict[Buffer, str]] = ({}, {})
+        self._written = tuple(self._written_by_unit(side) for side in (0, 1))
+        self._sides: dict[frozenset[str], _Sides] = {}
+
+    def _written_by_unit(self, side: int) -> dict[Path, set[str]]:
+        found: dict[Path, set[str]] = {}
+        for pair in self._pairs:
+            for writer in self._flows[side].writers.get(pair.buffers[side], ()):
+                found.setdefault(writer.path[:3], set()).add(pair.label)
+        return found
+
+    def add(self, pair: _Pair) -> None:
+        for cuts, buffer in zip(self.cuts, pair.buffers, strict=True):
+            cuts[buffer] = pair.label
+
+    def sides(self, pair: _Pair) -> _Sides:
+        """The definitions for the comparison of one pair: what the statements that write it write is not known."""
+        together = {pair.label}
+        for flow, written, buffer in zip(self._flows, self._written, pair.buffers, strict=True):
+            for writer in flow.writers.get(buffer, ()):
+                together |= written[writer.path[:3]]
+        hidden = frozenset(together) if len(together) > 1 else frozenset[str]()
+        if hidden not in self._sides:
+            first, second = (
+                Definer(flow, _Without(cuts, hidden) if hidden else cuts)
+                for flow, cuts in zip(self._flows, self.cuts, strict=True)
+            )
+            self._sides[hidden] = _Sides((first, second), Canon())
+        return self._sides[hidden]
 
 
 def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS) -> Verdict:
@@ -62,20 +136,20 @@ def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS
 
 
 def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict:
-    cuts: dict[Buffer, str] = {}
-    sides = _Sides((Definer(flows[0], cuts), Definer(flows[1], cuts)), Canon())
-    open_outputs: list[Refinement] = []
+    pairs = _pairs(flows)
+    known = _Known(flows, pairs)
+    open_outputs: list[_Pair] = []
     outputs = {Buffer((0,), ref.name) for ref in flows[0].program.outputs}
     first: Different | Unknown | None = None
-    for ref in _candidates(flows):
-        buffer = Buffer((0,), ref.name)
-        found = None if alike.buffer(buffer, cuts) else _quick_difference(sides, ref, operations)
+    for pair in pairs:
+        same = alike.buffer(pair.buffers, known.cuts)
+        found = None if same else _quick_difference(known.sides(pair), pair, operations)
         if found is None:
-            cuts[buffer] = f"buf:{ref.name}"
-        elif buffer in outputs:
-            open_outputs.append(ref)
+            known.add(pair)
+        elif pair.buffers[0] in outputs:
+            open_outputs.append(pair)
         if isinstance(found, Mismatch) and first is None:
-            first = _verdict(ref.name, found)
+            first = _verdict(pair.name, found)
     if not open_outputs:
         return Equal()
     verdict = _inlined(flows, open_outputs, operations, finite=False)
@@ -92,18 +166,18 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
     return verdict
 
 
-def _quick_difference(sides: _Sides, ref: Refinement, operations: int) -> Mismatch | str | None:
+def _quick_difference(sides: _Sides, pair: _Pair, operations: int) -> Mismatch | str | None:
     """None when the buffer is proved equal; otherwise its readers look through it, and the outputs decide."""
     try:
         with operation_limit(operations):
-            return _differ(sides, ref, depth=0)
+            return _differ(sides, pair, depth=0)
     except (PolyLimit, Unprovable) as reason:
         return str(reason)
 
 
 def _inlined(
     flows: tuple[Flow, Flow],
-    outputs: Sequence[Refinement],
+    outputs: Sequence[_Pair],
     operations: int,
     *,
     finite: bool,
@@ -111,27 +185,27 @@ def _inlined(
     """The comparison of outputs through all that leads to them."""
     definers = (Definer(flows[0], {}, finite=finite), Definer(flows[1], {}, finite=finite))
     sides = _Sides(definers, Canon())
-    for ref in outputs:
+    for pair in outputs:
         try:
             with operation_limit(4 * operations):
                 _define_in_order(definers)
-                found = _looked_into(sides, ref)
+                found = _looked_into(sides, pair)
                 if found is not None:
-                    return _verdict(ref.name, found)
+                    return _verdict(pair.name, found)
         except PolyLimit as limit:
-            return Unknown(f"comparing '{ref.name}': {limit}")
+            return Unknown(f"comparing '{pair.name}': {limit}")
         except Unprovable as reason:
-            return Unknown(f"comparing '{ref.name}': {reason}")
+            return Unknown(f"comparing '{pair.name}': {reason}")
     return Equal()
 
 
-def _looked_into(sides: _Sides, ref: Refinement) -> Mismatch | None:
+def _looked_into(sides: _Sides, pair: _Pair) -> Mismatch | None:
     """The difference between the two definitions of an output, if possible where it comes from."""
-    found = _differ(sides, ref, 0)
+    found = _differ(sides, pair, 0)
     if found is None:
         return None
     try:
-        return _differ(sides, ref, DEPTH)
+        return _differ(sides, pair, DEPTH)
     except Unprovable:
         if sides.canon.incomplete:
             raise
@@ -139,18 +213,15 @@ def _looked_into(sides: _Sides, ref: Refinement) -> Mismatch | None:
 
 
 def _define_in_order(definers: tuple[Definer, Definer]) -> None:
-    """Defines the buffers of the entry from the first to the last, so that no definition needs a deep recursion."""
+    """Defines the buffers from the first to the last, so that no definition needs a deep recursion."""
     for definer in definers:
         flow = definer.flow
-        written = [
-            (flow.writers.get(Buffer((0,), ref.name), []), ref) for ref in flow.program.entry.refinements
-        ]
-        for _, ref in sorted(
-            ((writers[-1].path, ref) for writers, ref in written if writers), key=lambda w: w[0]
+        written = [(flow.writers.get(buffer, []), buffer) for buffer, _ in flow.tops.values()]
+        for _, buffer in sorted(
+            ((writers[-1].path, buffer) for writers, buffer in written if writers), key=lambda w: w[0]
         ):
-            if Buffer((0,), ref.name) not in definer.cuts:
-                with suppress(Unprovable):  # it is raised again where the buffer matters
-                    definer.definition(flow.final(ref))
+            with suppress(Unprovable):  # it is raised again where the buffer matters
+                definer.definition(flow.final(buffer))
 
 
 def _interface(before: Program, after: Program) -> Witness | None:
@@ -176,21 +247,27 @@ def _shape(tensors: dict[str, tuple[str, tuple[int, ...]]], name: str) -> Side:
     return Side(f"{dtype}({', '.join(map(str, sizes))})")
 
 
-def _candidates(flows: tuple[Flow, Flow]) -> list[Refinement]:
-    """Buffers of the entry that both programs have and write, in the order of their last write in the first."""
-    other = {ref.name: ref for ref in flows[1].program.entry.refinements}
-    found: list[tuple[tuple[int, ...], Refinement]] = []
-    for ref in flows[0].program.entry.refinements:
-        writers = flows[0].writers.get(Buffer((0,), ref.name), [])
-        twin = other.get(ref.name)
-        if writers and twin is not None and (twin.dtype, twin.sizes) == (ref.dtype, ref.sizes):
-            found.append((writers[-1].path, ref))
-    return [ref for _, ref in sorted(found, key=lambda item: item[0])]
+def _pairs(flows: tuple[Flow, Flow]) -> list[_Pair]:
+    """Buffers that both programs have and write, in the order of their last write in the first."""
+    found: list[tuple[Path, _Pair]] = []
+    for name, (buffer, ref) in flows[0].tops.items():
+        writers = flows[0].writers.get(buffer, [])
+        twin, other = flows[1].tops.get(name, (None, None))
+        if writers and twin is not None and other is not None and _is_like(ref, other):
+            found.append((writers[-1].path, _Pair(name, (buffer, twin))))
+    return [pair for _, pair in sorted(found, key=lambda item: item[0])]
 
 
-def _differ(sides: _Sides, ref: Refinement, depth: int) -> Mismatch | None:
-    """The first difference between the two definitions of a buffer of the entry."""
-    first, second = (sides.canon.normal(d, d.flow.final(ref)) for d in sides.definers)
+def _is_like(first: Refinement, second: Refinement) -> bool:
+    return (first.dtype, first.sizes) == (second.dtype, second.sizes)
+
+
+def _differ(sides: _Sides, pair: _Pair, depth: int) -> Mismatch | None:
+    """The first difference between the two definitions of a buffer."""
+    first, second = (
+        sides.canon.normal(definer, definer.flow.final(buffer))
+        for definer, buffer in zip(sides.definers, pair.buffers, strict=True)
+    )
     return difference(sides.canon, first, second, depth)
 
 

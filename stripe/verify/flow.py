@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stripe.ir import Affine, Agg, Path, Program, Refinement, walk
+from stripe.ir import Affine, Agg, Block, Path, Program, Refinement, walk
 from stripe.ir.verifier import allocation_agg
 from stripe.poly import Access, Buffer, Nest, Points, Relation, accesses, element_names
 from stripe.verify.terms import Node
@@ -91,19 +91,35 @@ class Flow:
         prefix = load.nest.prefix(depth)
         return Node(load.buffer, tuple(visible), load.path[: depth + 1], prefix, len(load.index))
 
-    def final(self, ref: Refinement) -> Node:
-        """What a buffer of the entry holds in the end."""
-        buffer = Buffer((0,), ref.name)
+    @cached_property
+    def tops(self) -> dict[str, tuple[Buffer, Refinement]]:
+        """The buffers of the entry, and those of `main` where both blocks have one point: each has one final state.
+
+        A name that both blocks have is that of the entry's buffer.
+        """
+        entry = self.program.entry
+        found = {ref.name: (Buffer((0,), ref.name), ref) for ref in entry.allocs}
+        for number, block in enumerate(entry.statements):
+            if isinstance(block, Block) and "main" in block.tags and self.has_one_point:
+                for ref in block.allocs:
+                    found.setdefault(ref.name, (Buffer((0, number), ref.name), ref))
+        return found
+
+    @property
+    def has_one_point(self) -> bool:
+        """Whether the entry and `main` have no index and no constraint."""
+        return not any(
+            block.indices or block.constraints for block in (self.program.entry, self.program.main)
+        )
+
+    def final(self, buffer: Buffer) -> Node:
+        """What a buffer among `tops` holds in the end."""
         writers = tuple(writer.path for writer in self.writers.get(buffer, ()))
-        return Node(buffer, writers, (0,), (), ref.rank)
+        return Node(buffer, writers, buffer.path, (), self.allocations[buffer].rank)
 
     def is_final(self, node: Node) -> bool:
-        """Whether the node holds all that is ever written to a buffer of the entry."""
-        return (
-            node.buffer.path == (0,)
-            and not node.prefix
-            and len(node.writers) == len(self.writers.get(node.buffer, ()))
-        )
+        """Whether the node holds all that is ever written to a buffer among `tops`."""
+        return not node.prefix and len(node.writers) == len(self.writers.get(node.buffer, ()))
 
     @cached_property
     def nests(self) -> dict[Path, Nest]:

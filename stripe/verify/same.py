@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from stripe.ir import Block, Constraint, Location, Path, Program, Refinement, Statement, Tags, writes_of
@@ -58,7 +59,7 @@ class Alike:
         return {
             buffer: list(dict.fromkeys(writer.path[:3] for writer in writers))
             for buffer, writers in flow.writers.items()
-            if buffer.path == (0,)
+            if len(buffer.path) <= 2
         }
 
     @staticmethod
@@ -75,16 +76,19 @@ class Alike:
         entry, main = flow.program.entry, flow.program.main
         return (entry.indices, entry.constraints, main.indices, main.constraints)
 
-    def buffer(self, buffer: Buffer, known: dict[Buffer, str]) -> bool:
-        """Whether `buffer` ends up equal because its writers are alike and read only `known` buffers, complete
-        ones."""
-        first, second = (units.get(buffer, []) for units in self._units)
+    def buffer(
+        self, pair: tuple[Buffer, Buffer], known: tuple[Mapping[Buffer, str], Mapping[Buffer, str]]
+    ) -> bool:
+        """Whether two buffers end up equal because their writers are alike and read only buffers that are complete
+        and `known` under the same label in both programs."""
+        first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
         if len(first) != len(second) or any(self._frames[0]):
             return False
         return self._frames[0] == self._frames[1] and all(
             self._same_unit(a, b)
-            and self._complete(0, a, buffer, known)
-            and self._complete(1, b, buffer, known)
+            and self._complete(0, a, pair[0], known[0])
+            and self._complete(1, b, pair[1], known[1])
+            and self._labels(0, a, known[0]) == self._labels(1, b, known[1])
             for a, b in zip(first, second, strict=True)
         )
 
@@ -126,13 +130,17 @@ class Alike:
         names = {ref.source for ref in statement.refinements if not ref.is_alloc}
         return [replace(_stripped_ref(main.ref(name)), dir=main.ref(name).dir) for name in sorted(names)]
 
-    def _complete(self, side: int, unit: Path, buffer: Buffer, known: dict[Buffer, str]) -> bool:
+    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, str]:
+        """The labels of what a statement reads, by name."""
+        return {read.name: known[read] for read in self._reads[side].get(unit, set()) if read in known}
+
+    def _complete(self, side: int, unit: Path, buffer: Buffer, known: Mapping[Buffer, str]) -> bool:
         """Whether all that the statement reads (besides the buffer itself) is known and written before it."""
         for read in self._reads[side].get(unit, set()):
             writers = self._units[side].get(read, [])
             if read == buffer:
                 continue
-            if read.path != (0,) or any(writer[1:] >= unit[1:] for writer in writers):
+            if any(writer[1:] >= unit[1:] for writer in writers):
                 return False
             if writers and read not in known:
                 return False
