@@ -42,6 +42,15 @@ class _Tally:
 
 
 @dataclass(frozen=True)
+class _ByteRates:
+    """Of one byte: cycles by resource, pJ by component, and the most of these cycles."""
+
+    cycles: tuple[tuple[str, float], ...]
+    energy: tuple[tuple[str, float], ...]
+    slowest: float
+
+
+@dataclass(frozen=True)
 class _Busy:
     """How long a piece keeps a resource busy in all its runs, of which so many cycles in each run are latency."""
 
@@ -70,6 +79,7 @@ class CostModel:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._tx = tuple(machine.model.tx_units)
+        self._rates: dict[tuple[str, str, Way], _ByteRates] = {}
 
     def statement(self, nest: Nest, number: int) -> StatementCost:
         """The cost of the innermost block of `nest`, which is statement `number` of `main`.
@@ -211,10 +221,9 @@ class CostModel:
         latency = unit.latency_cycles
         for flow in self._stream_flows(piece.streams, seat):
             latency = max(latency, unit.latency_cycles + self._first_byte(flow))
-            before = dict(tally.demand)
             self._add(flow, flow.bytes, tally)
-            for key, value in tally.demand.items():
-                streaming[key] += value - before.get(key, 0.0)
+            for resource, cycles in self._rates[flow.source, flow.sink, flow.way].cycles:
+                streaming[resource] += flow.bytes * cycles
             if flow.way.stages:
                 via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in flow.way.stages))
                 ends = " to ".join(parse_unit(unit)[0] for unit in (flow.source, flow.sink))
@@ -254,28 +263,35 @@ class CostModel:
 
     def _add(self, flow: Flow, size: float, tally: _Tally) -> float:
         """Adds a flow's bytes and energy; gives the cycles of its slowest part."""
-        machine = self.machine
-        model = machine.model
         tally.flows.append(flow)
-        slowest = 0.0
-        for hop in flow.way.hops:
-            cycles = size / hop.bus.bytes_per_cycle
-            tally.demand[self._bus(hop.index)] += cycles
-            slowest = max(slowest, cycles)
+        key = (flow.source, flow.sink, flow.way)
+        if key not in self._rates:
+            self._rates[key] = self._byte_rates(flow)
+        rates = self._rates[key]
+        for resource, cycles in rates.cycles:
+            tally.demand[resource] += size * cycles
+        for component, energy in rates.energy:
+            tally.energy[component] += flow.bytes * energy
+        return size * rates.slowest
+
+    def _byte_rates(self, flow: Flow) -> _ByteRates:
+        """What a byte of a flow needs of buses and memory ports, and its energy."""
+        model = self.machine.model
+        cycles = [(self._bus(hop.index), 1.0 / hop.bus.bytes_per_cycle) for hop in flow.way.hops]
+        energy = list(way_energy(flow.way, model))
         for unit, word in ((flow.source, "read"), (flow.sink, "write")):
             name = parse_unit(unit)[0]
             memory = model.mem_units.get(name)
             if memory is None:
                 continue
-            energy = memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte
-            tally.energy[f"{name} {word}"] += flow.bytes * energy
+            energy.append(
+                (f"{name} {word}", memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte)
+            )
             if memory.port_bytes is not None:
-                cycles = size / (memory.banks * memory.ports * memory.port_bytes)
-                tally.demand[f"ports of {unit}"] += cycles
-                slowest = max(slowest, cycles)
-        for component, value in way_energy(flow.way, flow.bytes, model):
-            tally.energy[component] += value
-        return slowest
+                width = memory.banks * memory.ports * memory.port_bytes
+                cycles.append((f"ports of {unit}", 1.0 / width))
+        slowest = max((each for _, each in cycles), default=0.0)
+        return _ByteRates(tuple(cycles), tuple(energy), slowest)
 
     def _bus(self, index: int) -> str:
         return f"bus {self.machine.model.buses[index].name or index}"

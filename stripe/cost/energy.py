@@ -41,21 +41,21 @@ def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, flo
     return compute, compute + memory
 
 
-def way_energy(way: Way, size: float, model: HardwareModel) -> Iterator[tuple[str, float]]:
-    """The energy of `size` bytes on a way, pJ, by component: buses, and what lies between them."""
+def way_energy(way: Way, model: HardwareModel) -> Iterator[tuple[str, float]]:
+    """The energy of a byte on a way, pJ, by component: buses, and what lies between them."""
     for hop in way.hops:
         if hop.bus.pJ_per_byte:
-            yield f"bus {bus_name(model, hop.index)}", size * hop.bus.pJ_per_byte
+            yield f"bus {bus_name(model, hop.index)}", hop.bus.pJ_per_byte
     for unit in way.middle:
         name = parse_unit(unit)[0]
         if name in model.tx_units:
             energy = model.tx_units[name].pJ_per_byte
             if energy:
-                yield name, size * energy
+                yield name, energy
         elif name in model.mem_units:
             memory = model.mem_units[name]
-            yield f"{name} write", size * memory.write_pJ_per_byte
-            yield f"{name} read", size * memory.read_pJ_per_byte
+            yield f"{name} write", memory.write_pJ_per_byte
+            yield f"{name} read", memory.read_pJ_per_byte
 
 
 def bus_name(model: HardwareModel, index: int) -> str:

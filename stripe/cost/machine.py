@@ -31,9 +31,10 @@ def check_locations(entry: Block, model: HardwareModel) -> None:
                 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Way:
-    """How bytes get from one unit to another: hops over buses, with the units between them."""
+    """How bytes get from one unit to another: hops over buses, with the units between them. Two ways are equal when
+    they are the same object; a machine makes each of them once."""
 
     hops: tuple[Hop, ...]
     bytes_per_cycle: float
@@ -65,6 +66,7 @@ class Machine:
         self.model = model
         self.graph = UnitGraph(model)
         self._ways: dict[tuple[str, str], Way] = {}
+        self._through: dict[tuple[str, str, str], Way] = {}
         self._near: dict[tuple[str, str, bool], str] = {}
 
     @cached_property
@@ -136,8 +138,11 @@ class Machine:
 
     def way_through(self, source: str, unit: str, sink: str) -> Way:
         """The way from one memory to another through a given transfer unit."""
-        setup = self.model.tx_unit(parse_unit(unit)[0]).latency_cycles
-        return self._route(source, unit).then(self._route(unit, sink), setup)
+        key = (source, unit, sink)
+        if key not in self._through:
+            setup = self.model.tx_unit(parse_unit(unit)[0]).latency_cycles
+            self._through[key] = self._route(source, unit).then(self._route(unit, sink), setup)
+        return self._through[key]
 
     def _route(self, source: str, sink: str) -> Way:
         route = self.graph.route(source, sink)
