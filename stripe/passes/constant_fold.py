@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from stripe.ir import (
     Affine,
-    Agg,
     Block,
     ConstantBuffer,
     Direction,
@@ -20,7 +19,6 @@ from stripe.ir import (
     Special,
     Statement,
     Tags,
-    allocation_agg,
     keep_statements,
     reads_of,
     with_entry,
@@ -29,8 +27,8 @@ from stripe.ir import (
 )
 from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.copies import Place, copy_block, main_view
+from stripe.passes.defined import Definitions
 from stripe.passes.prune_refinements import drop_constants, prune_block
-from stripe.poly import Buffer, accesses, untouched
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,8 +61,9 @@ class ConstantFold(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         main = program.main
-        buffers = self._folded(program, context)
-        writers = [n for n, s in enumerate(main.statements) if buffers & _sources(main, writes_of(s))]
+        flows = _flows(main)
+        buffers = self._folded(program, flows, context)
+        writers = [number for number, flow in enumerate(flows) if buffers & flow.outputs]
         if not writers:
             return program
         if context.evaluate is None:
@@ -72,60 +71,53 @@ class ConstantFold(Pass):
                 main, f"{', '.join(sorted(buffers))} not folded: nobody computes at compile time here"
             )
             return program
-        rest = [n for n in range(len(main.statements)) if n not in writers]
-        needed = [
-            ref
-            for ref in program.entry.allocs
-            if ref.name in buffers
-            and any(ref.name in _sources(main, reads_of(main.statements[n])) for n in rest)
-        ]
+        rest = sorted(set(range(len(flows))) - set(writers))
+        used = {name for number in rest for name in flows[number].inputs}
+        needed = [ref for ref in program.entry.allocs if ref.name in buffers & used]
         values: Mapping[str, npt.NDArray[np.generic]] = {}
         if needed:
             values = context.evaluate(_part(program, writers, needed), {})
         for number in writers:
             statement = main.statements[number]
             label = statement.name if isinstance(statement, Block) else "a special"
-            context.applied(label, f"folded into {', '.join(sorted(_sources(main, writes_of(statement))))}")
+            context.applied(label, f"folded into {', '.join(sorted(flows[number].outputs))}")
         return _with_constants(program, rest, {ref.name: values[_output_name(ref.name)] for ref in needed})
 
-    def _folded(self, program: Program, context: PassContext) -> set[str]:
+    def _folded(self, program: Program, flows: Sequence[_Flow], context: PassContext) -> set[str]:
         """The temporaries of the entry that become constants: the most that support each other."""
-        main = program.main
         constants = {buffer.name for buffer in program.constants}
-        written = {name for s in main.statements for name in _sources(main, writes_of(s))}
-        found = {ref.name for ref in program.entry.allocs if ref.name in written and _is_whole(main, ref)}
+        written = {name for flow in flows for name in flow.outputs}
+        found = written & _whole_temporaries(program)
         for ref in program.entry.allocs:
             if ref.name in found and ref.bytes > self.max_bytes:
                 found.discard(ref.name)
-                self._too_large(ref, main, constants, context)
-        while found:
-            self._keep_supported(found, main, constants)
-            partial = {
-                ref.name for ref in program.entry.allocs if ref.name in found and _has_gaps(program, ref)
-            }
-            if not partial:
-                break
-            found -= partial
-            for name in sorted(partial):
-                context.missed(name, "not folded: some of its elements are never written")
+                if all(flow.inputs <= constants for flow in flows if ref.name in flow.outputs):
+                    limit = f"at most {self.max_bytes} are allowed"
+                    context.missed(ref.name, f"not folded: {ref.bytes} bytes, {limit}")
+        self._keep_supported(found, flows, constants)
+        if not found:
+            return found
+        definitions = Definitions.of(program)
+        partial = [ref.name for ref in program.entry.allocs if ref.name in found and definitions.has_gaps(ref)]
+        for name in partial:
+            context.missed(name, "not folded: some of its elements are never written")
+        found -= set(partial)
+        self._keep_supported(found, flows, constants)
         return found
 
-    def _keep_supported(self, found: set[str], main: Block, constants: set[str]) -> None:
+    def _keep_supported(self, found: set[str], flows: Sequence[_Flow], constants: set[str]) -> None:
         """Takes out of `found` what a statement writes that needs or makes something else, and what is read by a
         statement that stays before it holds its last value."""
-        while True:
-            broken: set[str] = set()
+        size = -1
+        while size != len(found):
+            size = len(found)
             read: set[str] = set()
-            for statement in main.statements:
-                inputs = _sources(main, reads_of(statement))
-                outputs = _sources(main, writes_of(statement))
-                broken |= outputs & read
-                if not (self._runs(statement) and inputs <= constants | found and outputs <= found):
-                    broken |= outputs
-                    read |= inputs
-            if not broken & found:
-                return
-            found -= broken
+            for flow in flows:
+                found -= flow.outputs & read
+                folds = flow.inputs <= constants | found and flow.outputs <= found
+                if not (folds and self._runs(flow.statement)):
+                    found -= flow.outputs
+                    read |= flow.inputs
 
     def _runs(self, statement: Statement) -> bool:
         """Whether the statement may run while compiling."""
@@ -137,36 +129,42 @@ class ConstantFold(Pass):
             and _points(statement) <= self.max_points
         )
 
-    def _too_large(self, ref: Refinement, main: Block, constants: set[str], context: PassContext) -> None:
-        """Says so where only the size keeps a buffer from being folded."""
-        writers = [s for s in main.statements if ref.name in _sources(main, writes_of(s))]
-        if all(_sources(main, reads_of(s)) <= constants for s in writers):
-            context.missed(ref.name, f"not folded: {ref.bytes} bytes, at most {self.max_bytes} are allowed")
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """A statement of main with the buffers of the entry that it reads and writes."""
+
+    statement: Statement
+    inputs: frozenset[str]
+    outputs: frozenset[str]
 
 
-def _sources(main: Block, names: tuple[str, ...]) -> set[str]:
-    """The buffers of the entry behind refinements of main; an allocation of main itself by its own name."""
-    refs = {ref.name: ref.source or f"{ref.name} of main" for ref in main.refinements}
-    return {refs[name] for name in names}
+def _flows(main: Block) -> list[_Flow]:
+    """The statements of main; an allocation of main itself counts by a name that no buffer of the entry has."""
+    sources = {ref.name: ref.source or f"{ref.name} of main" for ref in main.refinements}
+    return [
+        _Flow(
+            statement,
+            frozenset(sources[name] for name in reads_of(statement)),
+            frozenset(sources[name] for name in writes_of(statement)),
+        )
+        for statement in main.statements
+    ]
 
 
-def _is_whole(main: Block, ref: Refinement) -> bool:
-    """Whether main sees a temporary by one view, which is all of it."""
-    views = [view for view in main.refinements if view.source == ref.name]
-    return (
-        "user" not in ref.tags
-        and len(views) == 1
-        and views[0].sizes == ref.sizes
-        and all(affine == Affine() for affine in views[0].access)
-    )
-
-
-def _has_gaps(program: Program, ref: Refinement) -> bool:
-    """Whether an element of the buffer stays undefined."""
-    if allocation_agg(program.entry, ref.name) is not Agg.ASSIGN:
-        return False
-    writes = [a for a in accesses(program.entry) if a.is_write and a.buffer == Buffer((0,), ref.name)]
-    return not untouched(ref.sizes, writes).is_empty
+def _whole_temporaries(program: Program) -> set[str]:
+    """The buffers of the entry, but the user's, that main sees by one view, which is all of them."""
+    views: dict[str, list[Refinement]] = {}
+    for view in program.main.refinements:
+        views.setdefault(view.source, []).append(view)
+    return {
+        ref.name
+        for ref in program.entry.allocs
+        if "user" not in ref.tags
+        and len(found := views.get(ref.name, [])) == 1
+        and found[0].sizes == ref.sizes
+        and all(affine == Affine() for affine in found[0].access)
+    }
 
 
 def _points(block: Block) -> int:

@@ -80,25 +80,28 @@ def fill_block(
     return Block(name, tuple(indices), (), refs, body, location, tags=tags)
 
 
-def temporary(entry: Block, like: Refinement, suffix: str, sizes: Sequence[int]) -> Refinement:
-    """A new row-major allocation of `sizes` with the dtype and memory of `like`, under a name that entry and main
-    do not use."""
+def names_in(entry: Block) -> set[str]:
+    """The names that buffers of the entry and views of main have."""
     taken = {ref.name for ref in entry.refinements}
-    taken |= {ref.name for block in entry.blocks for ref in block.refinements}
+    return taken | {ref.name for block in entry.blocks for ref in block.refinements}
+
+
+def temporary(like: Refinement, suffix: str, sizes: Sequence[int], taken: set[str]) -> Refinement:
+    """A new row-major allocation of `sizes` with the dtype and memory of `like`; its name is added to `taken`."""
     name = fresh(f"{like.name}_{suffix}", taken)
+    taken.add(name)
     return Refinement.alloc(name, like.dtype, tuple(sizes), location=like.location, tags=Tags.of("tmp"))
 
 
-def with_temporary(entry: Block, ref: Refinement) -> Block:
-    """`entry` with the allocation `ref`, which its main block sees under the same name."""
+def with_temporaries(entry: Block, refs: Sequence[Refinement]) -> Block:
+    """`entry` with further allocations, which its main block sees under the same names."""
 
     def seen(statement: Statement) -> Statement:
         if not isinstance(statement, Block) or "main" not in statement.tags:
             return statement
-        return replace(statement, refinements=(*statement.refinements, main_view(ref)))
+        return replace(statement, refinements=(*statement.refinements, *map(main_view, refs)))
 
-    grown = map_statements(entry, seen)
-    return replace(grown, refinements=(*entry.refinements, ref))
+    return replace(map_statements(entry, seen), refinements=(*entry.refinements, *refs))
 
 
 def main_view(ref: Refinement) -> Refinement:

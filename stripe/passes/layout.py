@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from stripe.ir import (
     Block,
     Index,
     Location,
+    Path,
     Program,
     Refinement,
     Tags,
@@ -23,7 +25,15 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.copies import Around, Place, copy_block, surround, temporary, with_temporary
+from stripe.passes.copies import (
+    Around,
+    Place,
+    copy_block,
+    names_in,
+    surround,
+    temporary,
+    with_temporaries,
+)
 from stripe.passes.packed import Packing, packed_data, packed_elements, repacked, why_unpackable
 from stripe.passes.visibility import replace_at
 from stripe.poly import Nest, statement_deps
@@ -61,26 +71,26 @@ class Layout(Pass):
     copy_loc: LocationSpec | None = Field(default=None, description="unit that runs these blocks")
 
     def run(self, program: Program, context: PassContext) -> Program:
-        locals_: set[str] = set()
-        for ref in program.entry.allocs:
-            if "user" in ref.tags and self._wants(program.entry, ref):
-                program, name = self._user_tensor(program, ref, context)
-                locals_.add(name)
-        entry = program.entry
+        packings: dict[Path, dict[str, Packing]] = {}
+        users: dict[str, Packing] = {}
         for path, block in walk(program.entry):
             for ref in block.allocs:
-                fixed = "user" in ref.tags or (len(path) == 1 and ref.name in locals_)
-                if fixed or not self._wants(block, ref):
-                    continue
-                packing = self._packing(block, ref, context)
+                packing = self._packing(block, ref, context) if self._wants(block, ref) else None
                 if packing is None:
                     continue
-                entry = replace_at(
-                    entry, path, lambda outer, name=ref.name, how=packing: repacked(outer, name, how)
-                )
-                program = _repack_constant(program, ref, packing)
-                context.applied(ref.name, _text(ref, packing))
-        return with_entry(program, entry)
+                if "user" not in ref.tags:
+                    packings.setdefault(path, {})[ref.name] = packing
+                    context.applied(ref.name, _text(ref, packing))
+                elif _is_whole(program, ref):
+                    users[ref.name] = packing
+                else:
+                    context.missed(ref.name, "layout not changed: main does not see all of it by one view")
+        if not packings and not users:
+            return program
+        fixed = packings.get((0,), {})
+        program = _repack_constants(program, fixed)
+        entry, made = self._with_copies(program, users, context)
+        return with_entry(program, repacked(entry, {**packings, (0,): {**fixed, **made}}))
 
     def _wants(self, block: Block, ref: Refinement) -> bool:
         return (
@@ -107,46 +117,68 @@ class Layout(Pass):
             return None
         return Packing(order, blocks)
 
-    def _user_tensor(self, program: Program, ref: Refinement, context: PassContext) -> tuple[Program, str]:
-        """Moves the work on a tensor of the user into a packed temporary, whose name comes too."""
-        packing = self._packing(program.entry, ref, context)
-        if packing is None:
-            return program, ""
+    def _with_copies(
+        self, program: Program, users: Mapping[str, Packing], context: PassContext
+    ) -> tuple[Block, dict[str, Packing]]:
+        """The entry with temporaries in the place of tensors of the user, not packed yet, and how to pack them."""
         entry = program.entry
-        views = [view for view in program.main.refinements if view.source == ref.name]
-        whole = len(views) == 1 and views[0].sizes == ref.sizes
-        if not whole or any(affine != Affine() for affine in views[0].access):
-            context.missed(ref.name, "layout not changed: main does not see all of it by one view")
-            return program, ""
-        (view,) = views
-        local = temporary(entry, replace(ref, offset=0), "packed", ref.sizes)
-        entry = with_temporary(entry, local)
+        taken = names_in(entry)
+        locals_: dict[str, Refinement] = {}
+        for ref in entry.allocs:
+            if ref.name in users:
+                locals_[ref.name] = temporary(ref, "packed", ref.sizes, taken)
+                context.applied(ref.name, f"{_text(ref, users[ref.name])}, through {locals_[ref.name].name}")
+        if not locals_:
+            return entry, {}
+        entry = with_temporaries(entry, list(locals_.values()))
+        views = {view: locals_[view.source] for view in program.main.refinements if view.source in locals_}
         (number,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and "main" in s.tags)
-        entry = replace_at(entry, (0, number), lambda main: self._copied(main, view, local))
-        entry = replace_at(entry, (0, number), _with_deps)
-        entry = repacked(entry, local.name, packing)
-        context.applied(ref.name, f"{_text(ref, packing)}, through {local.name}")
-        return with_entry(program, entry), local.name
+        entry = replace_at(entry, (0, number), lambda main: _with_deps(self._copied(main, views)))
+        return entry, {locals_[name].name: packing for name, packing in users.items()}
 
-    def _copied(self, main: Block, view: Refinement, local: Refinement) -> Block:
-        """Main with all its work on `view` done on `local`, and the copies in and out."""
-        users = [n for n, s in enumerate(main.statements) if view.name in (*reads_of(s), *writes_of(s))]
-        writers = [n for n in users if view.name in writes_of(main.statements[n])]
-        moved = with_statements(main, [retarget(s, {view.name: local.name}) for s in main.statements])
+    def _copied(self, main: Block, views: Mapping[Refinement, Refinement]) -> Block:
+        """Main with all its work on `views` done on temporaries, and the copies in and out."""
+        renamed = {view.name: local.name for view, local in views.items()}
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for number, statement in enumerate(main.statements):
+            for name in (*reads_of(statement), *writes_of(statement)):
+                first.setdefault(name, number)
+            last.update(dict.fromkeys(writes_of(statement), number))
+        before: dict[int, list[Block]] = {}
+        after: dict[int, list[Block]] = {}
+        for view, local in views.items():
+            if view.dir.reads and view.name in first:
+                before.setdefault(first[view.name], []).append(self._copy("pack", view, view, local))
+            if view.name in last:
+                after.setdefault(last[view.name], []).append(self._copy("unpack", view, local, view))
+        around = {
+            number: Around(tuple(before.get(number, ())), tuple(after.get(number, ())))
+            for number in sorted({*before, *after})
+        }
+        moved = with_statements(main, [retarget(statement, renamed) for statement in main.statements])
+        return surround(moved, around)
+
+    def _copy(self, verb: str, view: Refinement, source: Refinement, target: Refinement) -> Block:
+        """The block that copies a tensor; the temporary has the same logical shape until it is packed."""
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
         element = tuple(Affine.var(index.name) for index in indices)
-        far, near = Place(view, element), Place(main.ref(local.name), element)
         location = self.copy_loc.location() if self.copy_loc else Location()
-        tags = Tags.of(*self.copy_set)
-        around: dict[int, Around] = {}
-        if view.dir.reads and users:
-            load = copy_block(f"pack_{view.name}", indices, far, near, tags, location=location)
-            around[users[0]] = Around(before=(load,))
-        if writers:
-            store = copy_block(f"unpack_{view.name}", indices, near, far, tags, location=location)
-            before = around.get(writers[-1], Around()).before
-            around[writers[-1]] = Around(before, (store,))
-        return surround(moved, around)
+        return copy_block(
+            f"{verb}_{view.name}",
+            indices,
+            Place(source, element),
+            Place(target, element),
+            Tags.of(*self.copy_set),
+            location=location,
+        )
+
+
+def _is_whole(program: Program, ref: Refinement) -> bool:
+    """Whether main sees a buffer by one view, which is all of it."""
+    views = [view for view in program.main.refinements if view.source == ref.name]
+    zeros = (Affine(),) * ref.rank
+    return len(views) == 1 and views[0].sizes == ref.sizes and views[0].access == zeros
 
 
 def _with_deps(main: Block) -> Block:
@@ -157,15 +189,17 @@ def _with_deps(main: Block) -> Block:
     return with_statements(main, [replace(s, deps=d) for s, d in zip(main.statements, deps, strict=True)])
 
 
-def _repack_constant(program: Program, ref: Refinement, packing: Packing) -> Program:
-    """The program with the data of a constant in its new order."""
+def _repack_constants(program: Program, packings: Mapping[str, Packing]) -> Program:
+    """The program with the data of constants in their new order."""
+    if not packings:
+        return program
     buffers = tuple(
         replace(
             buffer,
-            sizes=packing.sizes(buffer.sizes),
-            data=packed_data(buffer.data, buffer.sizes, buffer.dtype.bytes, packing),
+            sizes=how.sizes(buffer.sizes),
+            data=packed_data(buffer.data, buffer.sizes, buffer.dtype.bytes, how),
         )
-        if buffer.name == ref.name and "const" in ref.tags
+        if (how := packings.get(buffer.name)) is not None
         else buffer
         for buffer in program.constants
     )

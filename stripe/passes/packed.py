@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from stripe.ir import (
     Affine,
@@ -17,9 +18,9 @@ from stripe.ir import (
     Index,
     Interval,
     Load,
+    Path,
     Refinement,
     Special,
-    Statement,
     Store,
     fresh,
     retarget,
@@ -74,15 +75,13 @@ class _Origin:
         return -(-reach // self.width), min(reach, self.width)
 
 
-def repacked(block: Block, name: str, packing: Packing) -> Block:
-    """`block` with its allocation `name` packed, and all views of it below."""
-    ref = block.ref(name)
-    packed = Refinement.alloc(name, ref.dtype, packing.sizes(ref.sizes), location=ref.location, tags=ref.tags)
-    refs = tuple(packed if other is ref else other for other in block.refinements)
-    strides = tuple(dim.stride for dim in packed.dims)
-    rewriter = _Rewriter(packing, strides)
-    pending = {dim: Affine() for dim, _ in packing.blocks}
-    return rewriter.inside(replace(block, refinements=refs), name, pending, block.intervals())
+Packings: TypeAlias = Mapping[Path, Mapping[str, Packing]]
+"""How to pack allocations, by the path of the block that holds them and their names."""
+
+
+def repacked(entry: Block, packings: Packings) -> Block:
+    """`entry` with allocations packed, and all views of them below."""
+    return _inside(entry, (0,), {}, {}, packings) if packings else entry
 
 
 def why_unpackable(block: Block, name: str) -> str:
@@ -98,51 +97,51 @@ def why_unpackable(block: Block, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rewriter:
+class _Packed:
+    """A refinement whose views in the blocks inside are still to be packed: how, its new strides, and by dimension what
+    of its logical origin is pending."""
+
     packing: Packing
     strides: tuple[int, ...]
+    pending: Mapping[int, Affine]
 
-    def inside(
-        self, block: Block, name: str, pending: Mapping[int, Affine], outside: Mapping[str, Interval]
-    ) -> Block:
-        """`block`, whose refinement `name` is packed already, with the views of it in its child blocks packed."""
-        statements: list[Statement] = []
-        for statement in block.statements:
-            if isinstance(statement, Block):
-                for ref in [ref for ref in statement.refinements if ref.source == name]:
-                    statement = self._child(statement, ref, pending, outside)
-            statements.append(statement)
-        return with_statements(block, statements)
+    @staticmethod
+    def alloc(ref: Refinement, packing: Packing) -> tuple[Refinement, _Packed]:
+        """An allocation packed."""
+        sizes = packing.sizes(ref.sizes)
+        new = Refinement.alloc(ref.name, ref.dtype, sizes, location=ref.location, tags=ref.tags)
+        pending = {dim: Affine() for dim, _ in packing.blocks}
+        return new, _Packed(packing, new.strides, pending)
 
-    def _child(
-        self, child: Block, ref: Refinement, pending: Mapping[int, Affine], outside: Mapping[str, Interval]
-    ) -> Block:
-        needed = sorted({name for affine in pending.values() for name in affine.names()})
-        child, names = _passed(child, needed)
-        intervals = child.intervals(dict(outside))
-        origins = {
-            dim: _Origin.of(pending[dim].subs(names) + ref.access[dim], width, intervals)
+    @property
+    def needs(self) -> frozenset[str]:
+        """The indices that what is pending uses."""
+        return frozenset(name for affine in self.pending.values() for name in affine.names())
+
+    def origins(
+        self, ref: Refinement, names: Mapping[str, Affine], intervals: Mapping[str, Interval]
+    ) -> dict[int, _Origin]:
+        """Where a view of this refinement begins, over the indices of its block."""
+        return {
+            dim: _Origin.of(self.pending[dim].subs(names) + ref.access[dim], width, intervals)
             for dim, width in self.packing.blocks
         }
-        left = {dim: origin.pending for dim, origin in origins.items()}
-        direct = any(isinstance(s, Load | Store) and s.ref == ref.name for s in child.statements)
-        through = any(r.source == ref.name for inner in child.blocks for r in inner.refinements)
+
+    def views(self, block: Block, ref: Refinement, origins: Mapping[int, _Origin]) -> list[Refinement]:
+        """What takes the place of the view `ref` of `block`: one that moves by whole blocks for the blocks inside, one
+        of the element itself for loads and stores, or both."""
+        direct = any(isinstance(s, Load | Store) and s.ref == ref.name for s in block.statements)
+        through = any(r.source == ref.name for inner in block.blocks for r in inner.refinements)
         whole = self._moved_by_blocks(ref, origins)
-        element = self._element(ref, origins)
         if not direct:
-            views = [whole]
-        elif not through:
-            views = [element]
-        elif all(affine == Affine() for affine in left.values()):
-            views = [whole]  # no part of a block is pending, so that one view serves both
-        else:
-            taken = {other.name for other in child.refinements}
-            element = replace(element, name=fresh(f"{ref.name}_element", taken))
-            views = [whole, element]
-            child = _loading_from(child, ref.name, element.name)
-        refs = [new for other in child.refinements for new in (views if other is ref else [other])]
-        child = replace(child, refinements=tuple(refs))
-        return self.inside(child, ref.name, left, intervals) if through else child
+            return [whole]
+        element = self._element(ref, origins)
+        if not through:
+            return [element]
+        if all(origin.pending == Affine() for origin in origins.values()):
+            return [whole]  # no part of a block is pending, so that one view serves both
+        taken = {other.name for other in block.refinements}
+        return [whole, replace(element, name=fresh(f"{ref.name}_element", taken))]
 
     def _moved_by_blocks(self, ref: Refinement, origins: Mapping[int, _Origin]) -> Refinement:
         outer = list(ref.access)
@@ -165,6 +164,43 @@ class _Rewriter:
     def _view(self, ref: Refinement, access: tuple[Affine, ...], sizes: Sequence[int]) -> Refinement:
         dims = tuple(Dim(size, stride) for size, stride in zip(sizes, self.strides, strict=True))
         return replace(ref, access=access, dims=dims)
+
+
+def _inside(
+    block: Block,
+    path: Path,
+    outside: Mapping[str, _Packed],
+    intervals: Mapping[str, Interval],
+    packings: Packings,
+) -> Block:
+    """`block` with its own allocations packed as `packings` says and its views of what is packed `outside`."""
+    viewed = [ref for ref in block.refinements if ref.source in outside]
+    block, names = _passed(block, sorted({name for ref in viewed for name in outside[ref.source].needs}))
+    own = block.intervals(dict(intervals))
+    packed: dict[str, _Packed] = {}
+    refs: list[Refinement] = []
+    for ref in block.refinements:
+        if ref.is_alloc and ref.name in packings.get(path, {}):
+            new, packed[ref.name] = _Packed.alloc(ref, packings[path][ref.name])
+            refs.append(new)
+        elif ref.source in outside:
+            how = outside[ref.source]
+            origins = how.origins(ref, names, own)
+            views = how.views(block, ref, origins)
+            refs += views
+            packed[ref.name] = replace(how, pending={dim: at.pending for dim, at in origins.items()})
+            if len(views) > 1:
+                block = _loading_from(block, ref.name, views[1].name)
+        else:
+            refs.append(ref)
+    statements = [
+        _inside(statement, (*path, number), packed, own, packings)
+        if isinstance(statement, Block)
+        else statement
+        for number, statement in enumerate(block.statements)
+    ]
+    inner = with_statements(block, statements)
+    return replace(inner, refinements=tuple(refs)) if packed else inner
 
 
 def _divided(total: Affine, width: int) -> tuple[Affine, Affine]:

@@ -20,7 +20,6 @@ from stripe.ir import (
     Program,
     Refinement,
     Tags,
-    allocation_agg,
     with_entry,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
@@ -31,13 +30,15 @@ from stripe.passes.copies import (
     copy_block,
     fill_block,
     main_view,
+    names_in,
     surround,
     temporary,
-    with_temporary,
+    with_temporaries,
 )
+from stripe.passes.defined import Definitions
 from stripe.passes.pad_plan import Growth, Judge, Margins, border, raised_ranges
 from stripe.passes.visibility import replace_at
-from stripe.poly import Buffer, accesses, untouched
+from stripe.poly import accesses, untouched
 
 
 class Pad(Pass):
@@ -84,6 +85,9 @@ class Pad(Pass):
         (place,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and "main" in s.tags)
         around: dict[int, Around] = {}
         kernels: dict[int, Block] = {}
+        added: list[Refinement] = []
+        taken = names_in(entry)
+        definitions = Definitions.of(program)
         for number, kernel in enumerate(program.main.statements):
             if not isinstance(kernel, Block) or not kernel.tags.has_all(self.reqs):
                 continue
@@ -91,11 +95,12 @@ class Pad(Pass):
             if found is None:
                 continue
             padder = _Padder(program, number, found, self)
-            reason = padder.why_not()
+            reason = padder.why_not(definitions)
             if reason:
                 context.missed(kernel, f"not padded: {reason}")
                 continue
-            kernels[number], around[number], entry = padder.padded(entry)
+            kernels[number], around[number], new = padder.padded(taken)
+            added += new
             context.applied(kernel, padder.text())
         if not kernels:
             return program
@@ -104,6 +109,7 @@ class Pad(Pass):
             statements = tuple(kernels.get(n, s) for n, s in enumerate(main.statements))
             return surround(replace(main, statements=statements), around)
 
+        entry = with_temporaries(entry, added)
         return with_entry(program, replace_at(entry, (0, place), rewritten))
 
     def _grown(self, program: Program, kernel: Block, context: PassContext) -> Growth | None:
@@ -204,7 +210,7 @@ class _Padder:
             found[ref.source] = margins if known is None else known.union(margins)
         return {name: margins for name, margins in found.items() if margins.any}
 
-    def why_not(self) -> str:
+    def why_not(self, definitions: Definitions) -> str:
         """Why the padding costs too much or would read what is undefined; empty when it does not."""
         output = self._output()
         for name, margins in self.margins().items():
@@ -213,7 +219,8 @@ class _Padder:
             after = replace(view, dims=tuple(Dim(size, 1) for size in margins.sizes(view.sizes))).elements
             if after > self.options.max_growth * before:
                 return f"{name} would grow from {before} to {after} elements"
-            if name != output.source and self._is_partly_undefined(view):
+            buffer = self.program.entry.ref(view.source)
+            if name != output.source and definitions.has_gaps(buffer, self.number):
                 return f"some elements of {name} are not written before"
         return ""
 
@@ -222,31 +229,18 @@ class _Padder:
         assert isinstance(output, Refinement)
         return output
 
-    def _is_partly_undefined(self, view: Refinement) -> bool:
-        """Whether the copy of a buffer would read elements that nobody wrote before the kernel."""
-        entry = self.program.entry
-        buffer = entry.ref(view.source)
-        given = {ref.name for ref in self.program.inputs} | {c.name for c in self.program.constants}
-        if buffer.name in given or allocation_agg(entry, buffer.name) is not Agg.ASSIGN:
-            return False
-        writes = [
-            a
-            for a in accesses(entry)
-            if a.is_write and a.buffer == Buffer((0,), buffer.name) and a.path[2] < self.number
-        ]
-        return not untouched(buffer.sizes, writes).is_empty
-
-    def padded(self, entry: Block) -> tuple[Block, Around, Block]:
-        """The new kernel, the blocks around it, and `entry` with the temporaries."""
+    def padded(self, taken: set[str]) -> tuple[Block, Around, list[Refinement]]:
+        """The new kernel, the blocks around it, and the temporaries that these need; `taken` names are not used."""
         output = self._output()
         kernel = self._regrown()
         before: list[Block] = []
         after: list[Block] = []
+        added: list[Refinement] = []
         for name, margins in self.margins().items():
             view = self.program.main.ref(name)
             buffer = self.program.entry.ref(view.source)
-            local = temporary(entry, buffer, "pad", margins.sizes(buffer.sizes))
-            entry = with_temporary(entry, local)
+            local = temporary(buffer, "pad", margins.sizes(buffer.sizes), taken)
+            added.append(local)
             kernel = _moved(kernel, name, local, margins)
             if name == output.source:
                 after.append(self._copy("trim", main_view(local), view, margins, output.agg, into_pad=False))
@@ -254,7 +248,7 @@ class _Padder:
             fill = fill_of(output.agg, buffer.dtype)
             before += self._fills(main_view(local), view, margins, fill)
             before.append(self._copy("pad", main_view(local), view, margins, Agg.ASSIGN, into_pad=True))
-        return kernel, Around(tuple(before), tuple(after)), entry
+        return kernel, Around(tuple(before), tuple(after)), added
 
     def _regrown(self) -> Block:
         """The kernel with its new ranges and constraints."""
