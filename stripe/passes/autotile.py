@@ -86,6 +86,12 @@ class Autotile(Pass):
     only_multiple_of_32: bool = Field(
         default=False, description="only multiples of 32; all of a range below 32"
     )
+    vector_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="an index along which the outputs are contiguous gets whole multiples of this many bytes, or its "
+        "whole range; 0: any size",
+    )
     fast: bool = Field(default=False, description="stop at a local optimum instead of searching all")
     acc_idxs: bool = Field(default=True, description="whether indices that no output uses may be tiled")
     fixed: dict[str, int] = Field(
@@ -165,7 +171,7 @@ class Autotile(Pass):
             context.missed(block, "not tiled: it has no index")
             return block
         task = _make_task(self, block, context)
-        search = Search(self._candidates(task), task.shape.ranges, task.model, SHOWN)
+        search = Search(self._candidates(task, _lanes(block, self.vector_bytes)), task.shape.ranges, task.model, SHOWN)
         found = hill_climb(search) if self.fast else search.run()
         if not found:
             return self._nothing_fits(block, task, search, context)
@@ -177,8 +183,8 @@ class Autotile(Pass):
             sizes = {index.name: -(-index.range // sizes[index.name]) for index in block.iterated}
         return self._apply(block, sizes)
 
-    def _candidates(self, task: _Task) -> list[Ints]:
-        """The sizes to try of each index, rising."""
+    def _candidates(self, task: _Task, lanes: dict[str, int]) -> list[Ints]:
+        """The sizes to try of each index, rising; those of the indices in `lanes` are multiples of what stands there."""
         import numpy as np
 
         found: list[Ints] = []
@@ -190,6 +196,8 @@ class Autotile(Pass):
                 sizes = sizes[size % sizes == 0]
             if self.only_po2:
                 sizes = sizes[(sizes & (sizes - 1) == 0) | (sizes == size)]
+            if name in lanes:
+                sizes = sizes[(sizes % lanes[name] == 0) | (sizes == size)] if size > lanes[name] else sizes[-1:]
             if not len(sizes) or (not self.acc_idxs and column not in task.shape.out_columns):
                 sizes = np.array([size], dtype=np.int64)
             if name in self.fixed:
@@ -394,3 +402,16 @@ def _table(task: _Task, search: Search, found: list[Ranked]) -> str:
     effort = f"{search.costed} costed, {search.bounded} boxes bounded"
     title = f"best {len(found)} of {search.size} tiles, by {unit} ({effort}{said})"
     return "\n".join([title, *lines])
+
+
+def _lanes(block: Block, width: int) -> dict[str, int]:
+    """The indices that move every output by one element, with the elements that `width` bytes hold; none for 0."""
+    found: dict[str, int] = {}
+    for index in block.iterated if width and block.outputs else ():
+        steps = [
+            sum(access.coeff(index.name) * stride for access, stride in zip(ref.access, ref.strides, strict=True))
+            for ref in block.outputs
+        ]
+        if all(step == 1 for step in steps):
+            found[index.name] = max(1, width // max(ref.dtype.bytes for ref in block.outputs))
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,16 +17,26 @@ class ReorderIndexes(Pass):
 
         block [ci:32, x:64] ( in I[x, ci] i8(1:32, 1:1) )    =>    block [x:64, ci:32] ( … )
 
-    Without `order`, indices sort by the bytes that one step moves in all refinements together, largest first; an index
-    over which a store accumulates goes before the others at equal steps. With `order`, the named indices go
-    last, in that order. The points of a block have no order, so that the meaning stays.
+    With `order`, the named indices go last, in that order. Otherwise indices sort by `by`, largest first; one that
+    nothing uses goes first.
+
+    - `step`: the bytes by which one step moves all views together.
+    - `tile`: the bytes of the views that it moves at all, so that the innermost loop keeps the largest tiles in the
+      cache and fetches the smallest anew.
+    - `vector`: as `step`, but an index goes last that moves each output by one element and each input by one or none,
+      and those that no output moves with go first: the results stay in registers, in vectors. Where no index is like
+      that, those that no output moves with go last: a register holds the sum.
+
+    The points of a block have no order, so that the meaning stays.
     """
 
     pass_name: ClassVar[str] = "reorder_indexes"
-    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)
     order: tuple[str, ...] = Field(default=(), description="indices to put last, innermost at the end")
+    by: Literal["step", "tile", "vector"] = Field(
+        default="step", description="what decides without `order`; see above"
+    )
     recursive: bool = Field(default=True, description="also in the blocks inside a match")
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -45,19 +56,53 @@ class ReorderIndexes(Pass):
         if self.order:
             last = {name: place for place, name in enumerate(self.order)}
             iterated = sorted(block.iterated, key=lambda index: last.get(index.name, -1))
-        else:
+        elif self.by == "step":
             iterated = sorted(block.iterated, key=lambda index: -_step_bytes(block, index.name))
+        elif self.by == "tile":
+            iterated = sorted(block.iterated, key=lambda index: -_tile_bytes(block, index.name))
+        else:
+            iterated = _for_vectors(block)
         return (*iterated, *block.passed)
 
 
 def _step_bytes(block: Block, name: str) -> int:
     """Bytes that one step of an index moves, summed over the views; an unused index moves most: it should be
     outside."""
-    steps = [_ref_step(ref, name) for ref in block.refinements if not ref.is_alloc]
+    steps = [abs(_step(ref, name)) * ref.dtype.bytes for ref in _views(block)]
     return sum(steps) if any(steps) else 1 << 62
 
 
-def _ref_step(ref: Refinement, name: str) -> int:
-    return ref.dtype.bytes * sum(
-        abs(a.coeff(name)) * abs(d.stride) for a, d in zip(ref.access, ref.dims, strict=True)
-    )
+def _tile_bytes(block: Block, name: str) -> int:
+    """Bytes of the views that an index moves; an unused index moves most."""
+    moved = [ref for ref in _views(block) if any(name in access.names() for access in ref.access)]
+    return sum(ref.elements * ref.dtype.bytes for ref in moved) if moved else 1 << 62
+
+
+def _for_vectors(block: Block) -> list[Index]:
+    steps = {
+        index.name: {ref.name: _step(ref, index.name) for ref in _views(block)} for index in block.iterated
+    }
+    outputs = [ref.name for ref in block.outputs]
+    inputs = [ref.name for ref in _views(block) if not ref.dir.writes]
+    by_step = sorted(block.iterated, key=lambda index: -_step_bytes(block, index.name))
+    summed = [index for index in by_step if not any(steps[index.name][name] for name in outputs)]
+    free = [index for index in by_step if index not in summed]
+    lanes = [index for index in free if index.range > 1 and _is_vector(steps[index.name], outputs, inputs)]
+    if not lanes:
+        return [*free, *summed]
+    return [*summed, *(index for index in free if index is not lanes[-1]), lanes[-1]]
+
+
+def _is_vector(steps: Mapping[str, int], outputs: list[str], inputs: list[str]) -> bool:
+    return all(steps[name] == 1 for name in outputs) and all(steps[name] in (0, 1) for name in inputs)
+
+
+def _views(block: Block) -> list[Refinement]:
+    return [ref for ref in block.refinements if not ref.is_alloc]
+
+
+def _step(ref: Refinement, name: str) -> int:
+    """Elements by which one step of an index moves a view, its dimensions taken for themselves where they go opposite
+    ways."""
+    parts = [a.coeff(name) * d.stride for a, d in zip(ref.access, ref.dims, strict=True)]
+    return sum(parts) if all(part >= 0 for part in parts) else sum(abs(part) for part in parts)
