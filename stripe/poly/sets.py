@@ -198,7 +198,7 @@ class Points:
     def __str__(self) -> str:
         result = self.raw
         for number, name in enumerate(self.names):
-            result = result.set_dim_name(SET, number, name)
+            result = result.set_dim_name(SET, number, name if name[:1].isalpha() else f"i{name}")
         return str(result)
 
 
@@ -369,6 +369,14 @@ class Relation:
         """Differences image - point; both have the same number of coordinates."""
         return Points(self.ins, self.raw.deltas())
 
+    def as_affine(self) -> Relation:
+        """The same function in one piece where it is one affine function of its points, whatever pieces it came in."""
+        if self.raw.n_basic_map() <= 1:
+            return self
+        hull = isl.Map.from_basic_map(self.raw.affine_hull())
+        whole = hull.intersect_domain(self.raw.domain().coalesce())
+        return Relation(self.ins, self.outs, whole) if whole.is_single_valued() else self
+
     def coalesced(self) -> Relation:
         return Relation(self.ins, self.outs, self.raw.coalesce())
 
@@ -392,7 +400,7 @@ class Relation:
         result = self.raw
         for kind, names in ((IN, self.ins), (OUT, self.outs)):
             for number, name in enumerate(names):
-                result = result.set_dim_name(kind, number, name)
+                result = result.set_dim_name(kind, number, name if name[:1].isalpha() else f"i{name}")
         return str(result)
 
 

@@ -283,9 +283,9 @@ def _guess(keys: Points, mine: Images, known: Points, theirs: Images) -> tuple[R
     """
     guess = _paired_ends(keys, mine, known, theirs, last=False)
     if guess.is_empty or guess.single_valued:
-        return guess, True
+        return guess.as_affine(), True
     guess = guess & _paired_ends(keys, mine, known, theirs, last=True)
-    return (guess, True) if guess.single_valued else (guess.first(), False)
+    return (guess.as_affine(), True) if guess.single_valued else (guess.first().as_affine(), False)
 
 
 def _paired_ends(keys: Points, mine: Images, known: Points, theirs: Images, *, last: bool) -> Relation:
