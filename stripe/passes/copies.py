@@ -109,6 +109,13 @@ def main_view(ref: Refinement) -> Refinement:
     return replace(ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), offset=0)
 
 
+def beside(statement: Statement) -> Location:
+    """Where a block that serves `statement` runs when nothing else is said: on the same unit, if that is one unit."""
+    if not isinstance(statement, Block) or statement.location.names():
+        return Location()
+    return statement.location
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """Blocks to put directly before and after a statement."""

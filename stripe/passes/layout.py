@@ -12,10 +12,10 @@ from stripe.ir import (
     Affine,
     Block,
     Index,
-    Location,
     Path,
     Program,
     Refinement,
+    Statement,
     Tags,
     reads_of,
     retarget,
@@ -28,6 +28,7 @@ from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
 from stripe.passes.copies import (
     Around,
     Place,
+    beside,
     copy_block,
     names_in,
     surround,
@@ -68,7 +69,9 @@ class Layout(Pass):
     copy_set: TagSet = Field(
         default=("kernel", "layout_copy"), description="tags of the blocks that copy tensors of the user"
     )
-    copy_loc: LocationSpec | None = Field(default=None, description="unit that runs these blocks")
+    copy_loc: LocationSpec | None = Field(
+        default=None, description="unit that runs these blocks; that of the kernel that they serve else"
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         packings: dict[Path, dict[str, Packing]] = {}
@@ -149,9 +152,11 @@ class Layout(Pass):
         after: dict[int, list[Block]] = {}
         for view, local in views.items():
             if view.dir.reads and view.name in first:
-                before.setdefault(first[view.name], []).append(self._copy("pack", view, view, local))
+                copy = self._copy("pack", view, local, main.statements[first[view.name]])
+                before.setdefault(first[view.name], []).append(copy)
             if view.name in last:
-                after.setdefault(last[view.name], []).append(self._copy("unpack", view, local, view))
+                copy = self._copy("unpack", view, local, main.statements[last[view.name]])
+                after.setdefault(last[view.name], []).append(copy)
         around = {
             number: Around(tuple(before.get(number, ())), tuple(after.get(number, ())))
             for number in sorted({*before, *after})
@@ -159,11 +164,13 @@ class Layout(Pass):
         moved = with_statements(main, [retarget(statement, renamed) for statement in main.statements])
         return surround(moved, around)
 
-    def _copy(self, verb: str, view: Refinement, source: Refinement, target: Refinement) -> Block:
-        """The block that copies a tensor; the temporary has the same logical shape until it is packed."""
+    def _copy(self, verb: str, view: Refinement, local: Refinement, user: Statement) -> Block:
+        """The block that copies a tensor in or out for `user`; the temporary has the same logical shape until it is
+        packed."""
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
         element = tuple(Affine.var(index.name) for index in indices)
-        location = self.copy_loc.location() if self.copy_loc else Location()
+        location = self.copy_loc.location() if self.copy_loc else beside(user)
+        source, target = (view, local) if verb == "pack" else (local, view)
         return copy_block(
             f"{verb}_{view.name}",
             indices,

@@ -27,6 +27,7 @@ from stripe.passes.contribution import fill_of, output_of
 from stripe.passes.copies import (
     Around,
     Place,
+    beside,
     copy_block,
     fill_block,
     main_view,
@@ -78,7 +79,9 @@ class Pad(Pass):
     copy_set: TagSet = Field(
         default=("kernel", "padding"), description="tags of the blocks that fill, copy and trim"
     )
-    copy_loc: LocationSpec | None = Field(default=None, description="unit that runs these blocks")
+    copy_loc: LocationSpec | None = Field(
+        default=None, description="unit that runs these blocks; that of the kernel else"
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
@@ -290,7 +293,7 @@ class _Padder:
         return Tags.of(*self.options.copy_set)
 
     def _location(self) -> Location:
-        return self.options.copy_loc.location() if self.options.copy_loc else Location()
+        return self.options.copy_loc.location() if self.options.copy_loc else beside(self.kernel)
 
     def text(self) -> str:
         """What was done, with the numbers."""

@@ -78,6 +78,12 @@ def test_options_of_the_copies() -> None:
     assert lines_of(result, "#moves") == ["0: #moves block<DMA[1]> [d0:10, d1:4] ( // pack_I"]
 
 
+def test_copies_run_where_the_kernel_runs() -> None:
+    located = CONV.replace("#kernel block [", "#kernel block<CONV[1]> [")
+    result, _ = run_pass(located, "layout", refs=["O"], order=[1, 0])
+    assert len(lines_of(result, "block<CONV[1]>")) == 2
+
+
 def test_dependences_hold_the_copies() -> None:
     deps = {1: (0,)}
     program = window()
