@@ -1,4 +1,5 @@
-"""`make demo`: a convolution with bias and ReLU, from Tile to C for the machine `dsp_conv`; three results that agree.
+"""`make demo`: a convolution with bias and ReLU, from Tile to C for the machine `dsp_conv`; three results that agree,
+and what it takes there.
 
 Every command that it runs is shown as one would type it. Files go to out/demo.
 """
@@ -22,7 +23,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def main() -> int:
-    """Runs the demonstration; exit status 0 when all three results agree."""
+    """Runs the demonstration; exit status 0 when all three results agree and the machine could be simulated."""
     (ROOT / OUT).mkdir(parents=True, exist_ok=True)
     title("The program, in Tile")
     print((ROOT / SOURCE).read_text("utf-8"))
@@ -37,7 +38,12 @@ def main() -> int:
     text = (ROOT / code).read_text("utf-8").splitlines()
     print("\n".join(line for line in text if line.startswith(("//", "void", "static void"))))
     title("The same data through interpreter, C and numpy")
-    return compare_results()
+    status = compare_results()
+    title("What it takes on the machine: time, bytes and energy, and a picture of them")
+    picture, trace = str(OUT / "timeline.svg"), str(OUT / "trace.json")
+    command("stripe-sim", SOURCE, "--config", "dsp_conv", "--plot", picture, "--trace", trace)
+    print(f"\nthe timeline lies in {picture} (any browser), the trace in {trace} (https://ui.perfetto.dev)")
+    return status
 
 
 def compare_results() -> int:
