@@ -65,7 +65,8 @@ def test_the_list_for_the_dsp_machine_does_what_the_slides_show(capsys: Capture)
     captured = capsys.readouterr()
     for expected in (
         "#conv #kernel block<CONV[0]>", "#conv_inner block<CONV[0]>", "#epilogue block<CONV[0]>", "block<DMA[0]>",
-        "none new@0x00000000<SRAM[0]>", "#placed #user none new@", "in<SRAM[0]> I[j + y, i + x, ci]",
+        "none new@0x00000000<SRAM[0]>", "#placed #user none new@", "in<SRAM[0]> I[j + y, i, 0]",
+        "#conv_stencil #stencil block<CONV[0]>",
     ):  # fmt: skip
         assert expected in captured.out
     assert "tiles of [ci:" in captured.err
