@@ -33,10 +33,7 @@ class _Tally:
     energy: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     stalls: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     notes: list[str] = field(default_factory=list[str])
-    compute: float = 0.0
-    busy: float = 0.0
-    efforts: list[Effort] = field(default_factory=list[Effort])
-    seats: list[Seat] = field(default_factory=list["Seat"])
+    parts: list[_Part] = field(default_factory=list["_Part"])
     peak: float = 0.0
     slices: tuple[TileSlice, ...] = ()
 
@@ -73,6 +70,32 @@ class Seat:
         return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Computing that a statement does on units of one name: cycles of each unit, and of how the effort follows."""
+
+    seat: Seat
+    compute: float
+    effort: Effort
+    operands: float
+    """Cycles for which it waits for operands beyond those in which it computes."""
+    fill: float
+    """Cycles before the first results."""
+
+    @property
+    def busy(self) -> float:
+        return self.compute + self.operands + self.fill
+
+
+def _main_parts(parts: Sequence[_Part]) -> list[_Part]:
+    """The parts on those units that have most to do: the statement is theirs."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for part in parts:
+        totals[part.seat.name] += part.compute
+    most = max(totals, key=lambda name: totals[name], default="")
+    return [part for part in parts if part.seat.name == most]
+
+
 class CostModel:
     """Costs of statements on one machine."""
 
@@ -100,11 +123,16 @@ class CostModel:
             latency, cycles = self._move(piece, way, unit, tally)
             name, index = _unit_and_number(unit)
             return self._result(piece, number, tally, name, (index,), latency, latency + cycles, True)
-        cycles = self._run(piece, tally).cycles
-        seat = tally.seats[0]
+        busy = self._run(piece, tally)
+        cycles = busy.cycles
         if isinstance(piece, Loop):
             cycles = max(cycles, *tally.demand.values()) if tally.demand else cycles
-            tally.stalls["tile transfers"] = max(0.0, cycles - tally.busy)
+            own = sum(part.busy for part in _main_parts(tally.parts))
+            tally.stalls["tile transfers"] = max(0.0, cycles - own)
+        if not tally.parts:  # a loop over nothing but transfers
+            name, index = _unit_and_number(busy.resource)
+            return self._result(piece, number, tally, name, (index,), 0.0, cycles, True)
+        seat = _main_parts(tally.parts)[0].seat
         latency = min(cycles, self.machine.model.exec_unit(seat.name).latency_cycles)
         return self._result(piece, number, tally, seat.name, seat.numbers, latency, cycles, False)
 
@@ -112,10 +140,18 @@ class CostModel:
         self, piece: Piece, number: int, tally: _Tally, unit: str, numbers: tuple[int, ...] | None,
         latency: float, cycles: float, transfer: bool,
     ) -> StatementCost:  # fmt: skip
-        seat = tally.seats[0] if tally.seats else Seat(unit, numbers, 1, defaulted=False)
+        parts = _main_parts(tally.parts)
+        seat = parts[0].seat if parts else Seat(unit, numbers, 1, defaulted=False)
         computing = [inner for inner in pieces_below(piece) if isinstance(inner, Compute)]
-        share = sum(e.cycles * e.utilisation for e in tally.efforts)
-        total = sum(e.cycles for e in tally.efforts)
+        share = sum(part.effort.cycles * part.effort.utilisation for part in parts)
+        total = sum(part.effort.cycles for part in parts)
+        tally.stalls["operands"] = sum(part.operands for part in parts)
+        tally.stalls["fill"] = sum(part.fill for part in parts)
+        inside: defaultdict[str, float] = defaultdict(float)
+        for part in tally.parts:
+            if part.seat.name != seat.name:
+                for name in part.seat.units:
+                    inside[name] += part.compute
         return StatementCost(
             name=piece.name,
             number=number,
@@ -125,9 +161,9 @@ class CostModel:
             parallel=seat.parallel,
             defaulted=seat.defaulted,
             operations=Operations.sum(inner.operations for inner in computing),
-            compute_cycles=tally.compute,
+            compute_cycles=sum(part.compute for part in parts),
             utilisation=share / total if total else 1.0,
-            rule=", ".join(dict.fromkeys(e.rule for e in tally.efforts if e.cycles)),
+            rule=", ".join(dict.fromkeys(part.effort.rule for part in parts if part.effort.cycles)),
             latency=latency,
             cycles=cycles,
             flows=tuple(tally.flows),
@@ -138,6 +174,7 @@ class CostModel:
             notes=tuple(dict.fromkeys(tally.notes)),
             tiles=piece.trips if isinstance(piece, Loop) else 1,
             slices=tally.slices,
+            inside=dict(inside),
         )
 
     def _run(self, piece: Piece, tally: _Tally) -> _Busy:
@@ -165,6 +202,8 @@ class CostModel:
             mean = mean or each is None
             shares = _shares(piece, len(stages))
             stages.append(Stage(resource, busy.cycles / max(1, piece.trips), deps, shares, each or ()))
+        told = piece.nest.block.tags.get("pipeline_depth")  # what the pass `schedule` has made buffers for
+        depth = told if isinstance(told, int) else depth
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
         if piece.runs == 1:
@@ -232,12 +271,10 @@ class CostModel:
         for component, value in [(f"compute {seat.name}", operations_energy(piece.operations, unit))]:
             tally.energy[component] += value
         fill = latency * piece.runs
-        tally.stalls["operands"] += max(0.0, operands - compute)
-        tally.stalls["fill"] += fill
-        tally.compute += compute
-        tally.busy += max(compute, operands) + fill
-        tally.efforts.append(work)
-        tally.seats.append(seat)
+        tally.parts.append(_Part(seat, compute, work, max(0.0, operands - compute), fill))
+        if seat.numbers is not None:
+            for name in seat.units:
+                tally.demand[name] += compute
         useful = work.cycles * work.utilisation
         if useful:
             tally.peak = max(tally.peak, piece.operations.total / useful * seat.parallel)

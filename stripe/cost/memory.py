@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from stripe.cost.events import Run
 from stripe.cost.machine import Machine
 from stripe.cost.statement import StatementCost
-from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, Program, Refinement
 
 ALWAYS = ("user", "const")
@@ -59,12 +58,16 @@ def lives(
         if isinstance(block, Block):
             run = by_number[cost.number]
             unit = machine.model.exec_units.get(cost.unit)
-            depth = unit.pipeline_depth if isinstance(unit, ExecUnit) and cost.tiles > 1 else 1
-            found += [
-                Life(ref.name, machine.memory(ref.location), ref.bytes * depth, run.start, run.end)
-                for ref in _inside(block)
-                if ref.location
-            ]
+            depth = unit.pipeline_depth if unit is not None and cost.tiles > 1 else 1
+            depth = (
+                1 if "pipeline_depth" in block.tags else depth
+            )  # then the buffers say how many there are of each
+            for ref in _inside(block):
+                if ref.location:
+                    told = ref.tags.get("buffers")
+                    copies = told if isinstance(told, int) else depth
+                    size = ref.bytes * copies
+                    found.append(Life(ref.name, machine.memory(ref.location), size, run.start, run.end))
     return found
 
 

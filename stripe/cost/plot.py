@@ -12,6 +12,7 @@ _LEFT, _RIGHT = 96.0, 24.0
 _ROW = 26.0
 _TRANSFER = "#8593a3"
 _INSIDE = "#d7dee6"
+_THIN = 2.5
 
 
 def picture(report: SimulationJson) -> str:
@@ -98,25 +99,37 @@ def _timeline(canvas: Canvas, report: SimulationJson, rows: list[str], top: floa
             label = fitting(statement.name, wide - 6)
             if label and not statement.slices:
                 canvas.text(x + 4, y + _ROW / 2 + 3.5, label, size=10, color=PAPER)
-        for piece in statement.slices:
-            if piece.unit not in places:
-                continue
-            x = _LEFT + width * piece.start_cycle / total
-            wide = max(0.4, width * (piece.end_cycle - piece.start_cycle) / total)
-            fill = _TRANSFER if piece.kind == "transfer" else colors[statement.number]
-            title = f"{piece.name}, tile {piece.tile}"
-            canvas.rect(
-                x,
-                places[piece.unit] + 3,
-                wide,
-                _ROW - 6,
-                fill,
-                title=title,
-                stroke=PAPER if wide > 2 else "none",
-            )
-            label = fitting(piece.name, wide - 4, 9)
-            if label:
-                canvas.text(x + 3, places[piece.unit] + _ROW / 2 + 3, label, size=9, color=PAPER)
+        for unit_name in dict.fromkeys(piece.unit for piece in statement.slices):
+            if unit_name in places:
+                fill = colors.get(statement.number, _TRANSFER)
+                _slices(canvas, statement, unit_name, places[unit_name], fill, width / total)
+
+
+def _slices(canvas: Canvas, statement: StatementJson, unit: str, y: float, fill: str, scale: float) -> None:
+    """The steps of tiles on one unit. Neighbours that would be too thin to tell apart become one bar."""
+    bars: list[tuple[float, float, str, int]] = []
+    for piece in sorted((p for p in statement.slices if p.unit == unit), key=lambda p: p.start_cycle):
+        start, end = _LEFT + piece.start_cycle * scale, _LEFT + piece.end_cycle * scale
+        if bars and end - start < _THIN and start - bars[-1][1] < _THIN / 2:
+            first, _, name, count = bars.pop()
+            bars.append((first, end, name, count + 1))
+        else:
+            bars.append((start, end, piece.name, 1))
+    color = _TRANSFER if _only_moves(statement, unit) else fill
+    for start, end, name, count in bars:
+        wide = max(0.5, end - start)
+        title = f"{statement.name}: {name}" if count == 1 else f"{statement.name}: {count} steps of tiles"
+        canvas.rect(
+            start, y + 3, wide, _ROW - 6, color, title=title, stroke=PAPER if wide > _THIN else "none"
+        )
+        label = fitting(name if count == 1 else statement.name, wide - 4, 9)
+        if label:
+            canvas.text(start + 3, y + _ROW / 2 + 3, label, size=9, color=PAPER)
+
+
+def _only_moves(statement: StatementJson, unit: str) -> bool:
+    """Whether a unit only moves data in a statement."""
+    return all(piece.kind == "transfer" for piece in statement.slices if piece.unit == unit)
 
 
 class _LogAxis:

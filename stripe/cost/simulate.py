@@ -153,7 +153,9 @@ def _unit_uses(
     for kind, names in (("compute", model.exec_units), ("transfer", model.tx_units)):
         for name in names:
             for unit in machine.graph.instances(name):
-                inside = _moved(unit, costs) if kind == "transfer" else 0.0
+                inside = (
+                    _moved(unit, costs) if kind == "transfer" else sum(c.inside.get(unit, 0.0) for c in costs)
+                )
                 found.append(_unit_use(unit, kind, occupied[unit], inside, costs, runs, total))
     return tuple(found)
 
@@ -170,7 +172,7 @@ def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
 
 
 def _unit_use(
-    unit: str, kind: str, mine: list[int], moved: float,
+    unit: str, kind: str, mine: list[int], inside: float,
     costs: Sequence[StatementCost], runs: Sequence[Run], total: float,
 ) -> UnitUse:  # fmt: skip
     stalls: dict[str, float] = defaultdict(float)
@@ -190,9 +192,11 @@ def _unit_use(
     if total > reached:
         stalls["nothing to do"] += total - reached
     if kind == "transfer":
-        useful, busy = moved, max(busy, moved)
-        if not mine:
-            stalls["nothing to do"] = total - busy
+        useful, busy = inside, max(busy, inside)
+    else:
+        useful, busy = useful + inside, min(total, busy + inside)
+    if not mine:
+        stalls["nothing to do"] = total - busy
     return UnitUse(
         unit, kind, busy, useful, {cause: value for cause, value in stalls.items() if value > 1e-9}
     )

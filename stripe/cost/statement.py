@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stripe.cost.machine import Way
 from stripe.cost.operations import Operations
@@ -66,6 +66,8 @@ class StatementCost:
     tiles: int = 1
     slices: tuple[TileSlice, ...] = ()
     """What happens inside, where it is a loop over transfers that is not too long to show."""
+    inside: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Cycles for which units of other names compute, inside the statement."""
 
     def bytes_at(self, memory: str) -> float:
         """Bytes read from or written to memories of that name."""

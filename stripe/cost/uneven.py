@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.cost.operations import point_operations
-from stripe.cost.pieces import Compute, Loop, Piece
+from stripe.cost.pieces import Compute, Loop, Move, Piece, pieces_below
 from stripe.ir import Affine
 from stripe.poly import Nest
 
@@ -44,13 +44,16 @@ def tile_cycles(loop: Loop, piece: Piece, cycles: float, latency: float) -> tupl
 
 def _weights(loop: Loop, piece: Piece) -> list[int] | None:
     """The work of a piece in each tile: points of a transfer, operations of computing."""
-    if isinstance(piece, Loop):
-        return None
     outer = loop.nest.domain.names
     runs = tile_points(loop.nest, outer)
-    leaves = piece.leaves if isinstance(piece, Compute) else (piece.nest,)
-    parts = [(tile_points(leaf, outer), max(1, point_operations(leaf.block).total)) for leaf in leaves]
-    if runs is None or any(points is None for points, _ in parts):
+    if isinstance(piece, Move):
+        parts = [(tile_points(piece.nest, outer), 1)]
+    else:
+        leaves = [
+            leaf for inner in pieces_below(piece) if isinstance(inner, Compute) for leaf in inner.leaves
+        ]
+        parts = [(tile_points(leaf, outer), max(1, point_operations(leaf.block).total)) for leaf in leaves]
+    if runs is None or not parts or any(points is None for points, _ in parts):
         return None
     columns = [[number * cost for number in points.tolist()] for points, cost in parts if points is not None]
     return [sum(row) for run, row in zip(runs.tolist(), zip(*columns, strict=True), strict=True) if run]
