@@ -241,7 +241,7 @@ def _count_component(rows: list[Row], columns: list[int], budget: list[int]) -> 
     if opposite is not None:
         reduced = _eliminate([opposite], rows, len(opposite))
         return 0 if reduced is None else _count(reduced, budget)
-    plan = slice_plan([(row[0], *(row[k] for k in columns)) for row in rows])
+    plan = slice_plan(tuple((row[0], *(row[k] for k in columns)) for row in rows))
     if plan is None:
         return 0
     column = columns[plan.variable]

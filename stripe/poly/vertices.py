@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations, pairwise
-from math import ceil, comb, floor, lcm
+from math import ceil, comb, floor, gcd, lcm
+from operator import mul
 
 from stripe.poly.limits import PolyLimit
 
@@ -25,10 +27,12 @@ class SlicePlan:
     chambers: tuple[tuple[int, int, int], ...]
 
 
-def slice_plan(rows: Sequence[tuple[int, ...]]) -> SlicePlan | None:
+@lru_cache(maxsize=4096)
+def slice_plan(rows: tuple[tuple[int, ...], ...]) -> SlicePlan | None:
     """The cheapest variable to sum over in the polytope row[0] + sum of row[1 + k] * x_k >= 0.
 
-    None when the polytope is empty; ValueError when it is unbounded; PolyLimit when it has too many vertices.
+    None when the polytope is empty; ValueError when it is unbounded; PolyLimit when it has too many vertices. Plans are
+    kept, since layers of a network, and slices of one set, ask for the same ones again and again.
     """
     dims = len(rows[0]) - 1
     if comb(len(rows), dims) > _MAX_BASES:
@@ -57,13 +61,17 @@ def slice_plan(rows: Sequence[tuple[int, ...]]) -> SlicePlan | None:
 def _vertices(rows: Sequence[tuple[int, ...]], dims: int) -> list[tuple[Fraction, ...]]:
     found: dict[tuple[Fraction, ...], None] = {}
     for basis in combinations(rows, dims):
-        corner = _solve([list(row[1:]) for row in basis], [[-row[0]] for row in basis])
-        if corner is None:
-            continue
-        point = tuple(values[0] for values in corner)
-        if point not in found and all(_value(row, point) >= 0 for row in rows):
-            found[point] = None
+        corner = _solve([[*row[1:], -row[0]] for row in basis])
+        if corner is not None and _inside(
+            rows, [values[0] for values in corner.numerators], corner.denominator
+        ):
+            found[tuple(Fraction(values[0], corner.denominator) for values in corner.numerators)] = None
     return list(found)
+
+
+def _inside(rows: Sequence[tuple[int, ...]], numerators: Sequence[int], denominator: int) -> bool:
+    """Whether the point numerators / denominator (positive) satisfies all rows."""
+    return all(row[0] * denominator + sum(map(mul, row[1:], numerators)) >= 0 for row in rows)
 
 
 def _check_bounded(rows: Sequence[tuple[int, ...]], dims: int) -> None:
@@ -74,7 +82,7 @@ def _check_bounded(rows: Sequence[tuple[int, ...]], dims: int) -> None:
             continue
         for sign in (1, -1):
             ray = tuple(sign * d for d in direction)
-            if all(sum(c * r for c, r in zip(row[1:], ray, strict=True)) >= 0 for row in rows):
+            if all(sum(map(mul, row[1:], ray)) >= 0 for row in rows):
                 raise ValueError("the set is infinite")
 
 
@@ -96,23 +104,19 @@ def _chambers(
     return SlicePlan(variable, tuple(chambers))
 
 
-def _edges(
-    rows: Sequence[tuple[int, ...]], dims: int, variable: int
-) -> list[list[tuple[Fraction, Fraction]]]:
+def _edges(rows: Sequence[tuple[int, ...]], dims: int, variable: int) -> list[_Solution]:
     """The vertices of a slice as functions of its place: per other coordinate (slope, value at 0)."""
     others = [k for k in range(dims) if k != variable]
-    found: list[list[tuple[Fraction, Fraction]]] = []
-    for basis in combinations(rows, dims - 1):
-        matrix = [[row[1 + k] for k in others] for row in basis]
-        solved = _solve(matrix, [[-row[1 + variable], -row[0]] for row in basis])
-        if solved is not None:
-            found.append([(values[0], values[1]) for values in solved])
-    return found
+    solved = (
+        _solve([[*(row[1 + k] for k in others), -row[1 + variable], -row[0]] for row in basis])
+        for basis in combinations(rows, dims - 1)
+    )
+    return [edge for edge in solved if edge is not None]
 
 
 def _period(
     rows: Sequence[tuple[int, ...]],
-    edges: Sequence[list[tuple[Fraction, Fraction]]],
+    edges: Sequence[_Solution],
     others: Sequence[int],
     variable: int,
     place: Fraction,
@@ -120,45 +124,58 @@ def _period(
     """The common denominator of the vertices that slices around `place` have."""
     result = 1
     for edge in edges:
-        point = [Fraction(0)] * (len(others) + 1)
-        point[variable] = place
-        for k, (slope, start) in zip(others, edge, strict=True):
-            point[k] = slope * place + start
-        if all(_value(row, point) >= 0 for row in rows):
-            result = lcm(result, *(slope.denominator for slope, _ in edge))
+        scale = edge.denominator * place.denominator
+        point = [0] * (len(others) + 1)
+        point[variable] = place.numerator * edge.denominator
+        for k, (slope, start) in zip(others, edge.numerators, strict=True):
+            point[k] = slope * place.numerator + start * place.denominator
+        if _inside(rows, point, scale):
+            result = lcm(
+                result, *(edge.denominator // gcd(slope, edge.denominator) for slope, _ in edge.numerators)
+            )
     return result
 
 
-def _value(row: Sequence[int], point: Sequence[Fraction]) -> Fraction:
-    return row[0] + sum((c * x for c, x in zip(row[1:], point, strict=True)), Fraction(0))
+@dataclass(frozen=True, slots=True)
+class _Solution:
+    """Per unknown the numerator for each right side; all have one positive denominator."""
+
+    numerators: list[list[int]]
+    denominator: int
 
 
-def _solve(matrix: list[list[int]], right: list[list[int]]) -> list[list[Fraction]] | None:
-    """x with matrix * x = right (several right sides), or None when the matrix is singular."""
-    size = len(matrix)
-    work = [[Fraction(c) for c in row + side] for row, side in zip(matrix, right, strict=True)]
+def _solve(work: list[list[int]]) -> _Solution | None:
+    """The solution of linear equations, one a row: coefficients, then right sides; None when they are singular.
+
+    Elimination without fractions (Bareiss 1968): each division is exact, and in the end all pivots are the determinant.
+    """
+    size = len(work)
+    previous = 1
     for column in range(size):
         pivot = next((r for r in range(column, size) if work[r][column]), None)
         if pivot is None:
             return None
         work[column], work[pivot] = work[pivot], work[column]
-        head = work[column][column]
-        work[column] = [c / head for c in work[column]]
+        own = work[column]
+        head = own[column]
         for r in range(size):
-            factor = work[r][column]
-            if r != column and factor:
-                work[r] = [a - factor * b for a, b in zip(work[r], work[column], strict=True)]
-    return [row[size:] for row in work]
+            if r != column:
+                factor = work[r][column]
+                work[r] = [(head * a - factor * b) // previous for a, b in zip(work[r], own, strict=True)]
+        previous = head
+    if previous < 0:
+        return _Solution([[-value for value in row[size:]] for row in work], -previous)
+    return _Solution([row[size:] for row in work], previous)
 
 
-def _kernel(matrix: list[list[int]], dims: int) -> tuple[Fraction, ...] | None:
+def _kernel(matrix: list[list[int]], dims: int) -> tuple[int, ...] | None:
     """The one direction that dims - 1 independent rows leave, else None."""
     for free in range(dims):
         columns = [k for k in range(dims) if k != free]
-        solved = _solve([[row[k] for k in columns] for row in matrix], [[-row[free]] for row in matrix])
+        solved = _solve([[*(row[k] for k in columns), -row[free]] for row in matrix])
         if solved is not None:
-            direction = [Fraction(1)] * dims
-            for k, values in zip(columns, solved, strict=True):
+            direction = [solved.denominator] * dims
+            for k, values in zip(columns, solved.numerators, strict=True):
                 direction[k] = values[0]
             return tuple(direction)
     return None
