@@ -100,7 +100,9 @@ def cache_view(entry: Block, path: Path, name: str, options: CacheOptions, conte
     cached = replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))
     lacking = unknown_unit(nest_at(cached, path).block)
     if lacking is not None:
-        context.missed(nest.block, f"{name} is not cached: a unit uses the index '{lacking}', not known inside")
+        context.missed(
+            nest.block, f"{name} is not cached: a unit uses the index '{lacking}', not known inside"
+        )
         return given
     context.applied(
         nest.block, f"{name}: {elements * dtype.bytes} bytes in {where}, {'x'.join(map(str, sizes)) or '1'}"
@@ -198,6 +200,8 @@ def _cached(
     raw = replace(view, name=raw_name, dir=_direction(bool(loads), bool(stores)))
     location = options.memory or view.location
     copy = _copy(view, box, location, options)
+    if any(isinstance(s, Store) and s.ref == name for s in block.statements):
+        copy = replace(copy, agg=agg)  # stores here name the copy itself, and there may be several
     lows = [low for low, _ in box]
 
     def relaid(ref: Refinement) -> Refinement:
@@ -209,8 +213,12 @@ def _cached(
     loading = [
         transfer_block(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
     ]
-    storing = [transfer_block(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores]
-    first = next((n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set) or _uses(s, name)), 0)
+    storing = [
+        transfer_block(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores
+    ]
+    first = next(
+        (n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set) or _uses(s, name)), 0
+    )
     inner = [_later(statement, first, len(loading)) for statement in inner]
     refs: list[Refinement] = []
     for ref in block.refinements:

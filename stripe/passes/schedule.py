@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -121,6 +122,9 @@ class Schedule(Pass):
         entry = program.entry
         for path, block in walk(program.entry):
             if block.tags.has_all(self.reqs) and "scheduled" not in block.tags:
+                if block.points > 1:
+                    context.missed(block, f"not scheduled: it has {block.points} points, each with a part of the buffers")
+                    continue
                 entry = self._scheduled(entry, path, context)
                 break
         if entry is program.entry:
@@ -130,7 +134,7 @@ class Schedule(Pass):
         return with_entry(program, entry)
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
-        banks = self._banks(context.hardware)
+        banks = self._banks(block_at_path(entry, path), context.hardware)
         entry = replace_at(entry, path, lambda block: self._tiled(block, banks, context))
         block = block_at_path(entry, path)
         outputs = frozenset(ref.name for ref in block.outputs if self._outlives(entry, block, ref.source))
@@ -138,7 +142,8 @@ class Schedule(Pass):
         scratch = [scratch_of(s, memory, self.pipeline_depth, align) for s in block.statements]
         limits = Limits(
             banks, self.pipeline_depth, self._reachable(block, banks, context.hardware),
-            self.color_io_unique is not None, outputs, tuple(map(is_tiled, block.statements)), scratch,
+            self.color_io_unique is not None, outputs, _fresh(entry, block),
+            tuple(map(is_tiled, block.statements)), scratch,
         )  # fmt: skip
         planner = Planner(block, limits)
         steps = planner.run()
@@ -157,7 +162,7 @@ class Schedule(Pass):
         outside = entry.find_ref(source)
         return outside is None or "user" in outside.tags or "main" not in block.tags
 
-    def _banks(self, hardware: HardwareModel | None) -> Banks:
+    def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
         unit = hardware.mem_units.get(self.mem_loc.name) if hardware is not None else None
         size = int(self.mem_KiB * 1024) or (unit.size if unit is not None else 0)
         count = self.num_banks or (unit.count if unit is not None else 1)
@@ -171,7 +176,9 @@ class Schedule(Pass):
                 f"{unit.size}",
                 hint="lower num_banks or mem_KiB",
             )
-        return Banks(count, size, max(self.alignment, unit.alignment if unit else 1), self.parallelism_window)
+        alignment = max(self.alignment, unit.alignment if unit else 1)
+        widths = (ref.dtype.bytes for ref in block.refinements)
+        return Banks(count, size, math.lcm(alignment, *widths), self.parallelism_window)
 
     def _reachable(self, block: Block, banks: Banks, hardware: HardwareModel | None) -> list[tuple[int, ...]]:
         """The banks that each statement may use."""
@@ -274,3 +281,10 @@ def _topological(order: Sequence[int], deps: Sequence[Sequence[int]]) -> list[in
                 pending.remove(number)
                 break
     return result
+
+
+def _fresh(entry: Block, block: Block) -> frozenset[str]:
+    """The buffers of `block` that hold nothing before it runs: its own, and temporaries of the program for main."""
+    user = {ref.name for ref in entry.refinements if ref.tags.has_any(("user", "const"))}
+    whole = "main" in block.tags
+    return frozenset(ref.name for ref in block.refinements if ref.is_alloc or (whole and ref.source not in user))

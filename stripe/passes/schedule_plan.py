@@ -62,13 +62,16 @@ Step = SwapIn | SwapOut | Run
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a plan must respect. `banks_of[n]` are the banks that statement n reaches."""
+    """What a plan must respect. `banks_of[n]` are the banks that statement n reaches; `fresh` are the buffers that hold
+    nothing at the beginning.
+    """
 
     banks: Banks
     depth: int
     banks_of: Sequence[Sequence[int]]
     unique_units: bool
     outputs: frozenset[str]
+    fresh: frozenset[str]
     streamable: Sequence[bool]
     scratch: Sequence[Sequence[Scratch]]
 
@@ -150,9 +153,13 @@ class Planner:
         self._resident[name] = entry
         self.entries.append(entry)
         operand = next(op for op in self._operands[number] if op.name == name)
-        if operand.reads or name in self._far:
+        if self._has_to_come(operand):
             entry.steps.append(len(self.steps))
             self.steps.append(SwapIn(entry))
+
+    def _has_to_come(self, operand: Operand) -> bool:
+        """Whether the far memory holds what the statement needs: what it reads of a fresh buffer it writes itself."""
+        return operand.name in self._far or (operand.reads and operand.name not in self._limits.fresh)
 
     def _after(self, number: int, operands: Sequence[Operand]) -> None:
         """Marks what was written, stores outputs that are complete, and gives back what nobody needs again."""
@@ -269,7 +276,7 @@ class Planner:
         """Bytes moved now, or later because of this choice."""
         cost = sum(op.streamed_bytes for op in streamed)
         for op in whole:
-            cost += op.bytes * (int(op.reads or op.name in self._far) + int(op.name in self._limits.outputs))
+            cost += op.bytes * (int(self._has_to_come(op)) + int(op.name in self._limits.outputs))
         for op in streamed:
             if op.writes and self._next_use(op.name, number) is not None:
                 cost += op.bytes  # it will have to come back

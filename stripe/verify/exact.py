@@ -25,7 +25,7 @@ from stripe.verify.definition import Definer, Unprovable
 from stripe.verify.flow import Flow
 from stripe.verify.nested import DEPTH, difference
 from stripe.verify.same import Alike, same_meaning
-from stripe.verify.terms import Leaf, Term, leaves, show
+from stripe.verify.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.witness import Different, Equal, Place, Side, Unknown, Verdict, Witness
 
 OPERATIONS = 4_000_000
@@ -274,6 +274,9 @@ def _differ(sides: _Sides, pair: _Pair, depth: int) -> Mismatch | None:
 def _verdict(output: str, found: Mismatch) -> Different | Unknown:
     """What a difference between the definitions of an output's element means."""
     before, after = found.before, found.after
+    fixed = [_fixed_leaves(operand) for operand in (before, after) if operand is not None]
+    if fixed[0] != fixed[-1] or (len(fixed) == 1 and fixed[0]):
+        return Unknown(f"'{output}' uses numbers that one program computes from indices and the other has at hand")
     if found.how == "other operands" and before is not None and after is not None:
         mine, theirs = before.part, after.part
         same = (mine.term, before.coordinates) == (theirs.term, after.coordinates)
@@ -287,6 +290,15 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
         message = f"an operand contributes {found.how}"
     element = tuple(found.key.values())
     return Different(Witness(message, output, element, _side(before), _side(after)))
+
+
+def _fixed_leaves(operand: Operand) -> set[Term]:
+    """The leaves whose value no input decides: values of indices and elements of constant buffers."""
+    return {
+        leaf
+        for leaf in leaves(operand.part.term)
+        if isinstance(leaf, IndexValue) or (isinstance(leaf, Leaf) and leaf.array.startswith("const:"))
+    }
 
 
 def _is_call(leaf: Term) -> bool:

@@ -47,7 +47,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--out", type=Path, default=Path("out/fuzz"), help="folder of the failures")
     parser.add_argument("--sanitize", action="store_true", help="build the C with sanitizers")
-    parser.add_argument("--seconds", type=float, default=0, help="start no chunk after this time; 0: no limit")
+    parser.add_argument(
+        "--seconds", type=float, default=0, help="start no chunk after this time; 0: no limit"
+    )
     parser.add_argument("--replay", type=Path, nargs="+", help="check saved failures instead")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -132,7 +134,9 @@ def _report(total: Counts, died: list[str], options: argparse.Namespace, seconds
     print("  pass                 changed  unchanged  refused")
     for name in sorted({*total.applied, *total.unchanged, *total.refused}):
         print(f"    {name:20s} {total.applied[name]:6d} {total.unchanged[name]:10d} {total.refused[name]:8d}")
-    print(f"  failures: {sum(total.failures.values())}{f', saved in {options.out}' if total.failures else ''}")
+    print(
+        f"  failures: {sum(total.failures.values())}{f', saved in {options.out}' if total.failures else ''}"
+    )
     for group, count in total.failures.most_common():
         print(f"    {count:5d} {group}")
     for text in died:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from fuzz.case import Case
+from fuzz.pass_lists import Entry
 from stripe.exec.arith import Array
 from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.compile import CompileOptions, compile_program
@@ -20,7 +21,16 @@ from stripe.exec.interp import interpret
 from stripe.exec.sanitize import SanitizerError
 from stripe.exec.toolchain import CompileError
 from stripe.hw.template import parse_document
-from stripe.ir import Block, Program, Stage, StripeError, parse_program, print_program, verify_structural, walk
+from stripe.ir import (
+    Block,
+    Program,
+    Stage,
+    StripeError,
+    parse_program,
+    print_program,
+    verify_structural,
+    walk,
+)
 from stripe.pipeline.instrument import InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import read_pass_list
@@ -135,10 +145,10 @@ def check_case(case: Case, counts: Counts) -> Checked | Failure | None:
     return compare_engines(checked, counts) or checked
 
 
-def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, list[dict[str, object]]] | Failure:
+def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, list[Entry]] | Failure:
     """The program after the passes that did not refuse, and these; a Failure for a crash or for invalid IR."""
     stage = Stage.TILED
-    ran: list[dict[str, object]] = []
+    ran: list[Entry] = []
     for item in case.passes:
         name = next(key for key in item if key != "name")
         failed = replace(case, passes=(*ran, item))
@@ -162,7 +172,7 @@ def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, l
     return program, ran
 
 
-def read_entry(item: dict[str, object]) -> PassEntry:
+def read_entry(item: Entry) -> PassEntry:
     (entry,) = read_pass_list(parse_document(json.dumps({"passes": [item]}), "fuzz")).entries
     return entry
 
@@ -231,8 +241,12 @@ def guilty_pass(checked: Checked, *, by_proof: bool) -> str:
 def check_c(checked: Sequence[Checked], *, sanitize: bool = False) -> list[Failure]:
     """Runs before and after of all cases as compiled C. One by one only what cannot be merged, or to find who failed."""
     options = CompileOptions(level="O1" if sanitize else "O0", sanitize=sanitize)
-    together = [(item, program) for item in checked for program in (item.before, item.after) if mergeable(program)]
-    alone = [(item, program) for item in checked for program in (item.before, item.after) if not mergeable(program)]
+    together = [
+        (item, program) for item in checked for program in (item.before, item.after) if mergeable(program)
+    ]
+    alone = [
+        (item, program) for item in checked for program in (item.before, item.after) if not mergeable(program)
+    ]
     for start in range(0, len(together), 50):
         part = together[start : start + 50]
         if not _merged_well(part, options):
@@ -244,7 +258,9 @@ def mergeable(program: Program) -> bool:
     """Programs with addresses would lie on one another in a merged one."""
     blocks = [block for _, block in walk(program.entry)]
     placed = any("placed" in ref.tags for block in blocks for ref in block.refinements)
-    return not placed and all(isinstance(s, Block) for s in (*program.entry.statements, *program.main.statements))
+    return not placed and all(
+        isinstance(s, Block) for s in (*program.entry.statements, *program.main.statements)
+    )
 
 
 def _merged_well(part: Sequence[tuple[Checked, Program]], options: CompileOptions) -> bool:

@@ -30,12 +30,20 @@ LOCATED: tuple[Entry, ...] = (
 TILED: tuple[Entry, ...] = (
     {
         "name": "tiles",
-        "autotile": {"reqs": ["kernel"], "max_sizes_product": 8, "outer_set": ["outer"], "inner_set": ["inner"]},
+        "autotile": {
+            "reqs": ["kernel"],
+            "max_sizes_product": 8,
+            "outer_set": ["outer"],
+            "inner_set": ["inner"],
+        },
     },
 )
 """and those that work on nests would find few,"""
 FUSED: tuple[Entry, ...] = (
-    {"name": "fuse", "fusion": {"a_reqs": ["kernel"], "b_reqs": ["kernel"], "fused_set": ["kernel", "outer"]}},
+    {
+        "name": "fuse",
+        "fusion": {"a_reqs": ["kernel"], "b_reqs": ["kernel"], "fused_set": ["kernel", "outer"]},
+    },
 )
 """nor would buffers be local."""
 PREPARATIONS = (LOCATED, TILED, FUSED, TILED + FUSED)
@@ -135,7 +143,9 @@ def _value(
     for combined in ("anyOf", "oneOf", "allOf"):
         if combined in schema:
             shared = {k: v for k, v in schema.items() if k in ("description", "title")}
-            choices = [{**shared, **cast("Schema", part)} for part in cast("list[JsonValue]", schema[combined])]
+            choices = [
+                {**shared, **cast("Schema", part)} for part in cast("list[JsonValue]", schema[combined])
+            ]
             return st.one_of([_value(key, choice, definitions, words) for choice in choices])
     match schema.get("type"):
         case "boolean":
@@ -143,7 +153,9 @@ def _value(
         case "integer":
             return _numbers(schema).map(int)
         case "number":
-            return st.one_of(_numbers(schema), _numbers(schema).map(lambda n: n / 2 if _fits(n / 2, schema) else n))
+            return st.one_of(
+                _numbers(schema), _numbers(schema).map(lambda n: n / 2 if _fits(n / 2, schema) else n)
+            )
         case "string":
             return _strings(key, str(schema.get("description", "")), words)
         case "array":
@@ -151,8 +163,12 @@ def _value(
             item = {"description": schema.get("description", ""), **items}
             least = cast("int", schema.get("minItems", 0))
             most = cast("int", schema.get("maxItems", max(3, least)))
-            few = st.lists(_value(key, item, definitions, words), min_size=max(least, min(1, most)), max_size=1)
-            return few | st.lists(_value(key, item, definitions, words), min_size=least, max_size=min(most, 3))
+            few = st.lists(
+                _value(key, item, definitions, words), min_size=max(least, min(1, most)), max_size=1
+            )
+            return few | st.lists(
+                _value(key, item, definitions, words), min_size=least, max_size=min(most, 3)
+            )
         case "object" if "properties" in schema:
             return _object(schema, definitions, words)
         case "object":

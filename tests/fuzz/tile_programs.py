@@ -20,7 +20,18 @@ CASTS = (
     "as_float({}, 16)", "as_float({}, 32)", "as_float({}, 64)", "as_int({}, 8)", "as_int({}, 32)",
     "as_uint({}, 8)", "as_int({}, 64)", "as_bool({})",
 )  # fmt: skip
-UNARY = ("relu({})", "zelu({})", "abs({})", "-{}", "{} + 1", "{} * 2", "{} - 3", "2 - {}", "{} / 2", "floor({})")
+UNARY = (
+    "relu({})",
+    "zelu({})",
+    "abs({})",
+    "-{}",
+    "{} + 1",
+    "{} * 2",
+    "{} - 3",
+    "2 - {}",
+    "{} / 2",
+    "floor({})",
+)
 CURVED = ("tanh({})", "exp({})", "sigmoid({})", "sqrt(abs({}))")
 BINARY = ("{} + {}", "{} - {}", "{} * {}", "max({}, {})", "min({}, {})", "{} < {}", "{} == {}")
 SIZES = st.sampled_from([1, 2, 3, 4, 4, 5, 6, 6, 7, 8])
@@ -91,7 +102,11 @@ def _input(draw: st.DrawFn, name: str) -> Tensor:
 
 
 def _attributed(draw: st.DrawFn, statement: str) -> str:
-    return f"[[pid({draw(st.sampled_from(['conv', 'act']))})]] {statement}" if draw(st.integers(0, 5)) == 0 else statement
+    return (
+        f"[[pid({draw(st.sampled_from(['conv', 'act']))})]] {statement}"
+        if draw(st.integers(0, 5)) == 0
+        else statement
+    )
 
 
 def _statement(draw: st.DrawFn, name: str, tensors: list[Tensor]) -> str:
@@ -184,7 +199,9 @@ def _layer(draw: st.DrawFn, name: str, tensors: list[Tensor]) -> str:
     if form == "reduction":
         kept_dims = kept_dims[: draw(st.integers(0, max(0, len(indices) - 1)))]
     sizes = _literal_sizes([a.sizes[d] for d in kept_dims])
-    return f"{name}[{', '.join(indices[d] for d in kept_dims)}{sizes}] = {agg}({a.name}[{', '.join(indices)}])"
+    return (
+        f"{name}[{', '.join(indices[d] for d in kept_dims)}{sizes}] = {agg}({a.name}[{', '.join(indices)}])"
+    )
 
 
 def _elementwise(draw: st.DrawFn, name: str, tensors: list[Tensor]) -> str:

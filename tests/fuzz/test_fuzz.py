@@ -1,0 +1,36 @@
+"""A short run of the fuzzer, the same cases each time; `make fuzz N=…` runs others, and many more."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuzz.__main__ import draw_cases
+from fuzz.check import Counts, check_cases
+from stripe.passes.registry import pass_names
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_interpreter_c_and_proof_agree(seed: int) -> None:
+    counts = Counts()
+    failures = check_cases(draw_cases(50, seed), counts)
+    assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
+    assert counts.equal > 25
+    assert counts.refused_programs < 10
+
+
+def test_every_registered_pass_is_fuzzed() -> None:
+    """A new pass is drawn because it is registered; its options come from its own schema."""
+    drawn = {key for case in draw_cases(400, 0) for entry in case.passes for key in entry if key != "name"}
+    assert drawn >= set(pass_names())
+
+
+def test_c_of_fuzz_cases_is_clean_under_the_sanitizers() -> None:
+    failures = check_cases(draw_cases(25, 100), Counts(), sanitize=True)
+    assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(101, 105))
+def test_c_of_many_fuzz_cases_is_clean_under_the_sanitizers(seed: int) -> None:
+    failures = check_cases(draw_cases(100, seed), Counts(), sanitize=True)
+    assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
