@@ -98,7 +98,9 @@ class ConstantFold(Pass):
         if not found:
             return found
         definitions = Definitions.of(program)
-        partial = [ref.name for ref in program.entry.allocs if ref.name in found and definitions.has_gaps(ref)]
+        partial = [
+            ref.name for ref in program.entry.allocs if ref.name in found and definitions.has_gaps(ref)
+        ]
         for name in partial:
             context.missed(name, "not folded: some of its elements are never written")
         found -= set(partial)

@@ -44,6 +44,7 @@ class ConstantTensor(Pass):
     """
 
     pass_name: ClassVar[str] = "constant_tensor"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)
     max_rounds: int = Field(

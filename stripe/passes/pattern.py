@@ -47,6 +47,7 @@ class Pattern(Pass):
     """
 
     pass_name: ClassVar[str] = "pattern"
+    keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("contraction",)
     pattern: str = Field(default="", description="what to match; blocks are classified where empty")
