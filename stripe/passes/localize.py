@@ -128,6 +128,7 @@ def _move_into(block: Block, buffer: Refinement, number: int) -> Block:
         source="",
         agg=view.agg,
         offset=0,
+        tags=buffer.tags.remove("placed"),  # its address was that of the whole buffer
     )
     child = replace(
         child, refinements=tuple(local if ref.name == view.name else ref for ref in child.refinements)

@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from stripe.cost.analytic import CostModel
+from stripe.cost.machine import Machine
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
 from stripe.ir import (
@@ -31,7 +33,7 @@ from stripe.passes.prune_refinements import prune_block, user_tensors
 from stripe.passes.schedule_banks import Banks
 from stripe.passes.schedule_build import Target, build_statements, reduced, reuse_deps, stream_operands
 from stripe.passes.schedule_plan import Limits, Planner, Step, SwapIn, SwapOut
-from stripe.passes.schedule_time import Machine, Timetable, list_schedule
+from stripe.passes.schedule_time import Timetable, list_schedule, task_of
 from stripe.passes.schedule_uses import is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.passes.visibility import block_at_path, replace_at
 from stripe.poly import nest_at, statement_deps
@@ -123,7 +125,9 @@ class Schedule(Pass):
         for path, block in walk(program.entry):
             if block.tags.has_all(self.reqs) and "scheduled" not in block.tags:
                 if block.points > 1:
-                    context.missed(block, f"not scheduled: it has {block.points} points, each with a part of the buffers")
+                    context.missed(
+                        block, f"not scheduled: it has {block.points} points, each with its own part"
+                    )
                     continue
                 entry = self._scheduled(entry, path, context)
                 break
@@ -237,8 +241,8 @@ class Schedule(Pass):
         for wanted, data in zip(deps, statement_deps(nest, reduced=False), strict=True):
             wanted.update(data)
         final = reduced(deps)
-        machine = Machine(context.hardware)
-        tasks = [machine.task(nest, number) for number in range(len(nest.block.statements))]
+        model = CostModel(Machine(context.hardware)) if context.hardware is not None else None
+        tasks = [task_of(nest, number, model) for number in range(len(nest.block.statements))]
         table = list_schedule(tasks, final)
         statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, final, strict=True)]
         order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
@@ -287,4 +291,6 @@ def _fresh(entry: Block, block: Block) -> frozenset[str]:
     """The buffers of `block` that hold nothing before it runs: its own, and temporaries of the program for main."""
     user = {ref.name for ref in entry.refinements if ref.tags.has_any(("user", "const"))}
     whole = "main" in block.tags
-    return frozenset(ref.name for ref in block.refinements if ref.is_alloc or (whole and ref.source not in user))
+    return frozenset(
+        ref.name for ref in block.refinements if ref.is_alloc or (whole and ref.source not in user)
+    )

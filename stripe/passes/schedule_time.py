@@ -1,7 +1,6 @@
 """How long statements take on a machine, and list scheduling of them on its units.
 
-Estimates, for the order alone: `stripe-sim` tells what happens. A transfer takes its bytes over its route, a kernel its
-operations at the unit's rate, a kernel that streams the longer of the two.
+The times are those of `stripe.cost` for a statement alone; `stripe-sim` tells what happens when several share buses.
 """
 
 from __future__ import annotations
@@ -9,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.hw.graph import Route, UnitGraph
-from stripe.hw.schema import ExecUnit, HardwareModel
-from stripe.ir import Agg, Block, Intrinsic, Load, Location, Refinement, Special, Statement, Store
-from stripe.poly import Nest, count_domain
+from stripe.cost.analytic import CostModel
+from stripe.ir import Block
+from stripe.poly import Nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,94 +24,22 @@ class Task:
     buses: tuple[tuple[str, float], ...] = ()
 
 
-class Machine:
-    """Times of statements; without a hardware model each block takes one cycle for each of its points."""
+def task_of(nest: Nest, number: int, model: CostModel | None) -> Task:
+    """The load of a direct statement of the innermost block of `nest`, when it has the machine for itself.
 
-    def __init__(self, hardware: HardwareModel | None) -> None:
-        self._hardware = hardware
-        self._graph = UnitGraph(hardware) if hardware is not None else None
-
-    def task(self, nest: Nest, number: int) -> Task:
-        """The load of a direct statement of the innermost block of `nest`."""
-        statement = nest.block.statements[number]
-        if not isinstance(statement, Block):
-            return Task((), 1.0)
-        units = self._instances(statement.location)
-        child = nest.enter(number)
-        compute, transfer, buses = self._work(child, statement.location)
-        return Task(units, max(compute, transfer, 1.0), tuple(sorted(buses.items())))
-
-    def _instances(self, location: Location) -> tuple[str, ...]:
-        if not location:
-            return ()
-        device = location.devices[-1]
-        if device.units and all(unit.is_constant for unit in device.units):
-            return (str(device),)
-        if self._hardware is None or device.name not in self._hardware.units:
-            return (device.name,)
-        return tuple(f"{device.name}[{n}]" for n in range(self._hardware.units[device.name].count))
-
-    def _work(self, nest: Nest, unit: Location) -> tuple[float, float, dict[str, float]]:
-        """Cycles of computing and of transferring in all leaf statements below, and the cycles of each bus."""
-        compute = transfer = 0.0
-        buses: dict[str, float] = {}
-        for inner in nest.walk():
-            leaves = [s for s in inner.block.statements if not isinstance(s, Block)]
-            if not leaves:
-                continue
-            points = count_domain(inner.domain)
-            ends = _transfer_ends(inner.block)
-            route = self._route(*ends) if ends is not None else None
-            if route is not None and ends is not None:
-                bytes_moved = points * ends[0].dtype.bytes
-                transfer += route.cycles(bytes_moved)
-                for hop in route.hops:
-                    name = hop.bus.name or f"bus {hop.index}"
-                    buses[name] = buses.get(name, 0.0) + bytes_moved / hop.bus.bytes_per_cycle
-            else:
-                compute += points * self._cycles_per_point(inner.block, leaves, inner.block.location or unit)
-        return compute, transfer, buses
-
-    def _route(self, source: Refinement, sink: Refinement) -> Route | None:
-        if self._graph is None:
-            return None
-        return self._graph.find_route(_unit_name(source.location), _unit_name(sink.location))
-
-    def _cycles_per_point(self, block: Block, leaves: Sequence[Statement], location: Location) -> float:
-        unit = self._hardware.exec_units.get(location.name) if self._hardware is not None else None
-        total = 0.0
-        for statement in leaves:
-            if isinstance(statement, Special):
-                total += block.ref(statement.outputs[0]).elements
-            elif isinstance(statement, Intrinsic):
-                total += 1 / _rate(unit, statement.op, block)
-            elif isinstance(statement, Store) and block.ref(statement.ref).agg is not Agg.ASSIGN:
-                total += 1 / _rate(unit, block.ref(statement.ref).agg.value, block)
-        return total if unit is not None else 1.0
-
-
-def _rate(unit: ExecUnit | None, op: str, block: Block) -> float:
-    """Operations per cycle; 1 where the unit does not say."""
-    rate = unit.rate(op, block.refinements[0].dtype) if unit is not None and block.refinements else None
-    return rate or 1.0
-
-
-def _unit_name(location: Location) -> str:
-    device = location.devices[-1] if location.devices else None
-    if device is None:
-        return ""
-    number = device.units[0].offset if device.units and device.units[0].is_constant else 0
-    return f"{device.name}[{number}]"
-
-
-def _transfer_ends(block: Block) -> tuple[Refinement, Refinement] | None:
-    """Source and target of a block that only copies between two memories."""
-    match block.statements:
-        case (Load(scalar, source), Store(target, value)) if scalar == value:
-            ends = (block.ref(source), block.ref(target))
-            return ends if ends[0].location != ends[1].location else None
-        case _:
-            return None
+    Without a model each block takes one cycle for each of its points. Raises ConfigError when the machine cannot run
+    it.
+    """
+    statement = nest.block.statements[number]
+    if not isinstance(statement, Block):
+        return Task((), 1.0)
+    if model is None:
+        return Task((str(statement.location),) if statement.location else (), float(statement.points))
+    cost = model.statement(nest.enter(number), number)
+    unit = model.machine.model.units.get(cost.unit)  # a transfer without a unit goes by its bus
+    instances = cost.instances or range(unit.count if unit is not None else 1)
+    buses = tuple((name, cycles) for name, cycles in sorted(cost.demand.items()) if name.startswith("bus "))
+    return Task(tuple(f"{cost.unit}[{instance}]" for instance in instances), max(cost.cycles, 1.0), buses)
 
 
 @dataclass(frozen=True, slots=True)

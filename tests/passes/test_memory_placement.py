@@ -108,6 +108,14 @@ def test_it_is_idempotent_and_needs_locations() -> None:
     assert run_pass(unlocated, "memory_placement")[0] is unlocated
 
 
+def test_what_is_localized_afterwards_loses_its_address() -> None:
+    once, _ = placed(chain([64, 64]))
+    local, _ = run_pass(once, "localize", reqs=["program"])
+    assert not any("#placed" in line for line in lines_of(local, "#tmp none")) or local is once
+    again, _ = placed(local)
+    assert check_placement(again) == []
+
+
 @st.composite
 def interval_problems(draw: st.DrawFn) -> tuple[list[Item], list[list[int]], int]:
     """Items alive over intervals of time; the bound is the peak."""
