@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stripe.cli.guard import OK, CrashRecord, guarded
 from stripe.cli.options import InputOptions, PipelineOptions, add_common, input_options, pipeline_options
-from stripe.cli.usage import Parser, UsageError, one_of
+from stripe.cli.usage import Parser, UsageError, file_name, one_of
 
 if TYPE_CHECKING:
     from stripe.cli.compile import Setup
@@ -58,13 +58,19 @@ def _parser() -> Parser:
     group = parser.add_argument_group("simulating")
     group.add_argument(
         "--json",
+        type=file_name,
         metavar="FILE",
         help="write the report as JSON (- for standard output instead of the tables)",
     )
     group.add_argument(
-        "--trace", metavar="FILE", help="write a Chrome trace, which https://ui.perfetto.dev opens"
+        "--trace",
+        type=file_name,
+        metavar="FILE",
+        help="write a Chrome trace, which https://ui.perfetto.dev opens",
     )
-    group.add_argument("--plot", metavar="FILE.svg", help="draw timeline, roofline and energy")
+    group.add_argument(
+        "--plot", type=file_name, metavar="FILE.svg", help="draw timeline, roofline and energy"
+    )
     group.add_argument(
         "--counts", action="store_true",
         help="count exactly what each memory level reads and writes in a mapping, instead of simulating",
@@ -91,10 +97,12 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     if namespace.schema is not None:
         sys.stdout.write(_schema(namespace.schema))
         return OK
-    if namespace.version or namespace.list_passes:
+    if namespace.version or namespace.list_passes is not None:
         from stripe.cli import answers
 
-        sys.stdout.write(answers.version("stripe-sim") if namespace.version else answers.passes())
+        sys.stdout.write(
+            answers.version("stripe-sim") if namespace.version else answers.passes(namespace.list_passes)
+        )
         return OK
     if namespace.counts and (namespace.trace or namespace.plot):
         raise UsageError(
@@ -112,7 +120,7 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
 
 def _schema(what: str) -> str:
     """The JSON Schema of what `--json` writes."""
-    from stripe.cost.report import CountsJson, SimulationJson
+    from stripe.cost.schema import CountsJson, SimulationJson
 
     model = SimulationJson if what == "sim" else CountsJson
     return json.dumps(model.model_json_schema(), indent=2) + "\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from math import ceil, prod
 
 from stripe.cost.energy import operations_energy, way_energy
@@ -12,8 +11,9 @@ from stripe.cost.machine import Machine, Way
 from stripe.cost.operations import Operations
 from stripe.cost.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
 from stripe.cost.pipeline import Stage, pipeline_cycles, pipeline_slices
-from stripe.cost.rates import Effort, can_compute, effort
+from stripe.cost.rates import can_compute, effort
 from stripe.cost.statement import Flow, StatementCost, TileSlice
+from stripe.cost.tally import Busy, ByteRates, Part, Seat, Tally, main_parts
 from stripe.cost.uneven import tile_cycles
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import ExecUnit
@@ -24,85 +24,13 @@ MOST_SLICES = 4096
 """A loop with more stages than this is shown as one bar."""
 
 
-@dataclass
-class _Tally:
-    """What adds up while the pieces of a statement are gone through."""
-
-    flows: list[Flow] = field(default_factory=list[Flow])
-    demand: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    energy: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    stalls: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    notes: list[str] = field(default_factory=list[str])
-    parts: list[_Part] = field(default_factory=list["_Part"])
-    peak: float = 0.0
-    slices: tuple[TileSlice, ...] = ()
-
-
-@dataclass(frozen=True)
-class _ByteRates:
-    """Of one byte: cycles by resource, pJ by component, and the most of these cycles."""
-
-    cycles: tuple[tuple[str, float], ...]
-    energy: tuple[tuple[str, float], ...]
-    slowest: float
-
-
-@dataclass(frozen=True)
-class _Busy:
-    """How long a piece keeps a resource busy in all its runs, of which so many cycles in each run are latency."""
-
-    cycles: float
-    latency: float
-    resource: str
-
-
-@dataclass(frozen=True)
-class Seat:
-    """Where computing runs: so many units of one name."""
-
-    name: str
-    numbers: tuple[int, ...] | None
-    parallel: int
-    defaulted: bool
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Computing that a statement does on units of one name: cycles of each unit, and of how the effort follows."""
-
-    seat: Seat
-    compute: float
-    effort: Effort
-    operands: float
-    """Cycles for which it waits for operands beyond those in which it computes."""
-    fill: float
-    """Cycles before the first results."""
-
-    @property
-    def busy(self) -> float:
-        return self.compute + self.operands + self.fill
-
-
-def _main_parts(parts: Sequence[_Part]) -> list[_Part]:
-    """The parts on those units that have most to do: the statement is theirs."""
-    totals: defaultdict[str, float] = defaultdict(float)
-    for part in parts:
-        totals[part.seat.name] += part.compute
-    most = max(totals, key=lambda name: totals[name], default="")
-    return [part for part in parts if part.seat.name == most]
-
-
 class CostModel:
     """Costs of statements on one machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._tx = tuple(machine.model.tx_units)
-        self._rates: dict[tuple[str, str, Way], _ByteRates] = {}
+        self._rates: dict[tuple[str, str, Way], ByteRates] = {}
 
     def statement(self, nest: Nest, number: int) -> StatementCost:
         """The cost of the innermost block of `nest`, which is statement `number` of `main`.
@@ -117,7 +45,7 @@ class CostModel:
             raise ConfigError(error.reason, where=where, hint=error.hint) from None
 
     def _cost(self, piece: Piece, number: int) -> StatementCost:
-        tally = _Tally()
+        tally = Tally()
         if isinstance(piece, Move):
             way, unit = self._move_way(piece)
             latency, cycles = self._move(piece, way, unit, tally)
@@ -127,20 +55,20 @@ class CostModel:
         cycles = busy.cycles
         if isinstance(piece, Loop):
             cycles = max(cycles, *tally.demand.values()) if tally.demand else cycles
-            own = sum(part.busy for part in _main_parts(tally.parts))
+            own = sum(part.busy for part in main_parts(tally.parts))
             tally.stalls["tile transfers"] = max(0.0, cycles - own)
         if not tally.parts:  # a loop over nothing but transfers
             name, index = _unit_and_number(busy.resource)
             return self._result(piece, number, tally, name, (index,), 0.0, cycles, True)
-        seat = _main_parts(tally.parts)[0].seat
+        seat = main_parts(tally.parts)[0].seat
         latency = min(cycles, self.machine.model.exec_unit(seat.name).latency_cycles)
         return self._result(piece, number, tally, seat.name, seat.numbers, latency, cycles, False)
 
     def _result(
-        self, piece: Piece, number: int, tally: _Tally, unit: str, numbers: tuple[int, ...] | None,
+        self, piece: Piece, number: int, tally: Tally, unit: str, numbers: tuple[int, ...] | None,
         latency: float, cycles: float, transfer: bool,
     ) -> StatementCost:  # fmt: skip
-        parts = _main_parts(tally.parts)
+        parts = main_parts(tally.parts)
         seat = parts[0].seat if parts else Seat(unit, numbers, 1, defaulted=False)
         computing = [inner for inner in pieces_below(piece) if isinstance(inner, Compute)]
         share = sum(part.effort.cycles * part.effort.utilisation for part in parts)
@@ -177,12 +105,12 @@ class CostModel:
             inside=dict(inside),
         )
 
-    def _run(self, piece: Piece, tally: _Tally) -> _Busy:
+    def _run(self, piece: Piece, tally: Tally) -> Busy:
         """The time of all runs of a piece. Adds its bytes and energy to the tally."""
         if isinstance(piece, Move):
             way, unit = self._move_way(piece)
             latency, cycles = self._move(piece, way, unit, tally)
-            return _Busy(latency * piece.runs + cycles, latency, unit)
+            return Busy(latency * piece.runs + cycles, latency, unit)
         if isinstance(piece, Compute):
             return self._compute(piece, tally)
         stages: list[Stage] = []
@@ -215,7 +143,7 @@ class CostModel:
             (s.resource for s in stages if _unit_and_number(s.resource)[0] in self.machine.model.exec_units),
             stages[0].resource if stages else "",
         )  # fmt: skip
-        return _Busy(found.cycles * piece.runs, 0.0, resource.split("#")[0])
+        return Busy(found.cycles * piece.runs, 0.0, resource.split("#")[0])
 
     def _move_way(self, move: Move) -> tuple[Way, str]:
         """The way of a transfer and the transfer unit (or bus) that it occupies."""
@@ -230,7 +158,7 @@ class CostModel:
             unit = self._bus(way.hops[0].index) if way.hops else source
         return way, unit
 
-    def _move(self, move: Move, way: Way, unit: str, tally: _Tally) -> tuple[float, float]:
+    def _move(self, move: Move, way: Way, unit: str, tally: Tally) -> tuple[float, float]:
         """Latency of each run, and cycles of all bytes together."""
         machine = self.machine
         source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
@@ -251,7 +179,7 @@ class CostModel:
             tally.demand[unit] += slowest / channels
         return latency, slowest
 
-    def _compute(self, piece: Compute, tally: _Tally) -> _Busy:
+    def _compute(self, piece: Compute, tally: Tally) -> Busy:
         seat = self._seat(piece)
         unit = self.machine.model.exec_unit(seat.name)
         work = effort(piece, seat.name, unit)
@@ -271,7 +199,7 @@ class CostModel:
         for component, value in [(f"compute {seat.name}", operations_energy(piece.operations, unit))]:
             tally.energy[component] += value
         fill = latency * piece.runs
-        tally.parts.append(_Part(seat, compute, work, max(0.0, operands - compute), fill))
+        tally.parts.append(Part(seat, compute, work, max(0.0, operands - compute), fill))
         if seat.numbers is not None:
             for name in seat.units:
                 tally.demand[name] += compute
@@ -280,7 +208,7 @@ class CostModel:
             tally.peak = max(tally.peak, piece.operations.total / useful * seat.parallel)
         if any(stream.bound for stream in piece.streams):
             tally.notes.append("some bytes are upper bounds, because counting them took too long")
-        return _Busy(max(compute, operands) + fill, latency, f"{seat.name}[{(seat.numbers or (0,))[0]}]")
+        return Busy(max(compute, operands) + fill, latency, f"{seat.name}[{(seat.numbers or (0,))[0]}]")
 
     def _first_byte(self, flow: Flow) -> float:
         name = parse_unit(flow.source)[0]
@@ -298,7 +226,7 @@ class CostModel:
                     stream.buffer, *ends, stream.bytes / len(units), way, transfer=False, bound=stream.bound
                 )
 
-    def _add(self, flow: Flow, size: float, tally: _Tally) -> float:
+    def _add(self, flow: Flow, size: float, tally: Tally) -> float:
         """Adds a flow's bytes and energy; gives the cycles of its slowest part."""
         tally.flows.append(flow)
         key = (flow.source, flow.sink, flow.way)
@@ -311,7 +239,7 @@ class CostModel:
             tally.energy[component] += flow.bytes * energy
         return size * rates.slowest
 
-    def _byte_rates(self, flow: Flow) -> _ByteRates:
+    def _byte_rates(self, flow: Flow) -> ByteRates:
         """What a byte of a flow needs of buses and memory ports, and its energy."""
         model = self.machine.model
         cycles = [(self._bus(hop.index), 1.0 / hop.bus.bytes_per_cycle) for hop in flow.way.hops]
@@ -328,7 +256,7 @@ class CostModel:
                 width = memory.banks * memory.ports * memory.port_bytes
                 cycles.append((f"ports of {unit}", 1.0 / width))
         slowest = max((each for _, each in cycles), default=0.0)
-        return _ByteRates(tuple(cycles), tuple(energy), slowest)
+        return ByteRates(tuple(cycles), tuple(energy), slowest)
 
     def _bus(self, index: int) -> str:
         return f"bus {self.machine.model.buses[index].name or index}"
@@ -370,7 +298,7 @@ class CostModel:
         return best[1]
 
     def _streaming(self, piece: Compute, seat: Seat) -> float:
-        tally = _Tally()
+        tally = Tally()
         for flow in self._stream_flows(piece.streams, seat):
             self._add(flow, flow.bytes, tally)
         return max(tally.demand.values(), default=0.0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log10
 
-from stripe.cost.report import SimulationJson, StatementJson
+from stripe.cost.schema import SimulationJson, StatementJson
 from stripe.cost.svg import GRID, INK, MUTED, PALETTE, PAPER, Canvas, decades, fitting, short, ticks
 
 _WIDTH = 1100.0
@@ -105,26 +106,40 @@ def _timeline(canvas: Canvas, report: SimulationJson, rows: list[str], top: floa
                 _slices(canvas, statement, unit_name, places[unit_name], fill, width / total)
 
 
+@dataclass(frozen=True)
+class _Bar:
+    """Steps of tiles drawn as one: from where to where, and the pixels of them that the unit is busy."""
+
+    start: float
+    end: float
+    busy: float
+    name: str
+    steps: int
+
+
 def _slices(canvas: Canvas, statement: StatementJson, unit: str, y: float, fill: str, scale: float) -> None:
-    """The steps of tiles on one unit. Neighbours that would be too thin to tell apart become one bar."""
-    bars: list[tuple[float, float, str, int]] = []
+    """The steps of tiles on one unit. Neighbours that would be too thin to tell apart become one bar, the paler the
+    less the unit is busy in it."""
+    bars: list[_Bar] = []
     for piece in sorted((p for p in statement.slices if p.unit == unit), key=lambda p: p.start_cycle):
         start, end = _LEFT + piece.start_cycle * scale, _LEFT + piece.end_cycle * scale
-        if bars and end - start < _THIN and start - bars[-1][1] < _THIN / 2:
-            first, _, name, count = bars.pop()
-            bars.append((first, end, name, count + 1))
+        if bars and end - start < _THIN and start - bars[-1].end < 2 * _THIN:
+            last = bars.pop()
+            bars.append(_Bar(last.start, end, last.busy + end - start, last.name, last.steps + 1))
         else:
-            bars.append((start, end, piece.name, 1))
+            bars.append(_Bar(start, end, end - start, piece.name, 1))
     color = _TRANSFER if _only_moves(statement, unit) else fill
-    for start, end, name, count in bars:
-        wide = max(0.5, end - start)
-        title = f"{statement.name}: {name}" if count == 1 else f"{statement.name}: {count} steps of tiles"
+    for bar in bars:
+        wide = max(0.5, bar.end - bar.start)
+        share = min(1.0, bar.busy / wide)
+        steps = bar.name if bar.steps == 1 else f"{bar.steps} steps of tiles, {unit} {100 * share:.3g} % busy"
         canvas.rect(
-            start, y + 3, wide, _ROW - 6, color, title=title, stroke=PAPER if wide > _THIN else "none"
-        )
-        label = fitting(name if count == 1 else statement.name, wide - 4, 9)
+            bar.start, y + 3, wide, _ROW - 6, color, title=f"{statement.name}: {steps}",
+            stroke=PAPER if wide > _THIN else "none", opacity=max(0.15, share) if bar.steps > 1 else 1.0,
+        )  # fmt: skip
+        label = fitting(bar.name if bar.steps == 1 else statement.name, wide - 4, 9)
         if label:
-            canvas.text(start + 3, y + _ROW / 2 + 3, label, size=9, color=PAPER)
+            canvas.text(bar.start + 3, y + _ROW / 2 + 3, label, size=9, color=PAPER if share > 0.5 else INK)
 
 
 def _only_moves(statement: StatementJson, unit: str) -> bool:
@@ -151,9 +166,9 @@ def _roofline(
     canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float
 ) -> None:
     canvas.text(left, top + 8, "Roofline: each kernel a point", size=13, bold=True)
-    kernels = [s for s in report.statements if s.intensity and s.ops_per_cycle > 0]
+    kernels = [s for s in report.statements if s.intensity and s.sustained_ops_per_cycle > 0]
     if not kernels:
-        canvas.text(left, top + 40, "no kernel computes and moves data of the main memory", color=MUTED)
+        canvas.text(left, top + 40, "no kernel computes on data of the main memory", color=MUTED)
         return
     giga = report.clock_mhz / 1e3
     slope = max((s.roof_ops_per_cycle / (s.intensity or 1.0) for s in kernels), default=1.0)
@@ -168,7 +183,7 @@ def _roofline(
     ridge = peaks[0][0] / slope
     x0, y0, x1, y1 = left + 52, top + 24, left + width, top + height - 30
     xs = _LogAxis(min([*intensities, ridge]) / 1.5, max([*intensities, ridge]) * 1.5, x0, x1 - x0)
-    rates = [s.ops_per_cycle * giga for s in kernels]
+    rates = [s.sustained_ops_per_cycle * giga for s in kernels]
     ys = _LogAxis(min(rates) / 1.5, peaks[0][0] * giga * 1.5, y1, y0 - y1)
     for mark in xs.marks:
         canvas.line(xs.at(mark), y0, xs.at(mark), y1, GRID)
@@ -192,8 +207,8 @@ def _roofline(
         )
     colors = _colors(report)
     for position, statement in enumerate(kernels):
-        x, y = xs.at(statement.intensity or 1.0), ys.at(statement.ops_per_cycle * giga)
-        rate = f"{short(statement.ops_per_cycle * giga)} Gop/s"
+        x, y = xs.at(statement.intensity or 1.0), ys.at(statement.sustained_ops_per_cycle * giga)
+        rate = f"{short(statement.sustained_ops_per_cycle * giga)} Gop/s"
         title = f"{statement.name}: {short(statement.intensity or 0)} op/B, {rate}"
         canvas.circle(x, y, 5.5, colors[statement.number], title=title)
         if len(kernels) <= 12:

@@ -1,172 +1,32 @@
-"""The result of a simulation or of counting as data: what `stripe-sim --json` writes (docs/sim.md describes it)."""
+"""The result of a simulation or of counting as data, for `stripe-sim --json`, tables and pictures."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal
-
-from pydantic import BaseModel, Field
 
 from stripe.cost.counts import KernelCounts, rows_in_order
 from stripe.cost.events import Run
 from stripe.cost.loops import Halo
 from stripe.cost.operations import Operations
+from stripe.cost.pieces import reads_and_writes
+from stripe.cost.schema import (
+    BusJson,
+    CountsJson,
+    KernelCountsJson,
+    MemoryJson,
+    SimulationJson,
+    SliceJson,
+    SourceJson,
+    StatementJson,
+    TrafficJson,
+    UnitJson,
+)  # fmt: skip
 from stripe.cost.simulate import Simulation
 from stripe.cost.statement import Flow, StatementCost
 from stripe.hw.graph import parse_unit
-from stripe.hw.schema import HardwareModel, Scalar
-
-
-class SourceJson(BaseModel):
-    """A number of the hardware model that nobody could source."""
-
-    path: str = Field(description="its place in the rendered model, or `parameters.NAME`")
-    value: Scalar | None = Field(default=None, description="the number, where the entry tells it")
-    unit: str = ""
-    note: str = ""
-
-
-class SliceJson(BaseModel):
-    """One step of one tile of a kernel that loops over transfers."""
-
-    unit: str
-    name: str
-    tile: int
-    kind: Literal["kernel", "transfer"]
-    start_cycle: float
-    end_cycle: float
-
-
-class StatementJson(BaseModel):
-    """One statement of `main`: a kernel, or a transfer between memories."""
-
-    number: int = Field(description="its number in main")
-    name: str
-    kind: Literal["kernel", "transfer"]
-    units: tuple[str, ...] = Field(description="the units that it occupied")
-    waits_for: tuple[int, ...] = Field(description="numbers of the statements that it depends on")
-    ready_cycle: float = Field(description="when all that it waits for had ended")
-    start_cycle: float
-    end_cycle: float
-    cycles: float = Field(description="from start to end")
-    microseconds: float
-    alone_cycles: float = Field(description="what it takes with the machine for itself")
-    compute_cycles: float = Field(description="of which its units compute")
-    utilisation: float = Field(description="share of the units' lanes that do useful work while they compute")
-    rule: str = Field(
-        description="how compute_cycles follows: by rates, a stencil, vectors, a systolic array"
-    )
-    tiles: int = Field(description="points of its outermost loop over transfers; 1 without one")
-    operations: dict[str, int] = Field(description="number of operations by 'intrinsic:dtype'")
-    macs: int = Field(description="multiply-accumulates; their two operations are in `operations` as well")
-    bytes: dict[str, float] = Field(description="bytes read and written, by name of the memory")
-    intensity: float | None = Field(
-        description="operations per byte of the main memory; null without any byte"
-    )
-    ops_per_cycle: float = Field(description="operations by cycles")
-    peak_ops_per_cycle: float = Field(description="the most that its units do of these operations")
-    roof_ops_per_cycle: float = Field(description="what compute and main memory's buses allow: the roofline")
-    bound: str = Field(description="'compute', or the bus, transfer unit or memory port that takes longest")
-    stalls: dict[str, float] = Field(description="cycles by cause, of those that it took but did not compute")
-    energy_pJ: float
-    slices: tuple[SliceJson, ...] = Field(
-        description="what happens inside; empty for what has no tiles, or too many"
-    )
-
-
-class UnitJson(BaseModel):
-    """One unit that computes or transfers."""
-
-    unit: str
-    kind: str
-    busy_cycles: float = Field(description="cycles in which it was occupied")
-    useful_cycles: float = Field(description="cycles of work at its full rate")
-    utilisation: float = Field(description="useful cycles by latency")
-    stalls: dict[str, float] = Field(
-        description="cycles by cause in which it could not go on, or had nothing to do"
-    )
-
-
-class BusJson(BaseModel):
-    """One bus that carried anything."""
-
-    name: str
-    bytes: float
-    busy_cycles: float
-    utilisation: float
-
-
-class MemoryJson(BaseModel):
-    """One memory."""
-
-    memory: str
-    capacity_bytes: int
-    peak_bytes: int = Field(description="the most bytes of buffers alive at one time")
-    placed_bytes: int | None = Field(description="where the last placed buffer ends; null before placement")
-    read_bytes: float
-    written_bytes: float
-
-
-class SimulationJson(BaseModel):
-    """What `stripe-sim --json` writes."""
-
-    input: str
-    machine: str
-    parameters: dict[str, Scalar]
-    clock_mhz: float
-    scheduled: bool = Field(
-        description="whether the program says what waits for what; else one after the other"
-    )
-    latency_cycles: float
-    latency_us: float
-    operations: int
-    macs: int
-    energy_pJ: float
-    energy: dict[str, float] = Field(
-        description="pJ by component: compute, memories' reads and writes, buses, leakage"
-    )
-    statements: tuple[StatementJson, ...]
-    units: tuple[UnitJson, ...]
-    buses: tuple[BusJson, ...]
-    memories: tuple[MemoryJson, ...]
-    notes: tuple[str, ...]
-    unverified: tuple[SourceJson, ...] = Field(description="numbers of the model without a source")
-
-
-class TrafficJson(BaseModel):
-    """Elements of one operand from one memory level to the next; `array` stands for the execution units."""
-
-    operand: str
-    source: str
-    sink: str
-    elements_read: int = Field(description="read at the source")
-    elements_written: int = Field(description="written at the sink")
-    bytes_read: int
-    bytes_written: int
-
-
-class KernelCountsJson(BaseModel):
-    """The counts of one kernel."""
-
-    name: str
-    macs: int
-    operations: dict[str, int]
-    steps: int = Field(description="points in time, all parallel units busy: ideal cycles")
-    held_bytes: dict[str, int] = Field(description="bytes of the copies in each memory")
-    traffic: tuple[TrafficJson, ...]
-    compute_pJ: float | None
-    energy_pJ: float | None
-
-
-class CountsJson(BaseModel):
-    """What `stripe-sim --counts --json` writes."""
-
-    input: str
-    halo: Halo
-    machine: str | None
-    kernels: tuple[KernelCountsJson, ...]
-    unverified: tuple[SourceJson, ...]
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Block
 
 
 def counts_json(
@@ -207,6 +67,7 @@ def simulation_json(found: Simulation, source: str) -> SimulationJson:
     model, total = found.model, found.cycles
     operations = Operations.sum(cost.operations for cost in found.costs)
     main = model.main_memory or ""
+    owned = _transfers_of(found)
     return SimulationJson(
         input=source,
         machine=model.name,
@@ -220,7 +81,7 @@ def simulation_json(found: Simulation, source: str) -> SimulationJson:
         energy_pJ=sum(found.energy.values()),
         energy=dict(found.energy),
         statements=tuple(
-            _statement(cost, run, deps, model, main)
+            _statement(cost, run, deps, owned.get(cost.number, ()), found, main)
             for cost, run, deps in zip(found.costs, found.runs, found.deps, strict=True)
         ),
         units=tuple(
@@ -242,14 +103,46 @@ def simulation_json(found: Simulation, source: str) -> SimulationJson:
     )  # fmt: skip
 
 
+def _transfers_of(found: Simulation) -> dict[int, tuple[int, ...]]:
+    """For each kernel the transfers that belong to it: what a transfer brings belongs to the first kernel that reads
+    it, what one takes away to the last that wrote it."""
+    statements = found.program.main.statements
+    uses = [
+        reads_and_writes(s) if isinstance(s, Block) else (frozenset[str](), frozenset[str]())
+        for s in statements
+    ]
+    kernels = [cost.number for cost in found.costs if not cost.transfer]
+    owned: dict[int, tuple[int, ...]] = {}
+    for cost in found.costs:
+        if not cost.transfer:
+            continue
+        reads, writes = uses[cost.number]
+        after = (k for k in kernels if k > cost.number and uses[k][0] & writes)
+        before = (k for k in reversed(kernels) if k < cost.number and uses[k][1] & reads)
+        owner = next(after, None) if writes & _near(found) else next(before, None)
+        if owner is not None:
+            owned[owner] = (*owned.get(owner, ()), cost.number)
+    return owned
+
+
+def _near(found: Simulation) -> frozenset[str]:
+    """The names in main of buffers that lie elsewhere than in the main memory."""
+    main = found.model.main_memory
+    refs = found.program.main.refinements
+    return frozenset(ref.name for ref in refs if ref.location and ref.location.name != main)
+
+
 def _statement(
-    cost: StatementCost, run: Run, deps: tuple[int, ...], model: HardwareModel, main: str
+    cost: StatementCost, run: Run, deps: tuple[int, ...], owned: tuple[int, ...], found: Simulation, main: str
 ) -> StatementJson:
+    model = found.model
     cycles = run.end - run.start
-    moved = cost.bytes_at(main)
+    with_it = [cost, *(found.costs[number] for number in owned)]
+    moved = sum(each.bytes_at(main) for each in with_it)
     ops = cost.operations.total
-    memory_time = _main_memory_cycles(cost, main)
+    memory_time = _main_memory_cycles(with_it, main)
     roof = min(cost.ops_per_cycle, ops / memory_time) if memory_time else cost.ops_per_cycle
+    taken = max(cycles, memory_time, sum(found.runs[n].end - found.runs[n].start for n in owned))
     stalls = dict(cost.stalls)
     for resource, lost in run.slowed.items():
         stalls[f"shares {resource}"] = lost
@@ -273,7 +166,9 @@ def _statement(
         macs=cost.operations.mac_count,
         bytes=_bytes(cost),
         intensity=ops / moved if moved else None,
+        transfers=owned,
         ops_per_cycle=ops / cycles if cycles else 0.0,
+        sustained_ops_per_cycle=ops / taken if taken else 0.0,
         peak_ops_per_cycle=cost.ops_per_cycle,
         roof_ops_per_cycle=roof,
         bound=_bound(cost),
@@ -317,10 +212,10 @@ def _accesses(flow: Flow) -> list[tuple[str, str, float]]:
     return [(parse_unit(unit)[0], word, size) for unit, word, size in found]
 
 
-def _main_memory_cycles(cost: StatementCost, main: str) -> float:
+def _main_memory_cycles(costs: Sequence[StatementCost], main: str) -> float:
     """Cycles for which the buses at the main memory are needed, the busiest one."""
     needed: dict[int, float] = defaultdict(float)
-    for flow in cost.flows:
+    for flow in (flow for cost in costs for flow in cost.flows):
         for hop in flow.way.hops:
             if main in (parse_unit(hop.source)[0], parse_unit(hop.sink)[0]):
                 needed[hop.index] += flow.bytes / hop.bus.bytes_per_cycle

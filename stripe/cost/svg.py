@@ -23,19 +23,13 @@ class Canvas:
     parts: list[str] = field(default_factory=list[str])
 
     def rect(
-        self,
-        x: float,
-        y: float,
-        width: float,
-        height: float,
-        fill: str,
-        *,
-        title: str = "",
-        stroke: str = "none",
-    ) -> None:
+        self, x: float, y: float, width: float, height: float, fill: str, *, title: str = "", stroke: str = "none",
+        opacity: float = 1.0,
+    ) -> None:  # fmt: skip
         inner = f"<title>{escape(title)}</title>" if title else ""
+        seen = f' fill-opacity="{opacity:.2f}"' if opacity < 1 else ""
         self.parts.append(
-            f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.0):.2f}" height="{height:.2f}" fill="{fill}" '
+            f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.0):.2f}" height="{height:.2f}" fill="{fill}"{seen} '
             f'stroke="{stroke}" stroke-width="0.5">{inner}</rect>'
         )
 

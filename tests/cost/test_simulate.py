@@ -9,7 +9,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from stripe.cost.plot import picture
-from stripe.cost.report import SimulationJson, simulation_json
+from stripe.cost.report import simulation_json
+from stripe.cost.schema import SimulationJson
 from stripe.cost.simulate import Simulation, simulate_program
 from stripe.cost.trace import chrome_trace
 from stripe.hw import HardwareModel, load_hardware
@@ -132,10 +133,22 @@ def test_leakage_is_power_by_time() -> None:
     assert data.energy["leakage"] == pytest.approx(2.0 * data.latency_us * 1000)
 
 
-def test_the_roofline_is_a_roof() -> None:
-    _, data = report(network(6))
+@pytest.mark.parametrize(
+    "program", [tiles(5), tiles(3, work=1), network(6)], ids=["even", "moving", "network"]
+)
+def test_the_roofline_is_a_roof(program: Program) -> None:
+    _, data = report(program)
     for statement in data.statements:
-        assert statement.ops_per_cycle <= statement.roof_ops_per_cycle * (1 + 1e-9)
+        assert statement.sustained_ops_per_cycle <= statement.roof_ops_per_cycle * (1 + 1e-9)
+        assert statement.sustained_ops_per_cycle <= statement.ops_per_cycle
+
+
+def test_kernels_own_the_transfers_of_their_operands() -> None:
+    _, data = report(tiles(3))
+    kernels = {s.name: s for s in data.statements if s.kind == "kernel"}
+    assert [kernel.transfers for kernel in kernels.values()] == [(0, 2), (3, 5), (6, 8)]
+    assert kernels["kernel_0"].intensity == 2 * 4 * 6400 / (2 * 6400)
+    assert all(not s.transfers for s in data.statements if s.kind == "transfer")
 
 
 def test_the_trace_has_a_track_for_each_unit_arrows_and_counters() -> None:
