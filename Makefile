@@ -4,6 +4,9 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 # Tests that run at the same time.
 JOBS ?= 2
+# How many cases `make fuzz` checks, and the seed of the first.
+N ?= 1000
+SEED ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint format bench fuzz wheel clean
@@ -42,8 +45,8 @@ format: $(STAMP) ## Format the code and repair what ruff can
 bench: $(STAMP) ## Write the benchmark tables
 	$(PY) benchmarks/run.py
 
-fuzz: $(STAMP) ## Run the property tests with many more random examples
-	$(PY) -m pytest -m property --hypothesis-profile=fuzz -n $(JOBS)
+fuzz: $(STAMP) ## Check N random programs under random pass lists, from seed SEED on (N=1000 SEED=0)
+	cd tests && PYTHONPATH=. ../$(PY) -m fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out ../out/fuzz
 
 wheel: $(STAMP) ## Build the wheel into dist/
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .

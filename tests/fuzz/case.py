@@ -1,4 +1,4 @@
-"""A fuzz case: a program and a pass list; as a file it is a crash reproducer, which stripe-opt and stripe-reduce take."""
+"""A fuzz case: a program and a pass list; as a file it is a crash reproducer, as stripe-opt and stripe-reduce take."""
 
 from __future__ import annotations
 

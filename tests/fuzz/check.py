@@ -47,7 +47,7 @@ PATIENCE = 60
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is wrong with a case. `kind` and `guilty` (the pass, when one is known) name the group that it belongs to."""
+    """What is wrong with a case. `kind` and `guilty` (the pass, when one is known) name its group."""
 
     kind: str
     guilty: str
@@ -239,7 +239,7 @@ def guilty_pass(checked: Checked, *, by_proof: bool) -> str:
 
 
 def check_c(checked: Sequence[Checked], *, sanitize: bool = False) -> list[Failure]:
-    """Runs before and after of all cases as compiled C. One by one only what cannot be merged, or to find who failed."""
+    """Runs before and after of all cases as compiled C; one by one what cannot be merged, and to find who failed."""
     options = CompileOptions(level="O1" if sanitize else "O0", sanitize=sanitize)
     together = [
         (item, program) for item in checked for program in (item.before, item.after) if mergeable(program)

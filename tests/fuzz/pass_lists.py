@@ -147,6 +147,13 @@ def _value(
                 {**shared, **cast("Schema", part)} for part in cast("list[JsonValue]", schema[combined])
             ]
             return st.one_of([_value(key, choice, definitions, words) for choice in choices])
+    return _typed_value(key, schema, definitions, words)
+
+
+def _typed_value(
+    key: str, schema: Schema, definitions: dict[str, Schema], words: Words
+) -> st.SearchStrategy[JsonValue]:
+    """Values of the schema's `type`."""
     match schema.get("type"):
         case "boolean":
             return st.booleans()

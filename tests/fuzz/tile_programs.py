@@ -65,7 +65,7 @@ class Source:
 
 @st.composite
 def tile_programs(draw: st.DrawFn) -> str:
-    """The text of a Tile function, which may be one that the compiler refuses (rarely) or crashes on (never, we hope)."""
+    """The text of a Tile function, which may be one that the compiler refuses or crashes on (both rarely)."""
     inputs = tuple(_input(draw, f"A{n}") for n in range(draw(st.integers(1, 3))))
     tensors = list(inputs)
     source = Source(inputs, ())
@@ -186,8 +186,8 @@ def _layer(draw: st.DrawFn, name: str, tensors: list[Tensor]) -> str:
             f"k < {draw(st.integers(1, 3))}"
         )
     if form == "product" and a.sizes and b.sizes:
-        left = ["m", "n", "p"][: len(a.sizes) - 1] + ["k"]
-        right = ["k"] + ["q", "r", "s"][: len(b.sizes) - 1]
+        left = [*"mnp"[: len(a.sizes) - 1], "k"]
+        right = ["k", *"qrs"[: len(b.sizes) - 1]]
         kept_indices, sizes = left[:-1] + right[1:], [*a.sizes[:-1], *b.sizes[1:]]
         body = f"{a.name}[{', '.join(left)}] * {b.name}[{', '.join(right)}]"
         return f"{name}[{', '.join(kept_indices)}{_literal_sizes(sizes)}] = {agg}({body})"

@@ -1,0 +1,128 @@
+"""Reduction: what is left still fails, nothing more can go, and every candidate was a valid program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from stripe.cli.reduce import main
+from stripe.ir import parse_program, print_program, verify_structural
+from stripe.pipeline.reduction.document import Document, steps_for
+from stripe.pipeline.reduction.search import Search, cuts, smaller_numbers
+from stripe.pipeline.reproducer import Reproducer
+from stripe.tile import compile_tile
+
+TILE = """function (A[N=8, M=6]: i32, B[M, K=5]: fp16, C[K]: fp32) -> (O, P) {
+  [[pid(conv)]] T[i, j : N, K] = +(A[i, k] * B[k, j]), k < 4 no_defract;
+  U = relu(T) + C;
+  V = max(U, C) * 2;
+  O = tanh(V - 1) > 0 ? V : U;
+  P[j : K] = >(O[i, j] * T[i, j]), i < 3 default C;
+}
+"""
+
+
+def reduced(document: Document, wanted: str) -> tuple[Document, list[str]]:
+    """What is left when candidates have to contain `wanted`, and all that was tried."""
+    tried: list[str] = []
+
+    def fails(candidate: Document) -> bool:
+        tried.append(candidate.text)
+        return wanted in candidate.render()
+
+    search = Search[Document](fails, Document.render, lambda _tried, _kept: None)
+    return search.run(document, steps_for(document)), tried
+
+
+def test_a_tile_program_shrinks_to_the_statement_that_matters() -> None:
+    result, tried = reduced(Document(TILE, "tile"), "tanh")
+    assert result.text.count("=") <= 3
+    assert len(result.text.splitlines()) == 3
+    assert "tanh(" in result.text
+    for text in tried:
+        compile_tile(text, "candidate.tile")
+
+
+def test_a_contraction_loses_what_is_not_needed() -> None:
+    result, _ = reduced(Document(TILE, "tile"), ">(")
+    assert "default" not in result.text
+    assert "conv" not in result.text
+    assert "no_defract" not in result.text
+    assert "i32" not in result.text
+
+
+def test_a_stripe_program_shrinks_and_stays_valid() -> None:
+    text = print_program(compile_tile(TILE, "program.tile"))
+    result, tried = reduced(Document(text, "stripe"), "= tanh($")
+    program = parse_program(result.text)
+    assert len(program.main.statements) == 1
+    assert len(result.text.splitlines()) < len(text.splitlines()) / 4
+    assert "//" not in result.text.replace(") { // ", "").replace("( // ", "")
+    for candidate in tried:
+        assert verify_structural(parse_program(candidate)) == []
+
+
+def test_passes_and_options_shrink_in_a_reproducer() -> None:
+    passes = (
+        {"name": "a", "dce": {}},
+        {"name": "b", "autotile": {"reqs": ["kernel", "conv"], "only_po2": True}},
+        {"name": "c", "fusion": {"a_reqs": ["conv"], "b_reqs": ["eltwise"]}},
+    )
+    found = Reproducer(error="e", input=TILE, input_format="tile", passes=json.loads(json.dumps(passes)))
+    result, _ = reduced(Document.of(found), '"autotile"')
+    assert result.passes == ({"name": "b", "autotile": {}},)
+    assert Reproducer.model_validate_json(result.render()).error == "e"
+
+
+def test_a_second_run_changes_nothing() -> None:
+    result, _ = reduced(Document(TILE, "tile"), "relu(")
+    again, _ = reduced(result, "relu(")
+    assert again == result
+
+
+def test_cuts_go_from_all_to_one() -> None:
+    assert list(cuts(3)) == [{0, 1, 2}, {0}, {1}, {2}]
+    assert list(cuts(0)) == []
+    assert list(smaller_numbers(10, 1)) == [1, 5, 9]
+    assert list(smaller_numbers(1, 1)) == []
+
+
+def _grep(word: str, status: int = 1) -> str:
+    """A command that ends with `status` when the candidate has the word."""
+    code = f"import sys; sys.exit({status} if '{word}' in open(sys.argv[1]).read() else 0)"
+    return f'{sys.executable} -c "{code}"'
+
+
+def test_the_command_line_writes_the_result(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    given, output = tmp_path / "in.tile", tmp_path / "out.tile"
+    given.write_text("function (A[N=4]: fp32) -> (O) {\n  T = A + 1;\n  U = T * 2;\n  O = relu(U);\n}\n")
+    assert main([str(given), "--test", _grep("relu", 7), "--exit-status", "7", "-o", str(output)]) == 0
+    assert output.read_text() == "function (U[]: fp32) -> (O) {\n  O = relu(U);\n}\n"
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "characters became" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--test", "true"], 2, "no INPUT is given"),
+        (["IN"], 2, "no --test is given"),
+        (["IN", "--test", "'"], 2, "--test:"),
+        (["IN", "--test", "true"], 1, "the command does not fail on the input as it is"),
+        (["IN", "--test", "false", "--exit-status", "9"], 1, "does not end with status 9"),
+        (["IN", "--test", "no-such-command-here"], 2, "cannot run 'no-such-command-here'"),
+        (["IN", "--tset", "x"], 2, "did you mean '--test'?"),
+        (["absent.tile", "--test", "false"], 1, "no such file"),
+    ],
+)
+def test_wrong_use_says_what_is_right(
+    arguments: list[str], status: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = tmp_path / "in.tile"
+    given.write_text("function (A[N=4]: fp32) -> (O) { O = A; }")
+    assert main([str(given) if word == "IN" else word for word in arguments]) == status
+    assert message in capsys.readouterr().err
