@@ -402,7 +402,7 @@ def check_located(scope: Scope) -> Iterator[Diagnostic]:
 
 def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
     """Stage `scheduled`: main is tagged so. `stripe.verify.machine` proves that dependences order all conflicts."""
-    if "main" in scope.block.tags and "scheduled" not in scope.block.tags:
+    if len(scope.path) == 2 and "main" in scope.block.tags and "scheduled" not in scope.block.tags:
         yield scope.say("main is not scheduled", "run schedule")
 
 
