@@ -12,11 +12,11 @@ def version(prog: str) -> str:
     return f"{prog} {__version__}\n"
 
 
-def passes() -> str:
-    """All passes with their options."""
-    from stripe.pipeline.describe import list_passes
+def passes(name: str) -> str:
+    """The pass called `name` with its options; all passes when no name is given."""
+    from stripe.pipeline.describe import describe_pass, list_passes
 
-    return list_passes()
+    return describe_pass(name) if name else list_passes()
 
 
 def schema(what: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,6 +69,25 @@ def make_engine(name: str, program: Program, *, openmp: bool = False, reorder: b
     if name == "interp":
         return Interpreter(program)
     return Compiled(compile_program(program, CompileOptions(openmp=openmp, reorder=reorder)))
+
+
+def require_memory(program: Program, name: str) -> None:
+    """StripeError when the tensors of `program` are larger than the memory of this machine."""
+    needed = sum(ref.bytes for ref in program.entry.allocs)
+    present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > present:
+        raise StripeError(
+            f"the tensors take {needed} bytes, and this machine has {present} bytes of memory",
+            path=name,
+            hint="make them smaller; stripe-opt and stripe-sim work on programs of any size",
+        )
+
+
+def require_sound(program: Program) -> None:
+    """StripeError when an access can leave its tensor, as the C code does not check it."""
+    from stripe.pipeline.proof import check_input
+
+    check_input(program, lambda text: print(text, end="", file=sys.stderr))
 
 
 def find_inputs(program: Program, path: str | None, seed: int) -> dict[str, Array]:

@@ -78,10 +78,23 @@ def _report_fault(prog: str, error: Exception, record: CrashRecord) -> int:
     where = (
         f"replay it with: stripe-opt --run-reproducer {path}" if path else "no reproducer could be written"
     )
-    print(f"{prog}: internal fault: {reason}; {where}", file=sys.stderr)
+    print(f"{prog}: internal fault: {reason}{_origin(error)}; {where}", file=sys.stderr)
     for line in [*more, *(fault.details if fault else ())][:_DETAILS]:
         print(f"  {line}", file=sys.stderr)
     return FAULT
+
+
+def _origin(error: Exception) -> str:
+    """Where in our code the exception was raised, for whoever is writing a pass; empty for findings."""
+    from stripe.pipeline.instrument import InternalFault
+
+    raised = error.__cause__ if isinstance(error, InternalFault) else error
+    if raised is None:
+        return ""
+    frames = [
+        frame for frame in traceback.extract_tb(raised.__traceback__) if "site-packages" not in frame.filename
+    ]
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def _write_reproducer(reason: str, error: Exception, record: CrashRecord) -> Path | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stripe.cli.guard import INPUT_ERROR, OK, CrashRecord, guarded
 from stripe.cli.options import InputOptions, PipelineOptions, add_common, input_options, pipeline_options
 from stripe.cli.streams import write_stdout
-from stripe.cli.usage import Parser, UsageError, one_of
+from stripe.cli.usage import Parser, UsageError, file_name, one_of
 
 if TYPE_CHECKING:
     from stripe.cli.compile import Setup
@@ -63,7 +63,11 @@ def _parser() -> Parser:
         help="form of the output (default: stripe)",
     )
     group.add_argument(
-        "-o", dest="output", metavar="FILE", help="write FILE instead of standard output, whole or not at all"
+        "-o",
+        dest="output",
+        type=file_name,
+        metavar="FILE",
+        help="write FILE instead of standard output, whole or not at all",
     )
     group.add_argument(
         "--openmp",
@@ -83,7 +87,10 @@ def _parser() -> Parser:
         help="compare errors and remarks with '// expected-error@+1 {{...}}'",
     )
     group.add_argument(
-        "--run-reproducer", metavar="FILE", help="replay the run that a crash reproducer holds"
+        "--run-reproducer",
+        type=file_name,
+        metavar="FILE",
+        help="replay the run that a crash reproducer holds",
     )
     return parser
 
@@ -118,8 +125,8 @@ def _answer(namespace: argparse.Namespace, output: OutputOptions) -> bool:
     text: str | None = None
     if namespace.version:
         text = answers.version("stripe-opt")
-    elif namespace.list_passes:
-        text = answers.passes()
+    elif namespace.list_passes is not None:
+        text = answers.passes(namespace.list_passes)
     elif namespace.schema is not None:
         text = answers.schema(namespace.schema)
     elif namespace.input is None and namespace.hw is not None and output.emit in ("dot", "json"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from stripe.cli.usage import Parser, labelled, one_of
+from stripe.cli.usage import Parser, file_name, labelled, one_of
 
 VERIFY_LEVELS = ("none", "structural", "exact")
 INPUT_FORMATS = ("tile", "stripe")
@@ -51,7 +51,11 @@ def add_common(parser: Parser) -> None:
     _add_watching(parser)
     other = parser.add_argument_group("other")
     other.add_argument(
-        "--list-passes", action="store_true", help="list the passes with their options and end"
+        "--list-passes",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="list the passes with their options, or that of one, and end",
     )
     other.add_argument("--version", action="store_true", help="say the version and end")
     other.add_argument("-h", "--help", action="store_true", help="show this text and end")
@@ -60,7 +64,11 @@ def add_common(parser: Parser) -> None:
 def _add_input(parser: Parser) -> None:
     group = parser.add_argument_group("input")
     group.add_argument(
-        "input", nargs="?", metavar="INPUT", help="a .tile or .stripe file, or - for standard input"
+        "input",
+        nargs="?",
+        type=file_name,
+        metavar="INPUT",
+        help="a .tile or .stripe file, or - for standard input",
     )
     group.add_argument(
         "--input-format", type=one_of(*INPUT_FORMATS), metavar="tile|stripe",
@@ -114,6 +122,7 @@ def _add_watching(parser: Parser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--dump-dir",
+        type=file_name,
         metavar="DIR",
         help="write the program after each pass, the pass list and the model to DIR",
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stripe.cli.guard import OK, CrashRecord, guarded
 from stripe.cli.options import INPUT_FORMATS, InputOptions
-from stripe.cli.usage import Parser, UsageError, one_of, positive, whole
+from stripe.cli.usage import Parser, UsageError, file_name, one_of, positive, whole
 
 if TYPE_CHECKING:
     from stripe.pipeline.reduction.document import Document
@@ -48,7 +48,9 @@ def _parser() -> Parser:
         "--timeout", type=positive, default=60, metavar="SECONDS",
         help="what takes longer does not count as failing (default: 60)",
     )  # fmt: skip
-    parser.add_argument("-o", dest="output", metavar="FILE", help="write FILE instead of standard output")
+    parser.add_argument(
+        "-o", dest="output", type=file_name, metavar="FILE", help="write FILE instead of standard output"
+    )
     parser.add_argument("--version", action="store_true", help="say the version and end")
     parser.add_argument("-h", "--help", action="store_true", help="show this text and end")
     return parser

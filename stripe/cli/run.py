@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stripe.cli.guard import MISMATCH, OK, CrashRecord, guarded
 from stripe.cli.options import InputOptions, PipelineOptions, add_common, input_options, pipeline_options
 from stripe.cli.streams import write_stdout
-from stripe.cli.usage import Parser, UsageError, one_of, positive, whole
+from stripe.cli.usage import Parser, UsageError, file_name, one_of, positive, whole
 
 ENGINES = ("interp", "c")
 REFERENCES = ("interp", "numpy", "onnx")
@@ -63,7 +63,9 @@ def _parser() -> Parser:
         action="store_true",
         help="with --engine c: blocks tagged thread or parallel run on several threads",
     )
-    group.add_argument("--data", metavar="FILE.npz", help="inputs, one array for each by its name")
+    group.add_argument(
+        "--data", type=file_name, metavar="FILE.npz", help="inputs, one array for each by its name"
+    )
     group.add_argument(
         "--random", type=whole, metavar="SEED", help="inputs of small random integers (default: 0)"
     )
@@ -74,9 +76,12 @@ def _parser() -> Parser:
         help="compare the results with another way to get them",
     )
     group.add_argument("--bench", type=positive, metavar="N", help="run N times more and show the times")
-    group.add_argument("--out", metavar="FILE.npz", help="write the outputs")
+    group.add_argument("--out", type=file_name, metavar="FILE.npz", help="write the outputs")
     group.add_argument(
-        "--json", metavar="FILE", help="write what is printed as JSON (- for standard output instead of it)"
+        "--json",
+        type=file_name,
+        metavar="FILE",
+        help="write what is printed as JSON (- for standard output instead of it)",
     )
     return parser
 
@@ -87,11 +92,14 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     if namespace.help:
         write_stdout(parser.format_help())
         return OK
-    if namespace.version or namespace.list_passes:
+    if namespace.version or namespace.list_passes is not None:
         from stripe.cli import answers
         from stripe.cli.files import write_text
 
-        write_text(None, answers.version("stripe-run") if namespace.version else answers.passes())
+        write_text(
+            None,
+            answers.version("stripe-run") if namespace.version else answers.passes(namespace.list_passes),
+        )
         return OK
     if namespace.openmp and namespace.engine != "c":
         raise UsageError("--openmp is for --engine c", "add --engine c, or leave it out")
@@ -117,6 +125,10 @@ def _run(given: InputOptions, options: PipelineOptions, running: RunOptions, rec
     record.source = source
     loaded = load_program(source, given)
     original = loaded.program
+    execution.require_memory(original, source.name)
+    if running.engine == "c" and source.format == "stripe" and options.verify == "structural":
+        # Tile cannot say what Stripe by hand can: C with an access out of bounds would take this process down.
+        execution.require_sound(original)
     program = run_passes(loaded, setup, options, record)
     inputs = execution.find_inputs(original, running.data, running.seed)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.

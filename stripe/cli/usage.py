@@ -90,6 +90,13 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def file_name(text: str) -> str:
+    """An argparse type for the name of a file or folder, which cannot be empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty")
+    return text
+
+
 def labelled(label: str) -> Callable[[str], tuple[str, str]]:
     """An argparse type that keeps with each value which option it came from."""
     return lambda text: (label, text)

@@ -120,7 +120,7 @@ def find_compiler(name: str | None = None) -> str:
         )
     raise ConfigError(
         f"no C compiler: none of {', '.join(CANDIDATES)} is on the path",
-        hint="install gcc or clang, or name one",
+        hint="install gcc or clang",
     )
 
 

@@ -74,7 +74,12 @@ def short_names(name: str) -> tuple[str, ...]:
 
 def list_passes() -> str:
     """All passes with documentation, stages and options, as text."""
-    return "\n".join("\n".join(_describe(name, find_pass(name))) for name in pass_names())
+    return "\n".join(map(describe_pass, pass_names()))
+
+
+def describe_pass(name: str) -> str:
+    """One pass, by any of its names. Raises ConfigError for an unknown one."""
+    return "\n".join(_describe(SHORT_NAMES.get(name, name), find_pass(name)))
 
 
 def _describe(name: str, pass_class: type[Pass]) -> Iterator[str]:
@@ -130,7 +135,7 @@ def type_words(annotation: object) -> str:
         inner = [argument for argument in arguments if argument is not Ellipsis]
         return f"list of {' or '.join(dict.fromkeys(map(type_words, inner)))}"
     if origin is dict:
-        return f"object of {type_words(arguments[1])}"
+        return f"object {{NAME: {type_words(arguments[1])}}}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return (
             f"object {{{', '.join(field.alias or name for name, field in annotation.model_fields.items())}}}"

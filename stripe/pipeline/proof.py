@@ -18,6 +18,22 @@ class ProofError(StripeError):
     exit_status = 3
 
 
+def check_input(program: Program, write: Callable[[str], None]) -> None:
+    """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of what nobody wrote.
+
+    What cannot be decided is told by `write`.
+    """
+    findings = check_program(program)
+    for finding in findings:
+        if finding.unknown:
+            write(f"verify: the input: {'; '.join(str(finding).splitlines())}\n")
+    errors = [str(finding).removeprefix("error: ") for finding in findings if not finding.unknown]
+    if errors:
+        first, *others = (StripeError(text, where="the input") for text in errors)
+        first.others = tuple(others)
+        raise first
+
+
 class ExactCheck(Instrument):
     """`--verify exact`: proves that a pass kept the meaning. Where the proof has no answer both programs run instead.
 
@@ -29,15 +45,7 @@ class ExactCheck(Instrument):
 
     @override
     def begin(self, program: Program) -> None:
-        findings = check_program(program)
-        for finding in findings:
-            if finding.unknown:
-                self._write(f"verify: the input: {'; '.join(str(finding).splitlines())}\n")
-        errors = [str(finding).removeprefix("error: ") for finding in findings if not finding.unknown]
-        if errors:
-            first, *others = (StripeError(text, where="the input") for text in errors)
-            first.others = tuple(others)
-            raise first
+        check_input(program, self._write)
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:

@@ -240,6 +240,10 @@ def test_list_passes_and_schema_and_version(capsys: Capture) -> None:
     assert main(["--list-passes"]) == 0
     listing = capsys.readouterr().out
     assert all(f"\n{name}" in f"\n{listing}" for name in pass_names())
+    assert main(["--list-passes", "fuse"]) == 0
+    assert capsys.readouterr().out in listing
+    assert main(["--list-passes", "fussion"]) == 2
+    assert "did you mean 'fusion'?" in capsys.readouterr().err
     for what, word in (("config", "passes"), ("hw", "clock_mhz"), ("ir", "entry")):
         assert main(["--schema", what]) == 0
         assert word in json.loads(capsys.readouterr().out)["properties"]
@@ -260,7 +264,7 @@ def test_a_crash_gives_70_one_line_and_a_reproducer_that_replays(
     assert main([mm, "--passes", "prune_indexes,x:crash", "--dump-dir", str(folder)]) == 70
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(
-        "stripe-opt: internal fault: pass 'x' (crash) crashed: RuntimeError: the pass fell over; "
+        "stripe-opt: internal fault: pass 'x' (crash) crashed: RuntimeError: the pass fell over (programs.py:"
     )
     path = line.split("--run-reproducer ")[1]
     assert Path(path).parent == folder

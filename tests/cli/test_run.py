@@ -89,6 +89,27 @@ def test_threads(mm: str, capsys: Capture) -> None:
     assert "c agrees with interp, bit for bit" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("compare", [[], ["--compare", "interp"]])
+def test_c_is_not_run_where_it_would_leave_its_tensors(
+    compare: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "wrong.stripe"
+    path.write_text(MATMUL.replace("i:8", "i:8000"), "utf-8")
+    assert main([str(path), "--engine", "c", *compare]) == 1
+    assert "the input: error: A[8, 0]: read out of bounds of (8, 6)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["1000000, N=1000000", "1000000000000000000"])
+@pytest.mark.parametrize("engine", ["interp", "c"])
+def test_tensors_larger_than_the_memory(engine: str, size: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "huge.tile"
+    path.write_text(
+        f"function (A[M={size}]: i64) -> (B) {{ B[] = +(A[{'i, j' if 'N' in size else 'i'}]); }}", "utf-8"
+    )
+    assert main([str(path), "--engine", engine]) == 1
+    assert "bytes of memory" in capsys.readouterr().err
+
+
 def test_version_and_list_passes(capsys: Capture) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("stripe-run ")
