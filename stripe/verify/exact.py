@@ -21,6 +21,7 @@ from stripe.poly import Buffer, PolyLimit, operation_limit
 from stripe.verify.canon import Canon
 from stripe.verify.checks import Finding, check_units
 from stripe.verify.compare import Mismatch, Operand
+from stripe.verify.computed import same_constant
 from stripe.verify.definition import Definer, Unprovable
 from stripe.verify.flow import Flow
 from stripe.verify.nested import DEPTH, difference
@@ -141,6 +142,10 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
     open_outputs: list[_Pair] = []
     outputs = {Buffer((0,), ref.name) for ref in flows[0].program.outputs}
     first: Different | Unknown | None = None
+    for name, (buffer, _) in flows[0].tops.items():
+        twin, _ = flows[1].tops.get(name, (None, None))
+        if twin is not None and same_constant(flows[0].program, flows[1].program, name):
+            known.add(_Pair(name, (buffer, twin)))
     for pair in pairs:
         same = alike.buffer(pair.buffers, known.cuts)
         found = None if same else _quick_difference(known.sides(pair), pair, operations)
@@ -276,7 +281,9 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
     before, after = found.before, found.after
     fixed = [_fixed_leaves(operand) for operand in (before, after) if operand is not None]
     if fixed[0] != fixed[-1] or (len(fixed) == 1 and fixed[0]):
-        return Unknown(f"'{output}' uses numbers that one program computes from indices and the other has at hand")
+        return Unknown(
+            f"'{output}' uses numbers that one program computes from indices and the other has at hand"
+        )
     if found.how == "other operands" and before is not None and after is not None:
         mine, theirs = before.part, after.part
         same = (mine.term, before.coordinates) == (theirs.term, after.coordinates)

@@ -1,0 +1,79 @@
+"""Buffers that one program computes from nothing but constants and the other holds as a constant: their values decide.
+
+A computation without inputs has one result, so that running it is a proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from stripe.exec.errors import ExecutionError
+from stripe.exec.interp import interpret
+from stripe.exec.layout import constant_array
+from stripe.ir import (
+    Block,
+    Program,
+    Tags,
+    keep_statements,
+    reads_of,
+    with_directions,
+    with_statements,
+    writes_of,
+)
+
+MOST_POINTS = 1 << 24
+"""A buffer that takes more points to compute is not computed here."""
+
+
+def same_constant(before: Program, after: Program, name: str) -> bool:
+    """Whether the buffer `name`, computed in `before` and a constant in `after`, holds the same bits."""
+    held = next((buffer for buffer in after.constants if buffer.name == name), None)
+    if held is None or any(buffer.name == name for buffer in before.constants):
+        return False
+    found = _computed(before, name)
+    return found is not None and np.array_equal(found.view(np.uint8), constant_array(held).view(np.uint8))
+
+
+def _computed(program: Program, name: str) -> npt.NDArray[np.generic] | None:
+    """The contents of a temporary of the entry; None when it depends on an input, or takes long to compute."""
+    part = _part(program, name)
+    if part is None or _runs(part.main) > MOST_POINTS:
+        return None
+    try:
+        return np.ascontiguousarray(interpret(part, {})[name])
+    except ExecutionError:
+        return None  # the proof of the rest tells what is wrong
+
+
+def _runs(block: Block) -> int:
+    """How often the innermost statements of a nest run in all, at most."""
+    return block.points * max(1, sum(map(_runs, block.blocks)))
+
+
+def _part(program: Program, name: str) -> Program | None:
+    """The statements of main that `name` needs, as a program with `name` as its one output and without inputs."""
+    main = program.main
+    sources = {ref.name: ref.source for ref in main.refinements}
+    wanted, kept = {name}, list[int]()
+    for number in reversed(range(len(main.statements))):
+        statement = main.statements[number]
+        if wanted & {sources[view] for view in writes_of(statement)}:
+            kept.insert(0, number)
+            wanted |= {sources[view] for view in reads_of(statement)}
+    if any("user" in program.entry.ref(buffer).tags for buffer in wanted if buffer):
+        return None
+    main = keep_statements(main, kept)
+    used = {view for s in main.statements for view in (*reads_of(s), *writes_of(s))}
+    main = with_directions(replace(main, refinements=tuple(r for r in main.refinements if r.name in used)))
+    if any(ref.source == name and ref.dir.reads for ref in main.refinements):
+        return None
+    refs = tuple(
+        replace(ref, tags=Tags.of("user")) if ref.name == name else ref
+        for ref in program.entry.refinements
+        if ref.name in wanted
+    )
+    entry = with_statements(replace(program.entry, refinements=refs), [main])
+    return Program(entry, tuple(buffer for buffer in program.constants if buffer.name in wanted))
