@@ -166,25 +166,34 @@ def _roofline(
     canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float
 ) -> None:
     canvas.text(left, top + 8, "Roofline: each kernel a point", size=13, bold=True)
-    kernels = [s for s in report.statements if s.intensity and s.sustained_ops_per_cycle > 0]
-    if not kernels:
+    kernels = [s for s in report.statements if s.kind == "kernel" and s.sustained_ops_per_cycle > 0]
+    moving = [s for s in kernels if s.intensity]
+    if not moving:
         canvas.text(left, top + 40, "no kernel computes on data of the main memory", color=MUTED)
         return
     giga = report.clock_mhz / 1e3
-    slope = max((s.roof_ops_per_cycle / (s.intensity or 1.0) for s in kernels), default=1.0)
-    narrow = [
-        s.roof_ops_per_cycle / (s.intensity or 1.0)
-        for s in kernels
-        if s.roof_ops_per_cycle < s.peak_ops_per_cycle
-    ]
-    slope = max(narrow, default=slope)
+    slope = max(s.main_bytes_per_cycle or 0.0 for s in moving)
     peaks = sorted({(s.peak_ops_per_cycle, _names(s)) for s in kernels}, reverse=True)
-    intensities = [s.intensity or 1.0 for s in kernels]
     ridge = peaks[0][0] / slope
-    x0, y0, x1, y1 = left + 52, top + 24, left + width, top + height - 30
-    xs = _LogAxis(min([*intensities, ridge]) / 1.5, max([*intensities, ridge]) * 1.5, x0, x1 - x0)
+    intensities = [ridge, *(s.intensity for s in moving if s.intensity)]
     rates = [s.sustained_ops_per_cycle * giga for s in kernels]
+    x0, y0, x1, y1 = left + 52, top + 24, left + width, top + height - 30
+    xs = _LogAxis(min(intensities) / 1.5, max(intensities) * 1.5, x0, x1 - x0)
     ys = _LogAxis(min(rates) / 1.5, peaks[0][0] * giga * 1.5, y1, y0 - y1)
+    _axes(canvas, xs, ys)
+    start = max(xs.low, ys.low / (slope * giga))
+    canvas.line(
+        xs.at(start), ys.at(slope * start * giga), xs.at(ridge), ys.at(slope * ridge * giga), INK, 1.5
+    )
+    for peak, name in peaks[:4]:
+        y = ys.at(peak * giga)
+        canvas.line(xs.at(peak / slope), y, x1, y, INK, 1.5)
+        canvas.text(x1 - 4, y - 5, f"{name} {short(peak * giga)} Gop/s", size=10, anchor="end", color=MUTED)
+    _points(canvas, kernels, xs, ys, giga, _colors(report))
+
+
+def _axes(canvas: Canvas, xs: _LogAxis, ys: _LogAxis) -> None:
+    x0, x1, y0, y1 = xs.start, xs.start + xs.length, ys.start + ys.length, ys.start
     for mark in xs.marks:
         canvas.line(xs.at(mark), y0, xs.at(mark), y1, GRID)
         canvas.text(xs.at(mark), y1 + 14, short(mark), size=10, anchor="middle", color=MUTED)
@@ -193,30 +202,34 @@ def _roofline(
         canvas.text(x0 - 6, ys.at(mark) + 3, short(mark), size=10, anchor="end", color=MUTED)
     canvas.text(x1, y1 + 28, "operations per byte of main memory", size=10, anchor="end", color=MUTED)
     canvas.text(x0 + 4, y0 - 5, "Gop/s", size=10, color=MUTED)
-    start, stop = max(xs.low, ys.low / (slope * giga)), ridge
-    canvas.line(xs.at(start), ys.at(slope * start * giga), xs.at(stop), ys.at(slope * stop * giga), INK, 1.5)
-    for peak, name in peaks[:4]:
-        canvas.line(xs.at(peak / slope), ys.at(peak * giga), x1, ys.at(peak * giga), INK, 1.5)
-        canvas.text(
-            x1 - 4,
-            ys.at(peak * giga) - 5,
-            f"{name} {short(peak * giga)} Gop/s",
-            size=10,
-            anchor="end",
-            color=MUTED,
-        )
-    colors = _colors(report)
+
+
+def _points(
+    canvas: Canvas,
+    kernels: list[StatementJson],
+    xs: _LogAxis,
+    ys: _LogAxis,
+    giga: float,
+    colors: dict[int, str],
+) -> None:
+    """Kernels; one whose data are resident needs no byte of the main memory and stands at the right edge."""
+    edge = xs.start + xs.length
     for position, statement in enumerate(kernels):
-        x, y = xs.at(statement.intensity or 1.0), ys.at(statement.sustained_ops_per_cycle * giga)
-        rate = f"{short(statement.sustained_ops_per_cycle * giga)} Gop/s"
-        title = f"{statement.name}: {short(statement.intensity or 0)} op/B, {rate}"
+        rate = statement.sustained_ops_per_cycle * giga
+        x, y = xs.at(statement.intensity) if statement.intensity else edge, ys.at(rate)
+        per_byte = f"{short(statement.intensity)} op/B" if statement.intensity else "nothing from main memory"
+        title = f"{statement.name}: {per_byte}, {short(rate)} Gop/s"
         canvas.circle(x, y, 5.5, colors[statement.number], title=title)
         if len(kernels) <= 12:
+            before = x > edge - 90
+            label = fitting(statement.name, 160 if before else edge - x - 8, 9)
+            below = y + (14 if position % 2 else -8)
             canvas.text(
-                x + 8,
-                y + (12 if position % 2 else -7),
-                fitting(statement.name, max(20.0, x1 - x - 8)),
+                x + (-9 if before else 8),
+                below,
+                label,
                 size=9,
+                anchor="end" if before else "start",
                 color=MUTED,
             )
 

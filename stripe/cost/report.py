@@ -170,6 +170,7 @@ def _statement(
         ops_per_cycle=ops / cycles if cycles else 0.0,
         sustained_ops_per_cycle=ops / taken if taken else 0.0,
         peak_ops_per_cycle=cost.ops_per_cycle,
+        main_bytes_per_cycle=moved / memory_time if memory_time else None,
         roof_ops_per_cycle=roof,
         bound=_bound(cost),
         stalls=stalls,

@@ -64,6 +64,9 @@ class StatementJson(BaseModel):
         description="operations by the cycles that it or its transfers take, whichever is longer"
     )
     peak_ops_per_cycle: float = Field(description="the most that its units do of these operations")
+    main_bytes_per_cycle: float | None = Field(
+        description="what the buses at the main memory allow for its mix of reads and writes; null without any byte"
+    )
     roof_ops_per_cycle: float = Field(description="what compute and main memory's buses allow: the roofline")
     bound: str = Field(description="'compute', or the bus, transfer unit or memory port that takes longest")
     stalls: dict[str, float] = Field(description="cycles by cause, of those that it took but did not compute")
