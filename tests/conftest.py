@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["support.golden", "support.misbehaving", "pytester"]
 
-# Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, `make fuzz` explores.
+# Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, pytest --hypothesis-profile=fuzz explores.
 settings.register_profile("everyday", deadline=None, derandomize=True)
 settings.register_profile(
     "fuzz", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
@@ -23,7 +23,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the Hypothesis tests, for `make fuzz`."""
+    """Mark the Hypothesis tests, so that -m property selects them."""
     for item in items:
         if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
             item.add_marker(pytest.mark.property)
