@@ -111,7 +111,7 @@ class Pass(BaseModel):
     requires: ClassVar[Stage] = Stage.TILED
     ensures: ClassVar[Stage | None] = None
     keeps_addresses: ClassVar[bool] = False
-    """Whether buffers keep size and memory, and none lives longer: only such a pass may follow one that gives addresses."""
+    """Whether buffers keep size and memory and none lives longer: only such passes follow one that gives addresses."""
 
     def ensured(self, program: Program) -> Stage | None:
         """What the pass ensures of `program`: nothing when it was asked for other blocks than main or the entry."""
@@ -124,12 +124,19 @@ class Pass(BaseModel):
         """The rewritten program; the same object when nothing changed."""
 
 
+UNIT_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"
+"""What the text of a program can hold as a unit's name; empty where the unit may be left out."""
+
+
 class LocationSpec(BaseModel):
     """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, or an affine as text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(description="name of a memory, execution or transfer unit of the hardware model")
+    name: str = Field(
+        min_length=1, pattern=UNIT_NAME,
+        description="name of a memory, execution or transfer unit of the hardware model",
+    )  # fmt: skip
     unit: int | str = Field(
         default=0, description="which one of them: a number, or an affine over the block's indices"
     )

@@ -21,7 +21,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import UNIT_NAME, Pass, PassContext, Reqs, TagSet
 from stripe.passes.partition_memory import BankOptions, split_over_banks
 from stripe.passes.thread import moves_all_outputs
 from stripe.passes.tiling import tile_block
@@ -63,7 +63,7 @@ class Partition(Pass):
         description="parts at most; 0: as many as the hardware model has of `unit` or `memory`",
     )
     unit: str = Field(
-        default="", description="execution unit that is counted; the block's location where empty"
+        default="", pattern=UNIT_NAME, description="execution unit that is counted; the block's location where empty"
     )
     memory: str = Field(default="", description="memory whose allocations are split; any where empty")
     set_tags: TagSet = Field(default=(), description="tags of the outer block, the one over parts")
@@ -92,7 +92,7 @@ class Partition(Pass):
         def split(block: Block) -> Block:
             return self._over_units(block, context)
 
-        if not self.num_parts and self.unit:
+        if self.unit and (not self.num_parts or context.hardware is not None):
             self._units(self.unit, context)
         if self.locate and not self.unit:
             raise ConfigError(

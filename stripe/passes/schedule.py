@@ -123,7 +123,7 @@ class Schedule(Pass):
         check_unit(self.xfer_loc, context.hardware)
         entry = program.entry
         for path, block in walk(program.entry):
-            if block.tags.has_all(self.reqs) and "scheduled" not in block.tags:
+            if len(path) > 1 and block.tags.has_all(self.reqs) and "scheduled" not in block.tags:
                 if block.points > 1:
                     context.missed(
                         block, f"not scheduled: it has {block.points} points, each with its own part"
