@@ -134,10 +134,12 @@ def test_without_input(capsys: Capture) -> None:
 
 
 def test_what_the_machine_cannot_do_names_the_statement(mm: str, capsys: Capture) -> None:
-    assert main([mm, "--hw", "eyeriss"]) == 2
+    words = ["--hw", "edge_npu", "--passes", "locate_block{reqs=[kernel],loc={name:MAT}}"]
+    assert main([mm, *words]) == 2
+    err = capsys.readouterr().err
     assert (
-        "statement 0 (kernel_0): error: no execution unit computes add:fp32, mul:fp32"
-        in capsys.readouterr().err
+        "statement 0 (kernel_0): exec_units.MAT.ops_per_cycle: error: MAT has no rate for 'mul' of fp32"
+        in err
     )
 
 

@@ -188,7 +188,9 @@ def test_a_program_that_only_moves_has_a_picture_too() -> None:
     assert data.operations == 0
 
 
-@pytest.mark.parametrize("machine", ["dsp_conv", "systolic", "edge_npu", "x86_avx512", "mobile_gpu"])
+@pytest.mark.parametrize(
+    "machine", ["dsp_conv", "systolic", "eyeriss", "edge_npu", "x86_avx512", "mobile_gpu"]
+)
 def test_every_machine_simulates_a_network(machine: str) -> None:
     _, data = report(network(4), load_hardware(machine))
     assert data.latency_cycles > 0
