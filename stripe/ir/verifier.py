@@ -227,8 +227,11 @@ def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
         return
     if source.rank != ref.rank:
         yield scope.say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
-    elif any(d.size > 1 and d.stride != s.stride for d, s in zip(ref.dims, source.dims, strict=True)):
-        yield scope.say(f"the strides of '{ref.name}' differ from those of its source")
+    elif any(d.stride != s.stride for d, s in zip(ref.dims, source.dims, strict=True)):
+        strides = ", ".join(str(dim.stride) for dim in source.dims)
+        yield scope.say(
+            f"the strides of '{ref.name}' differ from those of its source", f"those of its source are {strides}"
+        )
     if source.dtype != ref.dtype:
         yield scope.say(
             f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view"
