@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stripe.cost.events import Run
 from stripe.cost.machine import Machine
 from stripe.cost.statement import StatementCost
-from stripe.ir import Block, Program, Refinement
+from stripe.ir import Block, Program, Refinement, uses_by_name
 
 ALWAYS = ("user", "const")
 """Tags of buffers that live from beginning to end."""
@@ -45,14 +45,15 @@ def lives(
     main = program.main
     by_number = {cost.number: run for cost, run in zip(costs, runs, strict=True)}
     names = {ref.source: ref.name for ref in main.refinements if ref.source}
+    users = uses_by_name(main)
     found: list[Life] = []
     for ref in program.entry.allocs:
         if any(tag in ref.tags for tag in ALWAYS):
             found.append(_life(ref, machine, 0.0, end))
         elif ref.name in names:
-            found += _used(ref, names[ref.name], main, by_number, machine)
+            found += _used(ref, users.get(names[ref.name], ()), by_number, machine)
     for ref in main.allocs:
-        found += _used(ref, ref.name, main, by_number, machine)
+        found += _used(ref, users.get(ref.name, ()), by_number, machine)
     for cost in costs:
         block = main.statements[cost.number]
         if isinstance(block, Block):
@@ -81,16 +82,12 @@ def _inside(block: Block) -> list[Refinement]:
     return [*block.allocs, *below]
 
 
-def _used(ref: Refinement, name: str, main: Block, runs: Mapping[int, Run], machine: Machine) -> list[Life]:
-    users = [
-        runs[number]
-        for number, statement in enumerate(main.statements)
-        if number in runs and isinstance(statement, Block)
-        and any(view.source == name for view in statement.refinements)
-    ]  # fmt: skip
-    if not users:
+def _used(ref: Refinement, users: Sequence[int], runs: Mapping[int, Run], machine: Machine) -> list[Life]:
+    """The life of a buffer that the statements `users` of main use."""
+    found = [runs[number] for number in users if number in runs]
+    if not found:
         return []
-    return [_life(ref, machine, min(run.start for run in users), max(run.end for run in users))]
+    return [_life(ref, machine, min(run.start for run in found), max(run.end for run in found))]
 
 
 def _life(ref: Refinement, machine: Machine, start: float, end: float) -> Life:
