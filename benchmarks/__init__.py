@@ -1,0 +1,1 @@
+"""Measured comparisons: `make bench` writes their table."""
