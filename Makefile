@@ -9,7 +9,7 @@ N ?= 1000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench fuzz wheel clean
+.PHONY: help docs setup demo test test-all lint format bench fuzz wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -42,8 +42,11 @@ format: $(STAMP) ## Format the code and repair what ruff can
 	$(VENV)/bin/ruff check --fix
 	$(VENV)/bin/ruff format
 
+docs: $(STAMP) ## Write the reference of the passes, docs/passes.md
+	$(PY) tools/pass_reference.py docs/passes.md
+
 bench: $(STAMP) ## Write the benchmark tables
-	$(PY) benchmarks/run.py
+	$(PY) -m benchmarks.run
 
 fuzz: $(STAMP) ## Check N random programs under random pass lists, from seed SEED on (N=1000 SEED=0)
 	cd tests && PYTHONPATH=. ../$(PY) -m fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out ../out/fuzz

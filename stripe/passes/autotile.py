@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from math import prod
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 """Candidates in the table."""
+
+MOST_SIZES = 1 << 24
+"""The largest range of an index: each of its sizes is looked at."""
+
+MOST_POINTS = 1 << 62
+"""Points of a block that 64 bits count."""
 
 Size = Field(default=0, ge=0)
 Weight = Field(default=1.0, ge=0)
@@ -94,7 +101,7 @@ class Autotile(Pass):
     )
     fast: bool = Field(default=False, description="stop at a local optimum instead of searching all")
     acc_idxs: bool = Field(default=True, description="whether indices that no output uses may be tiled")
-    fixed: dict[str, int] = Field(
+    fixed: dict[str, Annotated[int, Field(ge=1)]] = Field(
         default_factory=dict[str, int], description="the size of an index, by its name, instead of a search"
     )
 
@@ -170,8 +177,20 @@ class Autotile(Pass):
         if not block.iterated:
             context.missed(block, "not tiled: it has no index")
             return block
+        if prod(index.range for index in block.iterated) > MOST_POINTS:
+            context.missed(
+                block, f"not tiled: more than {MOST_POINTS} points, which costs are not counted for"
+            )
+            return block
+        largest = max(block.iterated, key=lambda index: index.range)
+        if largest.range > MOST_SIZES:
+            reason = f"not tiled: index {largest.name} has range {largest.range}, the search goes up to {MOST_SIZES}"
+            context.missed(block, reason)
+            return block
         task = _make_task(self, block, context)
-        search = Search(self._candidates(task, _lanes(block, self.vector_bytes)), task.shape.ranges, task.model, SHOWN)
+        search = Search(
+            self._candidates(task, _lanes(block, self.vector_bytes)), task.shape.ranges, task.model, SHOWN
+        )
         found = hill_climb(search) if self.fast else search.run()
         if not found:
             return self._nothing_fits(block, task, search, context)
@@ -184,7 +203,7 @@ class Autotile(Pass):
         return self._apply(block, sizes)
 
     def _candidates(self, task: _Task, lanes: dict[str, int]) -> list[Ints]:
-        """The sizes to try of each index, rising; those of the indices in `lanes` are multiples of what stands there."""
+        """The sizes to try of each index, rising; of indices in `lanes` multiples of what stands there."""
         import numpy as np
 
         found: list[Ints] = []
@@ -197,11 +216,13 @@ class Autotile(Pass):
             if self.only_po2:
                 sizes = sizes[(sizes & (sizes - 1) == 0) | (sizes == size)]
             if name in lanes:
-                sizes = sizes[(sizes % lanes[name] == 0) | (sizes == size)] if size > lanes[name] else sizes[-1:]
+                sizes = (
+                    sizes[(sizes % lanes[name] == 0) | (sizes == size)] if size > lanes[name] else sizes[-1:]
+                )
             if not len(sizes) or (not self.acc_idxs and column not in task.shape.out_columns):
                 sizes = np.array([size], dtype=np.int64)
             if name in self.fixed:
-                sizes = np.array([min(max(self.fixed[name], 1), size)], dtype=np.int64)
+                sizes = np.array([min(self.fixed[name], size)], dtype=np.int64)
             found.append(sizes)
         return found
 
@@ -409,7 +430,10 @@ def _lanes(block: Block, width: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for index in block.iterated if width and block.outputs else ():
         steps = [
-            sum(access.coeff(index.name) * stride for access, stride in zip(ref.access, ref.strides, strict=True))
+            sum(
+                access.coeff(index.name) * stride
+                for access, stride in zip(ref.access, ref.strides, strict=True)
+            )
             for ref in block.outputs
         ]
         if all(step == 1 for step in steps):

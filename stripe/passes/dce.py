@@ -29,8 +29,10 @@ from stripe.passes.prune_refinements import prune_block as prune_refs
 class DeadCodeElimination(Pass):
     """Drops statements whose results reach no output, and views and buffers that nothing uses afterwards.
 
-    0: block [x:8] ( in I[x], out T[x]:assign ) …      (T is a temporary that nobody reads)
-    1: block [x:8] ( in I[x], out O[x]:assign ) …   =>    0: block [x:8] ( in I[x], out O[x]:assign ) …
+        0: block [x:8] ( in I[x], out T[x]:assign ) …      (T is a temporary that nobody reads)
+        1: block [x:8] ( in I[x], out O[x]:assign ) …   =>    0: block [x:8] ( in I[x], out O[x]:assign ) …
+
+    A statement that depended on a dropped one depends on what that depended on.
     """
 
     pass_name: ClassVar[str] = "dce"

@@ -14,10 +14,12 @@ from stripe.passes.locations import check_unit, located, move_buffer, moved
 class LocateRecursive(Pass):
     """Sets the memory of every buffer allocated in a matching block or in any block inside it, and of their views.
 
-    #conv block [x:8] (                            #conv block [x:8] (
-        none new@…<[0]> T[0] i8(4:1)          =>       none new@…<SRAM[0]> T[0] i8(4:1)
-    ) {                                            ) {
-      0: block [] ( in<[0]> T[0] …                   0: block [] ( in<SRAM[0]> T[0] …
+        #conv block [x:8] (                            #conv block [x:8] (
+            none new@…<[0]> T[0] i8(4:1)          =>       none new@…<SRAM[0]> T[0] i8(4:1)
+        ) {                                            ) {
+          0: block [] ( in<[0]> T[0] …                   0: block [] ( in<SRAM[0]> T[0] …
+
+    Views follow the buffer that they look into, at any depth.
     """
 
     pass_name: ClassVar[str] = "locate_recursive"

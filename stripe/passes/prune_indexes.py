@@ -15,8 +15,10 @@ from stripe.passes.tiling import used_indices
 class PruneIndexes(Pass):
     """Drops indices that have one value, and indices passed in that nothing uses.
 
-    block [x:8, y:1, k = 3] (                  block [x:8] (
-        in<[0]> I[x + y, k] …            =>        in<[0]> I[x, 3] …
+        block [x:8, y:1, k = 3] (                  block [x:8] (
+            in<[0]> I[x + y, k] …            =>        in<[0]> I[x, 3] …
+
+    Where the index was used, its value takes its place.
     """
 
     pass_name: ClassVar[str] = "prune_indexes"

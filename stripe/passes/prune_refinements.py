@@ -12,11 +12,13 @@ from stripe.passes.base import Pass, PassContext, Reqs
 class PruneRefinements(Pass):
     """Drops refinements that no statement uses, in the matching blocks and inside them. User tensors stay.
 
-    block [x:8] (                              block [x:8] (
-        in<[0]> I[x] i8(1:1)             =>        in<[0]> I[x] i8(1:1)
-        in<[0]> J[x] i8(1:1)                   ) {
-    ) {                                          0: $I = load(I)
-      0: $I = load(I)
+        block [x:8] (                              block [x:8] (
+            in<[0]> I[x] i8(1:1)             =>        in<[0]> I[x] i8(1:1)
+            in<[0]> J[x] i8(1:1)                   ) {
+        ) {                                          0: $I = load(I)
+          0: $I = load(I)
+
+    Inner blocks come first, so that what only they passed on goes too.
     """
 
     pass_name: ClassVar[str] = "prune_refinements"

@@ -68,7 +68,11 @@ class ReorderIndexes(Pass):
 def _step_bytes(block: Block, name: str) -> int:
     """Bytes that one step of an index moves, summed over the views; an unused index moves most: it should be
     outside."""
-    steps = [abs(_step(ref, name)) * ref.dtype.bytes for ref in _views(block)]
+    steps = [
+        ref.dtype.bytes * abs(access.coeff(name) * dim.stride)
+        for ref in _views(block)
+        for access, dim in zip(ref.access, ref.dims, strict=True)
+    ]
     return sum(steps) if any(steps) else 1 << 62
 
 
@@ -102,7 +106,5 @@ def _views(block: Block) -> list[Refinement]:
 
 
 def _step(ref: Refinement, name: str) -> int:
-    """Elements by which one step of an index moves a view, its dimensions taken for themselves where they go opposite
-    ways."""
-    parts = [a.coeff(name) * d.stride for a, d in zip(ref.access, ref.dims, strict=True)]
-    return sum(parts) if all(part >= 0 for part in parts) else sum(abs(part) for part in parts)
+    """Elements by which one step of an index moves a view."""
+    return sum(a.coeff(name) * d.stride for a, d in zip(ref.access, ref.dims, strict=True))

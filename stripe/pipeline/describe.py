@@ -6,6 +6,7 @@ import inspect
 import json
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
@@ -93,20 +94,50 @@ def _describe(name: str, pass_class: type[Pass]) -> Iterator[str]:
         yield f"    ensures the stage {pass_class.ensures.name.lower()}"
     if pass_class.model_fields:
         yield "    options:"
-    for field_name, field in pass_class.model_fields.items():
-        yield from _describe_option(field.alias or field_name, field)
+    for option in options_of(pass_class):
+        default = "required" if option.default is None else f"default {option.default}"
+        yield f"      {option.name}: {option.type}; {default}"
+        if option.description:
+            yield f"          {option.description}"
     yield ""
 
 
-def _describe_option(name: str, field: FieldInfo) -> Iterator[str]:
-    default = (
-        "required"
-        if field.is_required()
-        else f"default {_json(field.get_default(call_default_factory=True))}"
-    )
-    yield f"      {name}: {type_words(field.annotation)}; {default}"
-    if field.description:
-        yield f"          {field.description}"
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option as people read it: its type in words, its default as JSON, None where it has to be given."""
+
+    name: str
+    type: str
+    default: str | None
+    description: str
+
+
+def options_of(model: type[BaseModel]) -> tuple[Option, ...]:
+    """The options of a pass, or the parts of a value that has some."""
+    return tuple(_option(field.alias or name, field) for name, field in model.model_fields.items())
+
+
+def _option(name: str, field: FieldInfo) -> Option:
+    default = None if field.is_required() else _json(field.get_default(call_default_factory=True))
+    return Option(name, type_words(field.annotation), default, field.description or "")
+
+
+def parts_of(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:
+    """The models that options of `model` are made of, those inside these included, each once."""
+    found: dict[type[BaseModel], None] = {}
+    for field in model.model_fields.values():
+        for part in _models_in(field.annotation):
+            found |= dict.fromkeys((part, *parts_of(part)))
+    return tuple(found)
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        if issubclass(annotation, BaseModel):
+            yield annotation
+        return
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
 
 
 def _json(value: object) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
-from stripe.ir import Block, Index, Location, Tags, print_block, verify_structural
+from stripe.ir import Block, Index, Location, Tags, print_block, print_program, verify_structural
 from stripe.passes.autotile import Autotile
 from stripe.passes.autotile_machine import find_machine, nest_operations
 from stripe.passes.base import PassContext, Remark
 from tests.passes import test_fusion_property
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import assert_same_results, run_pass
+from tests.passes.test_vectorize import matmul
 
 SHAPES = {"I": (10, 4), "K": (3, 4, 2), "O": (10, 2)}
 CONV = kernel(
@@ -218,3 +220,31 @@ def test_wrong_options_are_refused(options: dict[str, object]) -> None:
 
     with pytest.raises(ConfigError):
         tiled(CONV, None, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [({}, 50), ({"vector_bytes": 64}, 64), ({"vector_bytes": 128}, 64), ({"vector_bytes": 512}, 100)],
+)
+def test_vectors_decide_sizes_along_contiguous_outputs(options: dict[str, Any], size: int) -> None:
+    limits: dict[str, Any] = {"acc_idxs": False, "cache_width": 64, "fixed": {"m": 1}}
+    limits["max_output_size"] = 400 if size == 100 else 320
+    result, _ = run_pass(matmul(100), "autotile", **limits, **options)
+    assert f"block [k:5, m:1, n:{size}" in print_program(result)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "reason"),
+    [
+        ({"x": (1 << 24) + 1}, "index x has range 16777217, the search goes up to 16777216"),
+        ({"x": 1 << 22, "y": 1 << 22, "z": 1 << 22}, "more than 4611686018427387904 points"),
+    ],
+)
+def test_ranges_that_are_too_large_to_search(ranges: dict[str, int], reason: str) -> None:
+    names = ", ".join(ranges)
+    shapes = {"A": tuple(ranges.values()), "O": (1,)}
+    block = kernel(f"O[0] = add neg(A[{names}])", ranges, shapes)
+    program = program_of([block], shapes, ["O"])
+    remarks: list[Remark] = []
+    assert Autotile().run(program, PassContext(None, remarks.append)) is program
+    assert reason in remarks[0].text

@@ -6,6 +6,7 @@ import pytest
 
 from stripe.ir import parse_program, print_program
 from tests.passes.programs import CHAIN, lines_of, run_pass
+from tests.passes.test_vectorize import matmul
 
 
 def test_localize_moves_the_temporary_to_where_it_is_used() -> None:
@@ -23,6 +24,9 @@ def test_localize_gives_views_the_local_strides() -> None:
         "T[0]:assign fp32(6:1)", "T[0]:assign fp32(6:2)"
     )
     text = text.replace("T[one + x]:assign fp32(1:1)", "T[one + x]:assign fp32(2:2)")
+    text = text.replace("T[0]:add fp32(1:1)", "T[0]:add fp32(1:2)").replace(
+        "in<[0]> T[0] fp32(1:1)", "in<[0]> T[0] fp32(1:2)"
+    )
     result, _ = run_pass(text, "localize")
     assert "#tmp none new@0x00000000<[0]> T[0] fp32(2:1)" in lines_of(result, "none new")
 
@@ -242,6 +246,19 @@ def test_reorder_indexes_by_stride_and_by_name() -> None:
     text = text.replace("block [x:6] (", "block [k:4, x:6] (").replace("O[x]:assign", "O[x]:add")
     assert "[x:6, k:4]" in print_program(run_pass(text, "reorder_indexes")[0])
     assert "[k:4, x:6]" in print_program(run_pass(text, "reorder_indexes", order=["x"])[0])
+
+
+@pytest.mark.parametrize(
+    ("by", "loops"),
+    [("step", "m:6, k:5, n:32"), ("vector", "k:5, m:6, n:32"), ("tile", "k:5, m:6, n:32")],
+)
+def test_reorder_indexes_by_what_an_index_moves(by: str, loops: str) -> None:
+    assert f"[{loops}]" in print_program(run_pass(matmul(32), "reorder_indexes", reqs=["matmul"], by=by)[0])
+
+
+def test_reorder_indexes_keeps_a_sum_in_a_register_where_no_vectors_are() -> None:
+    text = matmul(32).replace("B[k, n] fp32(1:32, 1:1)", "B[k, 31 - n] fp32(1:32, 1:1)")
+    assert "[m:6, n:32, k:5]" in print_program(run_pass(text, "reorder_indexes", by="vector")[0])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""The reference of the passes under `docs/`: up to date, whole, and the same as `--list-passes`."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from stripe.cli.opt import main as opt
+from stripe.passes.registry import BUILTIN, find_pass
+from stripe.pipeline.describe import options_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "passes.md"
+NAMES = sorted(BUILTIN)
+
+
+def _tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pass_reference", ROOT / "tools" / "pass_reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _section(name: str) -> str:
+    found = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert found is not None, f"docs/passes.md has no section {name}; run make docs"
+    return found[1]
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert _tool().reference() == PAGE.read_text("utf-8"), "run make docs"
+
+
+def test_every_pass_stands_in_one_group() -> None:
+    groups: dict[str, tuple[str, ...]] = _tool().groups()
+    assert "Others" not in groups, f"give {groups['Others']} a group in tools/pass_reference.py"
+    assert sorted(name for names in groups.values() for name in names) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pass_shows_a_block_before_and_after(name: str) -> None:
+    blocks = re.findall(r"^```text\n(.*?)^```", _section(name), re.MULTILINE | re.DOTALL)
+    assert any("=>" in block for block in blocks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_is_described(name: str) -> None:
+    assert [option.name for option in options_of(find_pass(name)) if not option.description] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pass_has_golden_tests_of_each_option(name: str) -> None:
+    texts = [
+        file.read_text("utf-8") for file in (ROOT / "tests" / "golden" / name).iterdir() if file.is_file()
+    ]
+    runs = [line for text in texts for line in text.splitlines() if "RUN:" in line]
+    options = {option.name for option in options_of(find_pass(name))}
+    assert {option for option in options if not any(_is_given(option, run) for run in runs)} == set()
+
+
+def _is_given(option: str, run: str) -> bool:
+    return re.search(rf"[{{,]{option}=", run) is not None
+
+
+def test_the_command_line_lists_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert opt(["--list-passes"]) == 0
+    listed: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        if re.match(r"^\w+", line):
+            listed[line.split()[0]] = []
+        elif option := re.match(r"^ {6}(\w+): ", line):
+            listed[list(listed)[-1]].append(option[1])
+    assert {name: options for name, options in listed.items() if name in BUILTIN} == {
+        name: [option.name for option in options_of(find_pass(name))] for name in NAMES
+    }
+    for name in NAMES:
+        table = _section(name).split("\n\nParts of")[0]
+        assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == listed[name]
