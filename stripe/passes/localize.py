@@ -75,7 +75,7 @@ def localize_block(block: Block, ref_reqs: tuple[str, ...], context: PassContext
     """Moves each buffer of `block` that one child alone uses into the child, and so on inside."""
     uses = uses_by_name(block)
     for ref in block.allocs:
-        if "user" in ref.tags or not ref.tags.has_all(ref_reqs):
+        if ref.tags.has_any(("user", "const")) or not ref.tags.has_all(ref_reqs):
             continue
         users = uses.get(ref.name, ())
         if len(users) != 1:

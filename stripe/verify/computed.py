@@ -34,7 +34,7 @@ def same_constant(before: Program, after: Program, name: str) -> bool:
     if held is None or any(buffer.name == name for buffer in before.constants):
         return False
     found = _computed(before, name)
-    return found is not None and np.array_equal(found.view(np.uint8), constant_array(held).view(np.uint8))
+    return found is not None and found.tobytes() == constant_array(held).tobytes()
 
 
 def _computed(program: Program, name: str) -> npt.NDArray[np.generic] | None:

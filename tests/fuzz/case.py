@@ -6,28 +6,37 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from fuzz.pass_lists import Entry, Words, pass_lists
 from fuzz.tile_programs import tile_programs
-from stripe.hw import load_hardware
+from stripe.hw import load_hardware, shipped
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, StripeError, parse_program
 from stripe.pipeline.reproducer import Reproducer
 from stripe.tile import compile_tile
 
-HARDWARE = "dsp_conv"
-MACHINES: tuple[tuple[tuple[str, str], ...], ...] = (
-    (), (("SRAM_SIZE_KIB", "1"), ("NUM_SRAM", "1")), (("SRAM_SIZE_KIB", "2"), ("NUM_CONV", "2")),
-)  # fmt: skip
+Machine: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+SMALL: tuple[Machine, ...] = (
+    ("dsp_conv", ()),
+    ("dsp_conv", (("SRAM_SIZE_KIB", "1"), ("NUM_SRAM", "1"))),
+    ("dsp_conv", (("SRAM_SIZE_KIB", "2"), ("NUM_CONV", "2"))),
+)
 """Parameters of the hardware model: small memories make small tiles of small programs."""
 
 
+def machines() -> list[Machine]:
+    """The shipped models; most cases are for the first ones."""
+    return [*SMALL, *SMALL, *((name, ()) for name in shipped())]
+
+
 @cache
-def machine(defines: tuple[tuple[str, str], ...]) -> HardwareModel:
-    return load_hardware(HARDWARE, dict(defines))
+def machine(chosen: Machine) -> HardwareModel:
+    name, defines = chosen
+    return load_hardware(name, dict(defines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ class Case:
 def cases(draw: st.DrawFn) -> Case:
     """A program of the Tile language with a pass list whose words occur in it."""
     text = draw(tile_programs())
-    hardware = machine(draw(st.sampled_from(MACHINES)))
+    hardware = machine(draw(st.sampled_from(machines())))
     try:
         program = compile_tile(text, "fuzz.tile")
     except StripeError:
@@ -77,5 +86,5 @@ def _dump(hardware: HardwareModel) -> JsonValue:
 def load(path: Path) -> Case:
     """A case that `save` wrote, or any crash reproducer."""
     found = Reproducer.model_validate_json(path.read_text("utf-8"))
-    hardware = machine(()) if found.hardware is None else HardwareModel.model_validate(found.hardware)
+    hardware = machine(SMALL[0]) if found.hardware is None else HardwareModel.model_validate(found.hardware)
     return Case(found.input, found.passes, hardware, found.input_format)

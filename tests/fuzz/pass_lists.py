@@ -21,12 +21,6 @@ Schema: TypeAlias = dict[str, JsonValue]
 
 NEW_TAGS = ("outer", "inner", "tagged")
 NUMBERS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 64, 1024)
-LOCATED: tuple[Entry, ...] = (
-    {"name": "all_kernels", "locate_block": {"reqs": ["kernel"], "loc": {"name": "DSP"}}},
-    {"name": "program_memory", "locate_memory": {"reqs": ["program"], "loc": {"name": "DRAM"}}},
-    {"name": "main_memory", "locate_recursive": {"reqs": ["main"], "loc": {"name": "DRAM"}}},
-)
-"""Passes that ask for a located program would otherwise refuse nearly always,"""
 TILED: tuple[Entry, ...] = (
     {
         "name": "tiles",
@@ -38,15 +32,23 @@ TILED: tuple[Entry, ...] = (
         },
     },
 )
-"""and those that work on nests would find few,"""
 FUSED: tuple[Entry, ...] = (
     {
         "name": "fuse",
         "fusion": {"a_reqs": ["kernel"], "b_reqs": ["kernel"], "fused_set": ["kernel", "outer"]},
     },
 )
-"""nor would buffers be local."""
-PREPARATIONS = (LOCATED, TILED, FUSED, TILED + FUSED)
+
+
+def preparations(hardware: HardwareModel) -> list[tuple[Entry, ...]]:
+    """What many passes ask for: a located program, blocks of tiles, local buffers."""
+    unit, memory = next(iter(hardware.exec_units)), next(iter(hardware.mem_units))
+    located: tuple[Entry, ...] = (
+        {"name": "all_kernels", "locate_block": {"reqs": ["kernel"], "loc": {"name": unit}}},
+        {"name": "program_memory", "locate_memory": {"reqs": ["program"], "loc": {"name": memory}}},
+        {"name": "main_memory", "locate_recursive": {"reqs": ["main"], "loc": {"name": memory}}},
+    )
+    return [located, TILED, FUSED, (*TILED, *FUSED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,13 @@ class Words:
     tags: tuple[str, ...]
     indices: tuple[str, ...]
     refs: tuple[str, ...]
-    units: tuple[str, ...]
+    exec_units: tuple[str, ...]
+    memories: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return (*self.memories, *self.exec_units, *self.others)
 
     @staticmethod
     def of(program: Program, hardware: HardwareModel) -> Words:
@@ -67,8 +75,8 @@ class Words:
             tags.update(dict.fromkeys(block.tags))
             indices.update(dict.fromkeys(index.name for index in block.indices))
             refs.update(dict.fromkeys(ref.name for ref in block.refinements))
-        units = (*hardware.mem_units, *hardware.exec_units, *hardware.tx_units)
-        return Words((*tags, *NEW_TAGS), tuple(indices) or ("i",), tuple(refs), units)
+        units = (tuple(hardware.exec_units), tuple(hardware.mem_units), tuple(hardware.tx_units))
+        return Words((*tags, *NEW_TAGS), tuple(indices) or ("i",), tuple(refs), *units)
 
 
 @st.composite
@@ -82,7 +90,7 @@ def pass_lists(draw: st.DrawFn, words: Words, hardware: HardwareModel) -> tuple[
             start = draw(st.integers(0, len(listed) - 1))
             entries += listed[start : start + draw(st.integers(1, len(listed)))]
         elif kind <= 2:
-            entries += draw(st.sampled_from(PREPARATIONS))
+            entries += draw(st.sampled_from(preparations(hardware)))
         else:
             entries += draw(entries_of(draw(st.sampled_from(pass_names())), words))
     return tuple(entries)
@@ -208,8 +216,12 @@ def _strings(key: str, description: str, words: Words) -> st.SearchStrategy[Json
         return st.sampled_from(NEW_TAGS) | st.sampled_from(words.tags)
     if "tag" in about or "reqs" in about:
         return st.one_of(*[st.sampled_from(words.tags[:n]) for n in (1, 2, len(words.tags))])
-    if key == "unit":
+    if key == "unit" and "number" in about:
         return st.sampled_from([*words.indices, *(f"{i} mod 2" for i in words.indices), "0", "1"])
+    if "execution unit" in about:
+        return st.sampled_from(words.exec_units)
+    if key in ("memory", "mem_loc") or ("memory" in about and "unit" not in about):
+        return st.sampled_from(words.memories)
     if any(word in about for word in ("memory", "unit", "location", "machine", "hardware")):
         return st.sampled_from(words.units)
     if "view" in about or "buffer" in about or key.startswith("ref"):
