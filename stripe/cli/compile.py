@@ -73,16 +73,21 @@ def _hardware(
     from stripe.hw import load_hardware
     from stripe.pipeline.passlist import hardware_of
 
-    name = options.hardware
-    if name is None:
-        names = sorted({model for path in lists if (model := hardware_of(path)) is not None})
-        if len(names) > 1:
-            listed = ", ".join(names)
-            raise ConfigError(
-                f"the pass lists are for different machines: {listed}", hint="choose one with --hw"
-            )
-        name = names[0] if names else None
-    return None if name is None else load_hardware(name, defines, elsewhere)
+    if options.hardware is not None:
+        return load_hardware(options.hardware, defines, elsewhere)
+    named = {model: path for path in lists if (model := hardware_of(path)) is not None}
+    if not named:
+        return None
+    if len(named) > 1:
+        listed = ", ".join(sorted(named))
+        raise ConfigError(f"the pass lists are for different machines: {listed}", hint="choose one with --hw")
+    ((name, path),) = named.items()
+    try:
+        return load_hardware(name, defines, elsewhere)
+    except ConfigError as error:
+        if not error.place:
+            error.path, error.where = str(path), "$.hardware"
+        raise
 
 
 def _spelled(text: str) -> tuple[PassEntry, ...]:

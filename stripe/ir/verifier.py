@@ -230,7 +230,8 @@ def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
     elif any(d.stride != s.stride for d, s in zip(ref.dims, source.dims, strict=True)):
         strides = ", ".join(str(dim.stride) for dim in source.dims)
         yield scope.say(
-            f"the strides of '{ref.name}' differ from those of its source", f"those of its source are {strides}"
+            f"the strides of '{ref.name}' differ from those of its source",
+            f"those of its source are {strides}",
         )
     if source.dtype != ref.dtype:
         yield scope.say(

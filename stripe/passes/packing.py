@@ -72,7 +72,7 @@ def _gaps(
         if low > start:
             gaps.append((start, low))
         start = max(start, high)
-    gaps.append((start, 1 << 62))
+    gaps.append((start, 1 << 80))
     return gaps
 
 

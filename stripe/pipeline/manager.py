@@ -47,7 +47,7 @@ class PassManager:
             for instrument in reversed(self.instruments):
                 instrument.before(entry, program)
             require_no_addresses(program, entry)
-            result = entry.pass_.run(program, self._context(entry))
+            result = self._apply(entry, program)
             for instrument in self.instruments:
                 instrument.after(entry, program, result)
         except (StripeError, InternalFault) as error:
@@ -59,6 +59,15 @@ class PassManager:
             self._report(entry, program, fault)
             raise fault from error
         return result
+
+    def _apply(self, entry: PassEntry, program: Program) -> Program:
+        """The result of one pass; what it says about its options gets the entry as its place."""
+        try:
+            return entry.pass_.run(program, self._context(entry))
+        except StripeError as error:
+            if not error.place:
+                error.where = f"pass {entry.label}"
+            raise
 
     def _context(self, entry: PassEntry) -> PassContext:
         def listen(remark: Remark) -> None:

@@ -22,6 +22,7 @@ from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.spelling import SpelledPass, print_pass, read_passes
 
 _INCLUDES = re.compile(r"\{%-?\s*(include|import|from|extends)\b")
+_TEMPLATED = re.compile(r"\{[{%#]|^\s*##", re.MULTILINE)
 _KEYS = ("passes", "hardware")
 _HARDWARE = re.compile(
     r"""^[\s{,]*(?:"hardware"|'hardware'|hardware)\s*:\s*("[^"\n]*"|'[^'\n]*')""", re.MULTILINE
@@ -39,8 +40,13 @@ class PassList:
 
 def hardware_of(path: Path) -> str | None:
     """The hardware model that the list names in its key `hardware`, read before rendering, since rendering needs it."""
-    match = _HARDWARE.search(read_text(path))
-    return match[1][1:-1] if match else None
+    text = read_text(path)
+    match = _HARDWARE.search(text)
+    if match or _TEMPLATED.search(text):
+        return match[1][1:-1] if match else None
+    data = parse_document(text, str(path)).data
+    named = data.get("hardware") if isinstance(data, dict) else None
+    return named if isinstance(named, str) else None
 
 
 def parameters_of(path: Path, defines: Mapping[str, Scalar], elsewhere: Collection[str]) -> dict[str, Scalar]:

@@ -76,6 +76,8 @@ STRIPE = [
     Bad("scalar", _stripe("mul($A, $B)", "mul($A, $BB)"), ":", "'$BB' is used before its definition", "'B'"),
     Bad("twice", _stripe("i:8, j:4", "i:8, i:4"), ":", "index 'i' is defined 2 times", ""),
     Bad("intrinsic", _stripe("mul(", "mull("), ":18:15", "unknown intrinsic 'mull'", "did you mean 'mul'?"),
+    Bad("strides", _stripe("A[i, k] fp32(1:6, 1:1)", "A[i, k] fp32(1:7, 1:1)"),
+        ":11:", "the strides of 'A' differ", "those of its source are 6, 1"),
     Bad("rank", _stripe("A[i, k] fp32(1:6, 1:1)", "A[i] fp32(1:6)"), ":11:", "has 1 dimensions, its source 2", ""),
     Bad("dtype", _stripe("A[i, k] fp32", "A[i, k] fp16"), ":11:", "'A' is fp16, its source fp32", "cast"),
     Bad("unknown_dtype", _stripe("A[i, k] fp32", "A[i, k] fp33"), ":12:", "unknown dtype 'fp33'", "fp32"),
@@ -179,6 +181,14 @@ def test_hardware_model(bad: Bad, tmp_path: Path, capsys: Capture) -> None:
     _check(bad, path, [str(program), "--hw", str(path)], capsys)
 
 
+def test_a_list_for_a_machine_that_does_not_exist(tmp_path: Path, capsys: Capture) -> None:
+    program = _write(tmp_path, "mm.stripe", MATMUL)
+    path = _write(tmp_path, "one_line.json", '{ "passes": [], "hardware": "dsp_cnv" }')
+    assert main([str(program), "--config", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"{path}: $.hardware: error: there is no hardware model called 'dsp_cnv'\n")
+
+
 @pytest.mark.parametrize("name", ["x.tile", "x.stripe"])
 def test_a_directory(name: str, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / name).mkdir()
@@ -229,6 +239,16 @@ def test_a_missing_file_and_the_nearest_name(tmp_path: Path, capsys: Capture) ->
             ["{mm}", "--hw", "dsp_cnv"],
             "there is no hardware model called 'dsp_cnv'",
             "did you mean dsp_conv?",
+        ),
+        (
+            ["{mm}", "--passes", "dce,mine:autotile{{memory=SRAN}}", "--hw", "dsp_conv"],
+            "pass 'mine' (autotile): error: the machine 'dsp_conv' has no memory 'SRAN'",
+            "did you mean SRAM?",
+        ),
+        (
+            ["{mm}", "--passes", "autotile{{fixed={{x:0}}}}"],
+            "$.autotile.fixed.x: error: must be at least 1, not 0",
+            "",
         ),
         (["{mm}", "-D", "X=1"], "-D X=1 has nothing to set", "--hw or --config"),
         (

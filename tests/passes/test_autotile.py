@@ -247,4 +247,4 @@ def test_ranges_that_are_too_large_to_search(ranges: dict[str, int], reason: str
     program = program_of([block], shapes, ["O"])
     remarks: list[Remark] = []
     assert Autotile().run(program, PassContext(None, remarks.append)) is program
-    assert reason in remarks[0].text
+    assert reason in remarks[0].message

@@ -100,6 +100,7 @@ def test_a_list_may_have_parameters_of_its_own(tmp_path: Path) -> None:
             ":1:37: $.passes[0].locate", "the key 'reqs' is missing", "",
         ),
         ('{"passes": [\n}', ":2:1", "expected a value", ""),
+        ('{"passes": [], "hardware": 3}', ":1:28: $.hardware", "'hardware' is the name", "text"),
         ('{"hardware": 3, "passes": []}', ":1:14: $.hardware", "'hardware' is the name", "text"),
         ('{"passes": [\n{{ NUM }} ]}', ":2", "'NUM' is not defined", "-D NUM=VALUE"),
         ('{"passes": [\n{% for %} ]}', ":2", "", ""),
