@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -75,7 +76,7 @@ class MemoryPlacement(Pass):
     ) -> Mapping[tuple[Path, str], int]:
         align = self._alignment(location, context)
         fixed = {n: b.ref.offset for n, b in enumerate(members) if "placed" in b.ref.tags}
-        items = [Item(buffer.ref.bytes, max(align, buffer.ref.dtype.bytes)) for buffer in members]
+        items = [Item(buffer.ref.bytes, math.lcm(align, buffer.ref.dtype.bytes)) for buffer in members]
         bound = peak_bytes(members)
         offsets = pack(items, overlapping(members), fixed, bound)
         taken = max(offset + item.bytes for offset, item in zip(offsets, items, strict=True))
