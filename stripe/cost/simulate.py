@@ -161,14 +161,16 @@ def _unit_uses(
 
 
 def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
-    """Cycles for which a transfer unit is needed: by transfers, and by what streams through it to and from others."""
-    total = sum(cost.demand.get(unit, 0.0) for cost in costs)
+    """Cycles for which a transfer unit is needed: by transfers one after the other, and by its busiest bus, since what
+    streams through it to and from other units goes both ways at once."""
+    through: dict[int, float] = defaultdict(float)
     for cost in costs:
         for flow in cost.flows:
-            if not flow.transfer and unit in flow.way.middle:
-                hops = [hop for hop in flow.way.hops if unit in (hop.source, hop.sink)]
-                total += flow.bytes / min(hop.bus.bytes_per_cycle for hop in hops)
-    return total
+            if unit in flow.way.middle:
+                for hop in flow.way.hops:
+                    if unit in (hop.source, hop.sink):
+                        through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
+    return max(sum(cost.demand.get(unit, 0.0) for cost in costs), *through.values(), 0.0)
 
 
 def _unit_use(

@@ -1,0 +1,26 @@
+"""Every example simulates on every shipped machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stripe.cost.report import simulation_json
+from stripe.cost.simulate import simulate_program
+from stripe.hw import load_hardware
+from stripe.hw.load import shipped
+from stripe.tile import compile_tile
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tile"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_simulates_on_every_machine(path: Path) -> None:
+    program = compile_tile(path.read_text("utf-8"), path.name)
+    for machine in shipped():
+        report = simulation_json(simulate_program(program, load_hardware(machine)), path.name)
+        assert report.latency_cycles > 0
+        assert all(0 <= unit.utilisation <= 1 + 1e-9 for unit in report.units), machine
+        for statement in report.statements:
+            assert statement.sustained_ops_per_cycle <= statement.roof_ops_per_cycle * (1 + 1e-9), machine
