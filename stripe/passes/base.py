@@ -89,6 +89,8 @@ class PassContext:
 Reqs: TypeAlias = Annotated[
     tuple[str, ...], Field(description="tags that a block must have, all of them; 'all' fits any block")
 ]
+
+
 def _as_tag(word: str) -> str:
     if not is_tag(word):
         raise ValueError(f"'{word}' cannot be a tag: letters, digits and _ . - that begin with a letter")
@@ -153,6 +155,7 @@ class LocationSpec(BaseModel):
         location = self.location()
         if location.names():
             raise ConfigError(
-                f"the unit '{self.unit}' of {self.name} uses an index that is not known there", hint="give a number"
+                f"the unit '{self.unit}' of {self.name} uses an index that is not known there",
+                hint="give a number",
             )
         return location

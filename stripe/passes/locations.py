@@ -30,7 +30,7 @@ def check_unit(spec: LocationSpec, hardware: HardwareModel | None) -> None:
 
 
 def unknown_unit(nest: Block) -> str | None:
-    """An index that a location in `nest` uses and that its block lacks: only a block's own indices are visible in it."""
+    """An index that a location in `nest` uses and that its block lacks: only its own indices are visible in a block."""
     for _, block in walk(nest):
         own = {index.name for index in block.indices}
         for location in (block.location, *(ref.location for ref in block.refinements)):

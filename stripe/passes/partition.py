@@ -63,7 +63,9 @@ class Partition(Pass):
         description="parts at most; 0: as many as the hardware model has of `unit` or `memory`",
     )
     unit: str = Field(
-        default="", pattern=UNIT_NAME, description="execution unit that is counted; the block's location where empty"
+        default="",
+        pattern=UNIT_NAME,
+        description="execution unit that is counted; the block's location where empty",
     )
     memory: str = Field(default="", description="memory whose allocations are split; any where empty")
     set_tags: TagSet = Field(default=(), description="tags of the outer block, the one over parts")
