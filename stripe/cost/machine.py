@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,6 +66,7 @@ class Machine:
         self.model = model
         self.graph = UnitGraph(model)
         self._ways: dict[tuple[str, str], Way] = {}
+        self._trees: dict[tuple[str, bool], dict[str, str]] = {}
         self._through: dict[tuple[str, str, str], Way] = {}
         self._near: dict[tuple[str, str, bool], str] = {}
 
@@ -151,8 +152,8 @@ class Machine:
     def _find_way(self, source: str, sink: str) -> Way:
         if self.graph.find_route(source, sink) is not None:
             return self._route(source, sink)
-        for through in (self.model.mem_units, self.model.units):
-            chain = self._chain(source, sink, set(through))
+        for only_memories in (True, False):
+            chain = self._chain(source, sink, only_memories=only_memories)
             if chain is not None:
                 result = self._route(source, chain[1])
                 for here, there in itertools.pairwise(chain[1:]):
@@ -161,20 +162,12 @@ class Machine:
         self.graph.route(source, sink)
         raise AssertionError("a route that was not found is there")
 
-    def _chain(self, source: str, sink: str, through: set[str]) -> list[str] | None:
+    def _chain(self, source: str, sink: str, *, only_memories: bool) -> list[str] | None:
         """The shortest chain of routes; of equal ones the first in the order of units."""
-        before: dict[str, str] = {source: ""}
-        waiting = [source]
-        while waiting:
-            following: list[str] = []
-            for unit in waiting:
-                for other in self._reached(unit, through, sink):
-                    if other not in before:
-                        before[other] = unit
-                        following.append(other)
-            if sink in before:
-                break
-            waiting = following
+        key = (source, only_memories)
+        if key not in self._trees:
+            self._trees[key] = self._tree(source, only_memories=only_memories)
+        before = self._trees[key]
         if sink not in before:
             return None
         chain = [sink]
@@ -182,8 +175,18 @@ class Machine:
             chain.append(before[chain[-1]])
         return chain[::-1]
 
-    def _reached(self, unit: str, through: set[str], sink: str) -> Iterator[str]:
-        reached = self.graph.reached_from(unit)
-        for other in self.graph.units:
-            if other in reached and (other == sink or parse_unit(other)[0] in through):
-                yield other
+    def _tree(self, source: str, *, only_memories: bool) -> dict[str, str]:
+        """For each unit that chains of routes reach from `source` the unit before it, nearest units first."""
+        passed = frozenset(self.graph.memories if only_memories else self.graph.units)
+        order = {unit: number for number, unit in enumerate(self.graph.units)}
+        before: dict[str, str] = {source: ""}
+        waiting = [source]
+        while waiting:
+            following: list[str] = []
+            for unit in waiting:
+                for other in sorted(self.graph.reached_from(unit) - before.keys(), key=order.__getitem__):
+                    before[other] = unit
+                    if other in passed:
+                        following.append(other)
+            waiting = following
+        return before
