@@ -21,6 +21,7 @@ from stripe.ir.program import Program
 from stripe.ir.refinement import Agg, Direction, Refinement
 from stripe.ir.tags import Tags
 from stripe.ir.traverse import Path, reads_of, scalar_defined, scalars_used, walk, writes_of
+from stripe.ir.unchanged import Unchanged
 
 
 class Stage(IntEnum):
@@ -66,24 +67,32 @@ class Scope:
 Check: TypeAlias = Callable[[Scope], Iterator[Diagnostic]]
 
 
-def verify_structural(program: Program, stage: Stage = Stage.TILED) -> list[Diagnostic]:
-    """All violations of the structure that `stage` demands, in program order; empty for a valid program."""
+def verify_structural(
+    program: Program, stage: Stage = Stage.TILED, valid: Program | None = None
+) -> list[Diagnostic]:
+    """All violations of the structure that `stage` demands, in program order; empty for a valid program.
+
+    `valid` is a program without violations of that stage: what `program` has from it as it was is not looked at again.
+    """
     found = list(check_program(program))
     checks: list[Check] = [*CHECKS, *(check for level, check in STAGE_CHECKS if level <= stage)]
-    for scope in _scopes(program.entry, (0,), None, {}):
+    known = None if valid is None else Unchanged(valid)
+    for scope in _scopes(program.entry, (0,), None, {}, known):
         for check in checks:
             found.extend(check(scope))
     return found
 
 
 def _scopes(
-    block: Block, path: Path, parent: Block | None, outer: Mapping[str, Refinement]
+    block: Block, path: Path, parent: Block | None, outer: Mapping[str, Refinement], known: Unchanged | None
 ) -> Iterator[Scope]:
+    if known is not None and known.holds(block, parent, outer):
+        return
     refs = {ref.name: ref for ref in reversed(block.refinements)}  # of two with one name the first counts
     yield Scope(block, path, parent, refs, outer)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, Block):
-            yield from _scopes(statement, (*path, number), block, refs)
+            yield from _scopes(statement, (*path, number), block, refs, known)
 
 
 def check_program(program: Program) -> Iterator[Diagnostic]:

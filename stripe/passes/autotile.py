@@ -22,6 +22,7 @@ from stripe.passes.autotile_cost import FormulaModel, Limits, MachineModel, Tile
 from stripe.passes.autotile_footprint import Footprint
 from stripe.passes.autotile_search import Ranked, Search, hill_climb
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.nameless import nameless
 from stripe.passes.tiling import tile_block
 
 if TYPE_CHECKING:
@@ -168,12 +169,17 @@ class Autotile(Pass):
         if self.memory:
             context.need_hardware(f"autotile into the memory '{self.memory}'")
 
+        searches: dict[Block, tuple[Search, list[Ranked]]] = {}
+
         def tile(block: Block) -> Block:
-            return block if block.tags.has_any(self.exclude) else self._tile(block, context)
+            return block if block.tags.has_any(self.exclude) else self._tile(block, context, searches)
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, tile))
 
-    def _tile(self, block: Block, context: PassContext) -> Block:
+    def _tile(
+        self, block: Block, context: PassContext, searches: dict[Block, tuple[Search, list[Ranked]]]
+    ) -> Block:
+        """The block in tiles. `searches` holds what was found for other blocks, by the block without its names."""
         if not block.iterated:
             context.missed(block, "not tiled: it has no index")
             return block
@@ -188,10 +194,12 @@ class Autotile(Pass):
             context.missed(block, reason)
             return block
         task = _make_task(self, block, context)
-        search = Search(
-            self._candidates(task, _lanes(block, self.vector_bytes)), task.shape.ranges, task.model, SHOWN
-        )
-        found = hill_climb(search) if self.fast else search.run()
+        kind = nameless(block)
+        if kind not in searches:
+            candidates = self._candidates(task, _lanes(block, self.vector_bytes))
+            search = Search(candidates, task.shape.ranges, task.model, SHOWN)
+            searches[kind] = search, hill_climb(search) if self.fast else search.run()
+        search, found = searches[kind]
         if not found:
             return self._nothing_fits(block, task, search, context)
         context.analysis(block, _table(task, search, found))

@@ -24,6 +24,7 @@ class StructureCheck(Instrument):
     def __init__(self, hardware: HardwareModel | None = None) -> None:
         self._stage = Stage.TILED
         self._hardware = hardware
+        self._valid: Program | None = None
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
@@ -31,8 +32,9 @@ class StructureCheck(Instrument):
         reached = max(self._stage, entry.pass_.requires, ensured or Stage.TILED)
         if after is before and reached == self._stage:
             return
+        found = verify_structural(after, reached, self._valid if reached == self._stage else None)
         self._stage = reached
-        found = verify_structural(after, reached)
+        self._valid = after
         if not found:
             found = self._check_machine(entry, after, reached)
         if found:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from stripe.ir import Agg, Stage, allocation_agg, parse_program, verify_structural
+from stripe.ir import (
+    Agg,
+    Stage,
+    allocation_agg,
+    parse_program,
+    verify_structural,
+    with_entry,
+    with_statement,
+)
 
 GOOD = """\
 0: #program block [] ( // p
@@ -137,3 +147,12 @@ def test_stages(stage: Stage, old: str, new: str, message: str) -> None:
     program = parse_program(GOOD.replace(old, new))
     assert verify_structural(program) == []
     assert any(message in str(diagnostic) for diagnostic in verify_structural(program, stage))
+
+
+def test_what_a_valid_program_has_is_not_looked_at_again_but_what_its_surroundings_break_is():
+    program = parse_program(GOOD)
+    main = program.main
+    assert verify_structural(program, valid=program) == []
+    narrowed = replace(main, refinements=tuple(ref for ref in main.refinements if ref.name != "T"))
+    broken = with_entry(program, with_statement(program.entry, 0, narrowed))
+    assert verify_structural(broken, valid=program) == verify_structural(broken) != []

@@ -1,0 +1,45 @@
+"""Layers alike but for names are one kind; all else tells them apart, and tiles are those of a search of its own."""
+
+from __future__ import annotations
+
+from stripe.ir import Program, print_program
+from stripe.passes.autotile import Autotile
+from stripe.passes.base import PassContext
+from stripe.passes.nameless import nameless
+from stripe.tile import compile_tile
+
+LAYERS = """\
+function (I[H=12, W=12, C=8], K[KH=3, KW=3, C, C], L[KH, KW, C, C], B[C]) -> (O) {
+  S[x, y, co : H, W, C] = +(I[x + i - 1, y + j - 1, ci] * K[i, j, ci, co]);
+  T[x, y, co : H, W, C] = +(S[x + i - 1, y + j - 1, ci] * L[i, j, ci, co]);
+  U[x, y, co : H, W, C] = +(T[x + i - 2, y + j - 1, ci] * L[i, j, ci, co]);
+  O = U + B;
+}
+"""
+
+
+def _program(text: str = LAYERS) -> Program:
+    return compile_tile(text, "layers.tile", {})
+
+
+def test_alike_layers_are_one_kind_and_others_are_not() -> None:
+    first, second, shifted, bias = (nameless(block) for block in _program().main.blocks)
+    assert first == second
+    assert len({first, shifted, bias}) == 3
+
+
+def test_what_was_found_for_one_layer_is_what_each_would_find() -> None:
+    tile = Autotile.model_validate({"reqs": ["contraction"], "max_total_size": 600})
+    both = tile.run(_program(), PassContext())
+    remarks: list[str] = []
+    tile.run(_program(), PassContext(listener=lambda remark: remarks.append(str(remark))))
+    applied = [text.partition("kernel_")[2][3:] for text in remarks if text.startswith("applied")]
+    assert len(applied) == 3
+    assert applied[0] == applied[1]
+    reordered = "\n".join(line for line in LAYERS.splitlines() if not line.strip().startswith("S["))
+    alone = tile.run(_program(reordered.replace("= +(S[", "= +(I[").replace(", K[KH=3, KW=3, C, C], L[KH, KW", ", L[KH=3, KW=3")), PassContext())  # fmt: skip  # noqa: E501
+    blocks = list(both.main.blocks)
+    assert [index.range for index in blocks[1].indices] == [
+        index.range for index in next(alone.main.blocks).indices
+    ]
+    assert print_program(both) == print_program(tile.run(_program(), PassContext()))
