@@ -20,6 +20,7 @@ from stripe.ir import (
     uses_by_name,
     with_entry,
     with_statement,
+    with_statements,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
 
@@ -71,26 +72,36 @@ def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
     return entry
 
 
-def localize_block(block: Block, ref_reqs: tuple[str, ...], context: PassContext) -> Block:
-    """Moves each buffer of `block` that one child alone uses into the child, and so on inside."""
+def localize_block(
+    block: Block, ref_reqs: tuple[str, ...], context: PassContext, arrived: frozenset[str] = frozenset()
+) -> Block:
+    """Moves each buffer of `block` that one child alone uses into the child, and so on inside.
+
+    Of the buffers in `arrived`, which came from outside, it is no news that they go no further.
+    """
     uses = uses_by_name(block)
+    moved: dict[int, set[str]] = {}
     for ref in block.allocs:
         if ref.tags.has_any(("user", "const")) or not ref.tags.has_all(ref_reqs):
             continue
         users = uses.get(ref.name, ())
         if len(users) != 1:
-            context.missed(block, f"{ref.name} is not localized: {len(users)} statements use it")
+            if ref.name not in arrived:
+                context.missed(block, f"{ref.name} is not localized: {len(users)} statements use it")
             continue
         child = block.statements[users[0]]
         if not isinstance(child, Block) or _view_count(child, ref.name) != 1:
             continue
+        moved.setdefault(users[0], set()).add(next(r.name for r in child.refinements if r.source == ref.name))
         block = _move_into(block, ref, users[0])
         context.applied(
             child, f"{ref.name} localized: {ref.bytes} bytes become {_bytes_inside(block, users[0], ref)}"
         )
-    return map_statements(
-        block, lambda s: localize_block(s, ref_reqs, context) if isinstance(s, Block) else s
-    )
+    statements = [
+        localize_block(s, ref_reqs, context, frozenset(moved.get(number, ()))) if isinstance(s, Block) else s
+        for number, s in enumerate(block.statements)
+    ]
+    return with_statements(block, statements)
 
 
 def _view_count(child: Block, source: str) -> int:

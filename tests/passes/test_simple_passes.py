@@ -19,6 +19,11 @@ def test_localize_moves_the_temporary_to_where_it_is_used() -> None:
     assert "24 bytes become 4 in each of 6 points" in str(remarks[0])
 
 
+def test_localize_does_not_report_twice_on_one_buffer() -> None:
+    _, remarks = run_pass(CHAIN, "localize")
+    assert [remark.kind.value for remark in remarks] == ["applied"]
+
+
 def test_localize_gives_views_the_local_strides() -> None:
     text = CHAIN.replace("T[0] fp32(6:1)", "T[0] fp32(6:2)").replace(
         "T[0]:assign fp32(6:1)", "T[0]:assign fp32(6:2)"
