@@ -34,9 +34,13 @@ class Reproducer(BaseModel):
     emit: str = Field(default="stripe", description="value of --emit")
 
     def write(self, folder: Path | None) -> Path | None:
-        """Writes the file to `folder`, or to the folder for temporary files; None when neither can be written."""
+        """Writes the file to `folder`, or to the folder for temporary files; None when neither can be written.
+
+        One fault has one name, however it was come by, so that a replay does not leave another file.
+        """
         text = json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
-        name = f"stripe-crash-{hashlib.sha256(text.encode()).hexdigest()[:12]}.reproducer.json"
+        fault = self.model_dump_json(exclude={"command"})
+        name = f"stripe-crash-{hashlib.sha256(fault.encode()).hexdigest()[:12]}.reproducer.json"
         for place in (folder, Path(tempfile.gettempdir())):
             try:
                 if place is not None:

@@ -271,6 +271,7 @@ def test_a_crash_gives_70_one_line_and_a_reproducer_that_replays(
     assert main(["--run-reproducer", path]) == 70
     (again,) = capsys.readouterr().err.splitlines()
     assert "the pass fell over" in again
+    assert Path(again.split("--run-reproducer ")[1]).name == Path(path).name
 
 
 @pytest.mark.usefixtures("bad_passes")
