@@ -165,9 +165,9 @@ class Machine:
     def _chain(self, source: str, sink: str, *, only_memories: bool) -> list[str] | None:
         """The shortest chain of routes; of equal ones the first in the order of units."""
         key = (source, only_memories)
-        if key not in self._trees:
-            self._trees[key] = self._tree(source, only_memories=only_memories)
-        before = self._trees[key]
+        before = self._trees.get(key, {})
+        if sink not in before:
+            before = self._trees[key] = self._tree(source, sink, only_memories=only_memories)
         if sink not in before:
             return None
         chain = [sink]
@@ -175,13 +175,14 @@ class Machine:
             chain.append(before[chain[-1]])
         return chain[::-1]
 
-    def _tree(self, source: str, *, only_memories: bool) -> dict[str, str]:
-        """For each unit that chains of routes reach from `source` the unit before it, nearest units first."""
+    def _tree(self, source: str, sink: str, *, only_memories: bool) -> dict[str, str]:
+        """For each unit that chains of routes reach from `source` the unit before it, nearest units first, until
+        `sink` is among them."""
         passed = frozenset(self.graph.memories if only_memories else self.graph.units)
         order = {unit: number for number, unit in enumerate(self.graph.units)}
         before: dict[str, str] = {source: ""}
         waiting = [source]
-        while waiting:
+        while waiting and sink not in before:
             following: list[str] = []
             for unit in waiting:
                 for other in sorted(self.graph.reached_from(unit) - before.keys(), key=order.__getitem__):

@@ -229,16 +229,16 @@ def test_a_transfer_without_a_way_names_its_ends() -> None:
 
 def test_two_thousand_statements_take_less_than_five_seconds() -> None:
     program = tiles(667)
-    started = time.perf_counter()
+    started = time.process_time()
     found = simulate_program(program, DSP_CONV)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert len(found.costs) == 2001
     assert found.cycles == 667 * 200
 
 
 def test_sixty_kernels_take_less_than_ten_seconds() -> None:
     program = network(60)
-    started = time.perf_counter()
+    started = time.process_time()
     _, data = report(program)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     assert len(data.statements) == 60
