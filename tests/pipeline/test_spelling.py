@@ -13,7 +13,7 @@ from stripe.pipeline.spelling import SpelledPass, print_pass, read_passes
 
 
 def test_names_options_and_nested_values() -> None:
-    text = 'a1:fusion{a_reqs=[conv, "x y"],n=-3,f=2.5,on=true,off=null,loc={name:SRAM,unit:"2*i"}}, dce'
+    text = 'a1:fusion{a_reqs=[conv, "x y"],n=-3,f=2.5,on=true,off=null,loc={name:SRAM,unit="2*i"}}, dce'
     assert read_passes(text, "--passes") == (
         SpelledPass(
             "a1",
@@ -49,7 +49,7 @@ def test_trailing_commas_and_empty_braces_are_taken() -> None:
         ("dce{a=}", 7, "expected a value"),
         ("dce{a=[1", 9, "expected ',' or ']'"),
         ("dce{a=1,a=2}", 10, "'a' stands here twice"),
-        ("dce{a={b=1}}", 9, "expected ':' after 'b'"),
+        ("dce{a={b 1}}", 10, "expected ':' after 'b'"),
         ('dce{a="x', 7, "expected a value"),
         ("dce{a=" + "[" * 60, 57, "nested too deeply"),
         ("dce}", 4, "unexpected '}'"),
