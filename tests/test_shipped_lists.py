@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stripe.cli.opt import main as opt
 from stripe.cli.run import main as run
+from stripe.exec.compile import CompileOptions, compile_program
+from stripe.exec.data import random_inputs
 from stripe.hw import shipped
 from stripe.ir import Stage, parse_program, verify_structural
 
@@ -71,3 +74,31 @@ def test_the_list_for_the_dsp_machine_does_what_the_slides_show(capsys: Capture)
         assert expected in captured.out
     assert "tiles of [ci:" in captured.err
     assert "bytes of SRAM" in captured.err
+
+
+def test_the_list_for_processors_keeps_results_in_registers(capsys: Capture) -> None:
+    """Tiles with constant lengths and no test in the interior, an epilogue with its tile, threads outside."""
+    example = ROOT / "examples" / "conv_bias_relu.tile"
+    assert opt([str(example), "--config", "cpu", "--remarks"]) == 0
+    captured = capsys.readouterr()
+    kernel = captured.out[captured.out.index("#interior") :].split("#edge")[0]
+    assert "#parallel #tile block [" in kernel
+    assert "#tmp none new@0x00000000<[0]> C[0, 0, 0]" in kernel
+    assert "#epilogue" in kernel
+    assert ">= 0" not in kernel[kernel.index("#plain") :].split("#rim")[0]
+    assert "missed" not in [
+        line.split(": ")[2] for line in captured.err.splitlines() if "register_tiles" in line
+    ]
+
+
+@pytest.mark.parametrize("example", ["conv_bias_relu", "matmul", "softmax", "max_pool"])
+def test_threads_of_the_list_for_processors_give_the_same_results(example: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.stripe"
+    assert opt([str(ROOT / "examples" / f"{example}.tile"), "--config", "cpu", "-o", str(program)]) == 0
+    parsed = parse_program(program.read_text("utf-8"))
+    inputs = random_inputs(parsed, 0)
+    expected = compile_program(parsed, CompileOptions(level="O3")).run(inputs)
+    found = compile_program(parsed, CompileOptions(level="O3", openmp=True)).run(inputs)
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)

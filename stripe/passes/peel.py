@@ -34,8 +34,9 @@ class Peel(Pass):
             in I[-1 + k + x] …
 
     For each index that constraints of the block or of blocks inside mention, the longest run of values for which they
-    all hold whatever the others are is the interior; the rest is split off, one index after the other, so that n
-    indices make at most 2n edges. Ranges and constraints of each part are then reduced exactly.
+    all hold whatever the others are is the interior; the rest is split off, one index after the other, those first
+    that lose least, so that n indices make at most 2n edges. Ranges and constraints of each part are then reduced
+    exactly.
     """
 
     pass_name: ClassVar[str] = "peel"
@@ -68,10 +69,8 @@ class Peel(Pass):
         block = nest.block
         interior: dict[str, Interval] = {}
         edges: list[Block] = []
-        for index in block.iterated:
-            if not self._wants(index):
-                continue
-            good = _interior(nest, index)
+        for index in self._by_share(nest):
+            good = _interior(nest.with_block(_restricted(block, interior)), index)
             if good == (0, index.range - 1):
                 continue
             if good is None:
@@ -102,6 +101,16 @@ class Peel(Pass):
         share = inner.points / block.points * 100
         context.applied(block, f"interior {cuts}: {share:.1f} % of the points; {len(reduced) - 1} edges")
         return reduced
+
+    def _by_share(self, nest: Nest) -> list[Index]:
+        """The indices to split, those first that lose the smallest share of their values: later ones may then need no
+        split any more."""
+
+        def lost(index: Index) -> float:
+            good = _interior(nest, index)
+            return 1.0 if good is None else 1 - (good[1] - good[0] + 1) / index.range
+
+        return sorted(filter(self._wants, nest.block.iterated), key=lost)
 
     def _wants(self, index: Index) -> bool:
         return not self.idxs or any(
