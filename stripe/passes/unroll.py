@@ -78,6 +78,10 @@ class Unroll(Pass):
             if points > self.max_points:
                 context.missed(block, f"not unrolled: {points} points, at most {self.max_points} are allowed")
                 return block
+            bound = block.location.names() & {index.name for index in chosen}
+            if bound:
+                context.missed(block, f"not unrolled: {min(bound)} chooses the unit that runs the block")
+                return block
             context.applied(
                 block, f"{', '.join(index.name for index in chosen)} unrolled into {points} copies"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import permutations
 from typing import TypeAlias, cast
 
 from hypothesis import strategies as st
@@ -42,13 +43,17 @@ FUSED: tuple[Entry, ...] = (
 
 def preparations(hardware: HardwareModel) -> list[tuple[Entry, ...]]:
     """What many passes ask for: a located program, blocks of tiles, local buffers."""
-    unit, memory = next(iter(hardware.exec_units)), next(iter(hardware.mem_units))
-    located: tuple[Entry, ...] = (
-        {"name": "all_kernels", "locate_block": {"reqs": ["kernel"], "loc": {"name": unit}}},
+    memory = next(iter(hardware.mem_units))
+    everywhere: tuple[Entry, ...] = (
         {"name": "program_memory", "locate_memory": {"reqs": ["program"], "loc": {"name": memory}}},
         {"name": "main_memory", "locate_recursive": {"reqs": ["main"], "loc": {"name": memory}}},
     )
-    return [located, TILED, FUSED, (*TILED, *FUSED)]
+    kernels: list[Entry] = [
+        {"name": "all_kernels", "locate_block": {"reqs": ["kernel"], "loc": {"name": unit}}}
+        for unit in hardware.exec_units
+    ]
+    located = [(entry, *everywhere) for entry in kernels]
+    return [*located, TILED, FUSED, (*TILED, *FUSED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Words:
     """The words that options may be made of, from the program and from the machine."""
 
     tags: tuple[str, ...]
+    ref_tags: tuple[str, ...]
     indices: tuple[str, ...]
     refs: tuple[str, ...]
     exec_units: tuple[str, ...]
@@ -71,12 +77,14 @@ class Words:
         tags: dict[str, None] = dict.fromkeys(("kernel", "all", "main", "program"))
         indices: dict[str, None] = {}
         refs: dict[str, None] = {}
+        ref_tags: dict[str, None] = dict.fromkeys(("tmp", "cached"))
         for _, block in walk(program.entry):
             tags.update(dict.fromkeys(block.tags))
             indices.update(dict.fromkeys(index.name for index in block.indices))
             refs.update(dict.fromkeys(ref.name for ref in block.refinements))
+            ref_tags.update(dict.fromkeys(tag for ref in block.refinements for tag in ref.tags))
         units = (tuple(hardware.exec_units), tuple(hardware.mem_units), tuple(hardware.tx_units))
-        return Words((*tags, *NEW_TAGS), tuple(indices) or ("i",), tuple(refs), *units)
+        return Words((*tags, *NEW_TAGS), tuple(ref_tags), tuple(indices) or ("i",), tuple(refs), *units)
 
 
 @st.composite
@@ -129,7 +137,7 @@ def _object(draw: st.DrawFn, schema: Schema, definitions: dict[str, Schema], wor
     """What is required, and of the rest few."""
     required = cast("list[str]", schema.get("required", []))
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    chance = draw(st.sampled_from([2, 4, 8]))
+    chance = draw(st.sampled_from([1, 2, 4, 8]))
     result: Schema = {}
     for key, field in properties.items():
         if key in required or draw(st.integers(0, chance)) == 0:
@@ -178,21 +186,30 @@ def _typed_value(
             item = {"description": schema.get("description", ""), **items}
             least = cast("int", schema.get("minItems", 0))
             most = cast("int", schema.get("maxItems", max(3, least)))
-            few = st.lists(
-                _value(key, item, definitions, words), min_size=max(least, min(1, most)), max_size=1
-            )
-            return few | st.lists(
-                _value(key, item, definitions, words), min_size=least, max_size=min(most, 3)
-            )
+            values = _value(key, item, definitions, words)
+            if items.get("type") == "integer" and draws_orders(schema):
+                orders = [list[JsonValue](order) for rank in (2, 3) for order in permutations(range(rank))]
+                return st.sampled_from(orders) | st.lists(values, min_size=least, max_size=min(most, 3))
+            one = st.lists(values, min_size=max(least, min(1, most)), max_size=max(least, min(1, most)))
+            return st.one_of(one, one, one, st.lists(values, min_size=least, max_size=min(most, 3)))
         case "object" if "properties" in schema:
             return _object(schema, definitions, words)
         case "object":
             values = cast("Schema", schema.get("additionalProperties", {}))
-            return st.dictionaries(
-                st.sampled_from(words.indices), _value(key, values, definitions, words), max_size=2
-            )
+            names = draw_keys(words)
+            return st.dictionaries(names, _value(key, values, definitions, words), max_size=2)
         case _:
             return st.none()
+
+
+def draws_orders(schema: Schema) -> bool:
+    """Whether a list of numbers is an order of dimensions, of which random numbers are nearly never one."""
+    return "order" in str(schema.get("description", "")) or "dimension" in str(schema.get("description", ""))
+
+
+def draw_keys(words: Words) -> st.SearchStrategy[str]:
+    """Keys of objects: indices, or numbers of dimensions; which of them a pass takes its model says."""
+    return st.sampled_from(["0", "1", "2"]) | st.sampled_from(words.indices)
 
 
 def _numbers(schema: Schema) -> st.SearchStrategy[float]:
@@ -215,7 +232,9 @@ def _strings(key: str, description: str, words: Words) -> st.SearchStrategy[Json
     if key.endswith("set"):
         return st.sampled_from(NEW_TAGS) | st.sampled_from(words.tags)
     if "tag" in about or "reqs" in about:
-        return st.one_of(*[st.sampled_from(words.tags[:n]) for n in (1, 2, len(words.tags))])
+        if key.startswith(("ref", "alloc")) or "buffer" in about:
+            return st.sampled_from(words.ref_tags)
+        return st.one_of(*[st.sampled_from(words.tags[:n]) for n in (1, 1, 2, len(words.tags))])
     if key == "unit" and "number" in about:
         return st.sampled_from([*words.indices, *(f"{i} mod 2" for i in words.indices), "0", "1"])
     if "execution unit" in about:
