@@ -85,10 +85,13 @@ def _caret(source: str, col: int | None, length: int) -> list[str]:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, or None when none is alike."""
+    """The known name most like `name`, or None when none is alike. Letters that changed places count as alike most."""
     names = list(known)
     folded = {other.lower(): other for other in names}
     if name.lower() in folded:
         return folded[name.lower()]
+    swapped = next((other for other in names if sorted(other) == sorted(name)), None)
+    if swapped is not None:
+        return swapped
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return near[0] if near else None

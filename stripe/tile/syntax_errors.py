@@ -28,6 +28,8 @@ _OPERATORS = frozenset(
     "PLUS MINUS STAR SLASH LESSTHAN MORETHAN CIRCUMFLEX VBAR AMPERSAND TILDE QMARK EQ NE LE GE SHL SHR".split()
 )
 
+_AGGREGATIONS = frozenset("+*><")
+
 _CHARACTER_HINTS = {
     ".": "a float has digits on both sides of the point: 1.0, 0.5",
     "%": "for the remainder write mod(a, b)",
@@ -47,6 +49,10 @@ def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: 
         if token.type == "$END":
             return source.error(_end_reason(source), _end_span(source, filename), _expected(expected))
         span = Span(filename, token.line or 1, token.column or 1, max(1, len(token)))
+        before = source.text[: token.start_pos or 0].rstrip()
+        if str(token) in _AGGREGATIONS and before.endswith("=") and "FLOAT" in expected:
+            hint = "to aggregate, say over which indices: O[i, … : N, …] = +(…), or O[] = +(…) for a single number"
+            return source.error(f"unexpected '{token}'", span, hint)
         return source.error(f"unexpected '{token}'", span, _hint(token.type, str(token), expected))
     if isinstance(error, UnexpectedCharacters):
         character = str(cast(object, error.char))  # pyright: ignore[reportUnknownMemberType]
@@ -79,6 +85,13 @@ def _hint(terminal: str, text: str, expected: set[str]) -> str:
         return f"expected a lower-case name here; '${text.lstrip('#')}' makes any word one"
     if text in ("&", "|") and "ID" in expected and "AMPERSAND" not in expected:
         return f"there is no '{text * 2}'; '{text}' works on bools too"
+    if (
+        terminal in _OPERATORS
+        and "RPAR" in expected
+        and "MINUS" not in expected
+        and expected & {"EQ", "QMARK"}
+    ):
+        return "a contraction combines two tensors by * or + or ==; compute what is more in a statement of its own"
     if "SEMICOLON" in expected and terminal in ("ID", "IDXID", "RBRACE", "OPEN_ATTRIBUTE"):
         return "a statement ends with ';', the last one too"
     return _expected(expected)

@@ -33,6 +33,9 @@ def _tile(head: str, body: str) -> str:
 
 TILE = [
     Bad("syntax", _tile("A[N=4]", "B = A +;"), ":2:12", "unexpected ';'", "expected '('"),
+    Bad("three", _tile("A[N=4]", "B[i : N] = +(A[i] * A[i] * A[i]);"), ":2:", "unexpected '*'", "combines two tensors"),
+    Bad("difference", _tile("A[N=4]", "B[i : N] = +(A[i] - A[i]);"), ":2:", "unexpected '-'", "combines two tensors"),
+    Bad("sum", _tile("A[N=4]", "B = +(A[i]);"), ":2:9", "unexpected '+'", "O[] = +(…) for a single number"),
     Bad("unclosed", "function (A[N=4]) -> (B) {\n  B = A;\n", ":2:9", "end", ""),
     Bad("unknown_name", _tile("A[N=4]", "B = AA + 1;"), ":2:9", "unknown name 'AA'", "did you mean 'A'?"),
     Bad("unknown_function", _tile("A[N=4]", "B = expp(A);"), ":2:9", "unknown function 'expp'", "did you mean 'exp'?"),
