@@ -20,6 +20,7 @@ from stripe.ir.block import (
     Statement,
     Store,
 )
+from stripe.ir.diagnostic import Diagnostic
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
 from stripe.ir.errors import ConfigError, StripeError, closest
 from stripe.ir.intrinsics import (
@@ -37,6 +38,7 @@ from stripe.ir.printer import print_block, print_program, print_refinement, prin
 from stripe.ir.program import ConstantBuffer, Program
 from stripe.ir.refinement import Agg, Dim, Direction, Refinement, row_major
 from stripe.ir.span import Span
+from stripe.ir.stages import Stage
 from stripe.ir.tags import Tags, TagValue
 from stripe.ir.traverse import (
     Path,
@@ -65,7 +67,7 @@ from stripe.ir.traverse import (
     with_statements,
     writes_of,
 )
-from stripe.ir.verifier import Diagnostic, Stage, allocation_agg, verify_structural
+from stripe.ir.verifier import allocation_agg, verify_structural
 
 __all__ = [
     "DTYPES",

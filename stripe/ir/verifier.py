@@ -6,12 +6,10 @@ What needs integer sets (accesses in bounds, injectivity, races) is proved by `s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
 
 from stripe.ir.block import Block, Constant, Intrinsic, Load, LoadIndex, Special, Statement, Store
+from stripe.ir.diagnostic import Check, Diagnostic, Scope
 from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import closest
 from stripe.ir.intrinsics import SPECIALS, result_dtype
@@ -19,52 +17,10 @@ from stripe.ir.names import is_name, is_tag
 from stripe.ir.printer import print_refinement, print_statement
 from stripe.ir.program import Program
 from stripe.ir.refinement import Agg, Direction, Refinement
+from stripe.ir.stages import STAGE_CHECKS, Stage
 from stripe.ir.tags import Tags
-from stripe.ir.traverse import Path, reads_of, scalar_defined, scalars_used, walk, writes_of
+from stripe.ir.traverse import Path, reads_of, scalar_defined, scalars_used, writes_of
 from stripe.ir.unchanged import Unchanged
-
-
-class Stage(IntEnum):
-    """How far a program has come; each stage includes the demands of those before it."""
-
-    TILED = 0
-    LOCATED = 1
-    SCHEDULED = 2
-    PLACED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One violated property: what is wrong, in which statement (its path of numbers), and what would be right."""
-
-    message: str
-    path: Path
-    name: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        place = (
-            f"{':'.join(map(str, self.path))} ({self.name})" if self.name else ":".join(map(str, self.path))
-        )
-        return f"block {place}: {self.message}" + (f"; {self.hint}" if self.hint else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A block where it stands: its path and the block outside (None for the entry), with the refinements of both."""
-
-    block: Block
-    path: Path
-    parent: Block | None
-    refs: Mapping[str, Refinement]
-    outer: Mapping[str, Refinement]
-
-    def say(self, message: str, hint: str = "", number: int | None = None) -> Diagnostic:
-        path = self.path if number is None else (*self.path, number)
-        return Diagnostic(message, path, self.block.name, hint)
-
-
-Check: TypeAlias = Callable[[Scope], Iterator[Diagnostic]]
 
 
 def verify_structural(
@@ -402,51 +358,9 @@ CHECKS: tuple[Check, ...] = (
 )  # fmt: skip
 
 
-def _is_main(scope: Scope) -> bool:
-    """Whether this is the program's main: blocks further inside may be given any tags, that one too."""
-    return len(scope.path) == 2 and "main" in scope.block.tags
-
-
-def check_located(scope: Scope) -> Iterator[Diagnostic]:
-    """Stage `located`: each kernel has a location, and so has each buffer of the entry and of main."""
-    block = scope.block
-    if "kernel" in block.tags and not block.location:
-        yield scope.say("the kernel has no location", "run locate_block")
-    if scope.parent is None or _is_main(scope):
-        for ref in block.allocs:
-            if not ref.location:
-                yield scope.say(f"the buffer '{ref.name}' has no location", "run locate_memory")
-
-
-def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
-    """Stage `scheduled`: main is tagged so. `stripe.verify.machine` proves that dependences order all conflicts."""
-    if _is_main(scope) and "scheduled" not in scope.block.tags:
-        yield scope.say("main is not scheduled", "run schedule")
-
-
-def check_placed(scope: Scope) -> Iterator[Diagnostic]:
-    """Stage `placed`: every buffer of the entry and of main has an address, marked by the tag `placed`."""
-    if scope.parent is None or _is_main(scope):
-        for ref in scope.block.allocs:
-            if "placed" not in ref.tags:
-                yield scope.say(f"the buffer '{ref.name}' has no address", "run memory_placement")
-
-
-STAGE_CHECKS: tuple[tuple[Stage, Check], ...] = (
-    (Stage.LOCATED, check_located),
-    (Stage.SCHEDULED, check_scheduled),
-    (Stage.PLACED, check_placed),
-)
-
-
-def _near(name: str, known: object) -> str:
-    names = sorted(str(other) for other in known) if hasattr(known, "__iter__") else []  # type: ignore[attr-defined]
+def _near(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
     near = closest(name, names)
     if near:
         return f"did you mean '{near}'?"
     return f"known are {', '.join(names)}" if names else ""
-
-
-def depth(program: Program) -> int:
-    """The deepest nesting of blocks."""
-    return max(len(path) for path, _ in walk(program.entry))
