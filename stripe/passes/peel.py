@@ -70,7 +70,8 @@ class Peel(Pass):
         interior: dict[str, Interval] = {}
         edges: list[Block] = []
         for index in self._by_share(nest):
-            good = _interior(nest.with_block(_restricted(block, interior)), index)
+            within = nest.with_block(_restricted(block, interior)) if interior else nest
+            good = _interior(within, index)
             if good == (0, index.range - 1):
                 continue
             if good is None:

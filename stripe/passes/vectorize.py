@@ -113,11 +113,12 @@ class Vectorize(Pass):
         """What the index would give, or why it cannot be taken."""
         if index.range < 2:
             return f"{index.name} has range {index.range}"
-        steps = {ref.name: _step(nest, ref, index) for ref in nest.block.refinements}
         for ref in nest.block.outputs:
-            if steps[ref.name] != 1:
-                return f"{index.name} moves {ref.name} by {_amount(steps[ref.name])}"
-        gathered = [ref.name for ref in nest.block.inputs if steps[ref.name] not in (0, 1)]
+            step = _step(nest, ref, index)
+            if step != 1:
+                return f"{index.name} moves {ref.name} by {_amount(step)}"
+        steps = {ref.name: _step(nest, ref, index) for ref in nest.block.inputs}
+        gathered = [name for name, step in steps.items() if step not in (0, 1)]
         if gathered and not self.gather:
             return f"{index.name} moves {gathered[0]} by {_amount(steps[gathered[0]])}"
         if self.only_whole and index.range % lanes:
