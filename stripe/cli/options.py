@@ -76,7 +76,7 @@ def _add_input(parser: Parser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--shape", action="append", default=[], metavar="NAME=SIZES:DTYPE",
-        help="shape of a Tile input that does not say it, as A=64x64:fp32; may be repeated",
+        help="shape of a Tile input, instead of what the file says, as A=64x64:fp32; may be repeated",
     )  # fmt: skip
 
 
