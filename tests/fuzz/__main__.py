@@ -15,28 +15,37 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from hypothesis.control import BuildContext
 from hypothesis.errors import StopTest
 from hypothesis.internal.conjecture.data import ConjectureData
+from hypothesis.strategies import SearchStrategy
 
 from fuzz.case import Case, cases, load, save
 from fuzz.check import Counts, check_cases
+
+Drawn = TypeVar("Drawn")
 
 SAVED_PER_GROUP = 3
 
 
 def draw_cases(count: int, number: int) -> list[Case]:
-    """`count` independent cases. Hypothesis's own loop would spend most of them on variations of small ones."""
-    drawn: list[Case] = []
+    """`count` independent cases from the seed `number`."""
+    return draw_many(cases(), count, number)
+
+
+def draw_many(strategy: SearchStrategy[Drawn], count: int, number: int) -> list[Drawn]:
+    """Independent examples. Hypothesis's own loop would spend most of them on variations of small ones."""
+    found: list[Drawn] = []
     for place in range(count):
         data = ConjectureData(random=Random(f"{number}/{place}"))
         try:
-            with BuildContext(data, wrapped_test=draw_cases):
-                drawn.append(data.draw(cases()))
+            with BuildContext(data, wrapped_test=draw_many):
+                found.append(data.draw(strategy))
         except StopTest:  # more choices than Hypothesis keeps for one example
             continue
-    return drawn
+    return found
 
 
 def main() -> int:

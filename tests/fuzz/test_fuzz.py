@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.__main__ import draw_cases
+from fuzz.__main__ import draw_cases, draw_many
+from fuzz.case import SMALL, machine
 from fuzz.check import Counts, check_cases
+from fuzz.pass_lists import Words, pass_lists
 from stripe.passes.registry import pass_names
+from stripe.tile import compile_tile
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -20,7 +23,10 @@ def test_interpreter_c_and_proof_agree(seed: int) -> None:
 
 def test_every_registered_pass_is_fuzzed() -> None:
     """A new pass is drawn because it is registered; its options come from its own schema."""
-    drawn = {key for case in draw_cases(400, 0) for entry in case.passes for key in entry if key != "name"}
+    hardware = machine(SMALL[0])
+    program = compile_tile("function (A[M=4, N=3]: fp32) -> (O) { T[i : M] = +(A[i, j]); O = relu(T); }")
+    lists = draw_many(pass_lists(Words.of(program, hardware), hardware), 300, 0)
+    drawn = {key for entries in lists for entry in entries for key in entry if key != "name"}
     assert drawn >= set(pass_names())
 
 
