@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import comb, gcd, prod
 from typing import TypeAlias
 
@@ -38,8 +39,7 @@ def count_points(points: Points) -> int:
     if not points.raw.is_bounded():
         raise ValueError("the set is infinite")
     known = Points(points.names, points.raw.compute_divs())
-    budget = [_MAX_SLICES]
-    return sum(_count_piece(piece, budget) for piece in pieces(known))
+    return sum(_count_piece(piece) for piece in pieces(known))
 
 
 def count_domain(domain: Domain) -> int:
@@ -107,16 +107,22 @@ def _linear(affine: Affine) -> list[tuple[str, int]]:
     return [(atom, coefficient) for atom, coefficient in affine.terms if isinstance(atom, str)]
 
 
-def _count_piece(piece: Points, budget: list[int]) -> int:
+def _count_piece(piece: Points) -> int:
     basics = piece.raw.detect_equalities().get_basic_sets()
     if not basics:
         return 0
     equalities: list[Row] = []
     inequalities: list[Row] = []
     _read_rows(basics[0], equalities, inequalities)
-    width = max((len(row) for row in equalities + inequalities), default=1 + len(piece.names))
+    return _count_rows(tuple(equalities), tuple(inequalities), 1 + len(piece.names))
+
+
+@lru_cache(maxsize=4096)
+def _count_rows(equalities: tuple[Row, ...], inequalities: tuple[Row, ...], width: int) -> int:
+    """The points of one piece. Answers are kept: alike layers of a network ask for the same ones."""
+    width = max((len(row) for row in equalities + inequalities), default=width)
     reduced = _eliminate(_padded(equalities, width), _padded(inequalities, width), width)
-    return 0 if reduced is None else _count(reduced, budget)
+    return 0 if reduced is None else _count(reduced, [_MAX_SLICES])
 
 
 def _read_rows(basic: isl.BasicSet, equalities: list[Row], inequalities: list[Row]) -> None:
