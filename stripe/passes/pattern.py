@@ -67,7 +67,7 @@ class Pattern(Pass):
             try:
                 parse_term(text)
             except StripeError as error:
-                raise ValueError(str(error)) from error
+                raise ValueError(error.reason) from error
         return text
 
     def run(self, program: Program, context: PassContext) -> Program:
