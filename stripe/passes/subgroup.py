@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from stripe.hw.schema import ExecUnit, HardwareModel, MemUnit
 from stripe.ir import (
@@ -52,10 +52,10 @@ class Subgroup(Pass):
     pass_name: ClassVar[str] = "subgroup"
 
     reqs: Reqs
-    subgroup_sizes: tuple[int, ...] = Field(
+    subgroup_sizes: tuple[PositiveInt, ...] = Field(
         default=(), description="numbers of lanes to try; that of `unit` in the hardware model where empty"
     )
-    max_mem: tuple[int, ...] = Field(
+    max_mem: tuple[PositiveInt, ...] = Field(
         default=(),
         description="bytes of registers in a lane, for each of `subgroup_sizes`; the unit's where empty",
     )

@@ -139,6 +139,7 @@ def _report(total: Counts, died: list[str], options: argparse.Namespace, seconds
     print(f"  proved equal {total.equal}, different {total.different}, unknown {sum(total.unknown.values())}")
     for reason, count in total.unknown.most_common():
         print(f"    {count:5d} unknown: {reason}")
+    print(f"  run, but not compared, as the order of float sums decides the result: {total.inexact}")
     print(f"  run as C, before and after: {total.in_c}")
     print("  pass                 changed  unchanged  refused")
     for name in sorted({*total.applied, *total.unchanged, *total.refused}):
