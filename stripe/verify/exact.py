@@ -52,6 +52,11 @@ class _Pair:
     def label(self) -> str:
         return f"buf:{self.name}"
 
+    @property
+    def is_same(self) -> bool:
+        """Whether it is one and the same, not a buffer that may hold what another one holds."""
+        return self.buffers[0].name == self.buffers[1].name
+
 
 class _Without(Mapping[Buffer, str]):
     """The known buffers but for some, as they stand when asked."""
@@ -103,7 +108,8 @@ class _Known:
         for flow, written, buffer in zip(self._flows, self._written, pair.buffers, strict=True):
             for writer in flow.writers.get(buffer, ()):
                 together |= written[writer.path[:3]]
-        hidden = frozenset(together) if len(together) > 1 else frozenset[str]()
+        known = pair.buffers[0] in self.cuts[0]  # through another pair: then it must not stand for itself
+        hidden = frozenset(together) if known or len(together) > 1 else frozenset[str]()
         if hidden not in self._sides:
             first, second = (
                 Definer(flow, _Without(cuts, hidden) if hidden else cuts)
@@ -151,9 +157,9 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
         found = None if same else _quick_difference(known.sides(pair), pair, operations)
         if found is None:
             known.add(pair)
-        elif pair.buffers[0] in outputs:
+        elif pair.is_same and pair.buffers[0] in outputs:
             open_outputs.append(pair)
-        if isinstance(found, Mismatch) and first is None:
+        if isinstance(found, Mismatch) and pair.is_same and first is None:
             first = _verdict(pair.name, found)
     if not open_outputs:
         return Equal()
@@ -253,13 +259,22 @@ def _shape(tensors: dict[str, tuple[str, tuple[int, ...]]], name: str) -> Side:
 
 
 def _pairs(flows: tuple[Flow, Flow]) -> list[_Pair]:
-    """Buffers that both programs have and write, in the order of their last write in the first."""
-    found: list[tuple[Path, _Pair]] = []
+    """Buffers that both programs have and write, in the order of their last write in the first, then in the second.
+
+    A buffer `T^0` (a schedule makes such, for one stay of `T` in a memory) may hold what `T` holds: what names suggest
+    is worth a comparison, and nothing more follows from it.
+    """
+    twins: dict[str, list[tuple[Buffer, Refinement]]] = {}
+    for name, twin in flows[1].tops.items():
+        for base in dict.fromkeys((name, name.partition("^")[0])):
+            twins.setdefault(base, []).append(twin)
+    found: list[tuple[tuple[Path, Path], _Pair]] = []
     for name, (buffer, ref) in flows[0].tops.items():
-        writers = flows[0].writers.get(buffer, [])
-        twin, other = flows[1].tops.get(name, (None, None))
-        if writers and twin is not None and other is not None and _is_like(ref, other):
-            found.append((writers[-1].path, _Pair(name, (buffer, twin))))
+        for twin, other in twins.get(name, ()):
+            lasts = [flow.writers.get(each, []) for flow, each in zip(flows, (buffer, twin), strict=True)]
+            if lasts[0] and _is_like(ref, other):
+                order = lasts[0][-1].path, lasts[1][-1].path if lasts[1] else ()
+                found.append((order, _Pair(name, (buffer, twin))))
     return [pair for _, pair in sorted(found, key=lambda item: item[0])]
 
 
