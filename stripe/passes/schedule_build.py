@@ -83,7 +83,8 @@ def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, c
         entry = replace_at(
             changed, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth, target)
         )
-        place = replace(place, address=place.address + place.bytes)
+        taken = block_at_path(entry, path).ref(view).bytes * target.depth
+        place = replace(place, address=place.address + taken)
     return entry
 
 
