@@ -83,16 +83,21 @@ def _examples() -> Iterator[Row]:
 
 
 def _long_program() -> Iterator[Row]:
-    for what, text in (("convolutions", programs.convolutions), ("matrix products", programs.matmuls)):
+    chains = (
+        ("dsp_conv", "convolutions", programs.convolutions),
+        ("dsp_conv", "matrix products", programs.matmuls),
+        ("slides", "convolutions", programs.convolutions),
+    )
+    for name, what, text in chains:
         program = programs.lowered(text(KERNELS))
         provers: list[_Prover] = []
 
-        def run(program: Program = program, provers: list[_Prover] = provers) -> None:
+        def run(program: Program = program, name: str = name, provers: list[_Prover] = provers) -> None:
             provers.append(_Prover(""))
-            shipped("dsp_conv").run(program, provers[-1])
+            shipped(name).run(program, provers[-1])
 
         times = timed(run, 3, warm_up=False)
         last = provers[-1]
         proof = sum(each for each, _ in last.seconds)
         how = f"passes and checks included, {seconds(proof)} of it proofs; not proved: {len(last.unproved)}"
-        yield limited(f"prove all of `dsp_conv` on {KERNELS} kernels, {what}", times, 30.0, how)
+        yield limited(f"prove all of `{name}` on {KERNELS} kernels, {what}", times, 30.0, how)
