@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["support.golden", "support.misbehaving", "pytester"]
 
-# Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, pytest --hypothesis-profile=fuzz explores.
+# Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, pytest
+# --hypothesis-profile=fuzz explores.
 settings.register_profile("everyday", deadline=None, derandomize=True)
 settings.register_profile(
     "fuzz", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]

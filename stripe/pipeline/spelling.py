@@ -6,7 +6,8 @@
     value   := "[" [value {"," value}] "]" | "{" [KEY ":" value {"," KEY ":" value}] "}" | STRING | WORD
 
 A WORD is what JSON reads as a number, true, false or null, and any other run of letters, digits and `_ . * / + - $`
-is a string; STRING is one of JSON. `=` and `:` are both taken after a KEY, since either looks right: printed are those above. NAME is the entry's name, as in a pass list; it defaults to the name of the pass.
+is a string; STRING is one of JSON. `=` and `:` are both taken after a KEY, since either looks right: printed are those
+above. NAME is the entry's name, as in a pass list; it defaults to the name of the pass.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stripe.verify.witness import Equal
 
 from stripe.exec.compile import compile_program
 from stripe.exec.data import random_inputs
@@ -19,6 +18,7 @@ from stripe.pipeline.passlist import load_pass_list
 from stripe.tile import compile_tile
 from stripe.verify.exact import prove_equal
 from stripe.verify.machine import check_placement, check_schedule
+from stripe.verify.witness import Equal
 
 SLIDES = find_file("slides", "optconfigs")
 EXAMPLES = Path(__file__).parents[2] / "examples"
