@@ -72,7 +72,9 @@ def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> 
         statement = statements[number]
         defined = scalar_defined(statement)
         main = isinstance(statement, Block) and "main" in statement.tags  # every program has one
-        if not (main or live & set(writes_of(statement)) or (defined is not None and defined in live_scalars)):
+        if not (
+            main or live & set(writes_of(statement)) or (defined is not None and defined in live_scalars)
+        ):
             context.applied(block, f"dropped {print_statement(statement)}")
             continue
         if isinstance(statement, Block):
