@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 from stripe.cli.files import STDIN, printable, read_text
 from stripe.cli.options import INPUT_FORMATS, InputOptions
-from stripe.ir import ConfigError, Diagnostic, Program, Span, StripeError, parse_with_spans, verify_structural
+from stripe.ir import (
+    ConfigError,
+    Diagnostic,
+    Program,
+    Span,
+    StripeError,
+    check_magnitude,
+    parse_with_spans,
+    verify_structural,
+)
 
 if TYPE_CHECKING:
     from stripe.tile.shapes import Binding
@@ -93,7 +102,7 @@ def read_shapes(texts: tuple[str, ...]) -> dict[str, Binding]:
 def _load_stripe(source: Source) -> Loaded:
     started = time.perf_counter()
     parsed = parse_with_spans(source.text, source.name)
-    found = verify_structural(parsed.program)
+    found = verify_structural(parsed.program) or check_magnitude(parsed.program)
     if found:
         errors = [_placed(diagnostic, parsed.spans, source) for diagnostic in found]
         raise _joined(errors)

@@ -32,6 +32,7 @@ from stripe.ir.intrinsics import (
     result_dtype,
 )
 from stripe.ir.location import Device, Location
+from stripe.ir.magnitude import check_magnitude
 from stripe.ir.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
 from stripe.ir.printer import print_block, print_program, print_refinement, print_statement
@@ -113,6 +114,7 @@ __all__ = [
     "Tags",
     "allocation_agg",
     "block_at",
+    "check_magnitude",
     "closest",
     "common_type",
     "common_type_of",
