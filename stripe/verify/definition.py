@@ -244,10 +244,7 @@ class Definer:
                 yield from self.read(load)
             case LoadIndex(_, affine):
                 value = affine.subs(nest.local)
-                if value.is_constant:
-                    yield Piece(number(value.offset, _I32), Relation.function(points, {}))
-                else:
-                    yield Piece(IndexValue(_I32), Relation.function(points, {"value": value}))
+                yield Piece(IndexValue(_I32), Relation.function(points, {"value": value}))
             case Constant(_, value, dtype):
                 yield Piece(number(value, dtype), Relation.function(points, {}))
             case Intrinsic(_, op, inputs, dtype):
