@@ -110,8 +110,11 @@ def follows(producer: Statement, consumer: Statement) -> bool:
 
 
 def _output_shapes(block: Block) -> set[tuple[int, ...]]:
-    """The boxes that a block writes, over all its points; dimensions of size 1 do not count."""
-    intervals = block.intervals()
+    """The boxes that a block writes, over all its points; dimensions of size 1 do not count. What is passed in moves
+    a box and does not make it larger.
+    """
+    fixed = {name: (0, 0) for index in block.passed if index.affine for name in index.affine.names()}
+    intervals = block.intervals(fixed)
     shapes: set[tuple[int, ...]] = set()
     for ref in block.outputs:
         bounds = [affine.bounds(intervals) for affine in ref.access]
