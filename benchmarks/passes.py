@@ -14,7 +14,7 @@ from benchmarks.measure import Row, limited, seconds, timed
 from stripe.hw import find_file, load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
-from stripe.passes.autotile import Autotile
+from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager

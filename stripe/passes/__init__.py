@@ -1,1 +1,1 @@
-"""The passes, one module each, and the registry that finds them by name."""
+"""The passes, one module or folder each, the registry that finds them by name, and what they share (`common`)."""

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from stripe.ir import Block, Direction, Location, Path, Program, Refinement, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.cache_copy import CacheOptions, cache_view
-from stripe.passes.locations import check_unit
+from stripe.passes.common.cache_copy import CacheOptions, cache_view
+from stripe.passes.common.locations import check_unit
 from stripe.poly import nest_at
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from stripe.ir import Block, Program, with_statements
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.nests import rewrite_nests
+from stripe.passes.common.nests import rewrite_nests
 from stripe.poly import Nest, statement_deps
 
 

@@ -26,8 +26,8 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.copies import Place, copy_block, main_view
-from stripe.passes.defined import Definitions
+from stripe.passes.common.copies import Place, copy_block, main_view
+from stripe.passes.common.defined import Definitions
 from stripe.passes.prune_refinements import drop_constants, prune_block
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from stripe.ir import Path, Program, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.strides import compact_strides, layout_text, memory_order, movable, with_strides
-from stripe.passes.visibility import block_at_path
+from stripe.passes.common.strides import compact_strides, layout_text, memory_order, movable, with_strides
+from stripe.passes.common.visibility import block_at_path
 
 
 class FixStrides(Pass):

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.ir import Block, Program, rewrite_matching, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.locations import check_unit, located, moved
+from stripe.passes.common.locations import check_unit, located, moved
 
 
 class LocateBlock(Pass):

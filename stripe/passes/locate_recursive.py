@@ -8,7 +8,7 @@ from pydantic import Field
 
 from stripe.ir import Block, Program, rewrite_blocks, rewrite_matching, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.locations import check_unit, located, move_buffer, moved
+from stripe.passes.common.locations import check_unit, located, move_buffer, moved
 
 
 class LocateRecursive(Pass):

@@ -20,8 +20,8 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.common.splice import splice
 from stripe.passes.reduce_constraints import reduce_nest
-from stripe.passes.splice import splice
 from stripe.poly import Nest, Points, pieces
 
 

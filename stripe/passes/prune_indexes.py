@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.ir import Affine, Block, Program, map_statements, rewrite_matching, substitute, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.tiling import used_indices
+from stripe.passes.common.tiling import used_indices
 
 
 class PruneIndexes(Pass):

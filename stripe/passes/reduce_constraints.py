@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.ir import Affine, Block, Index, Program, substitute
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.nests import rewrite_below, rewrite_nests
+from stripe.passes.common.nests import rewrite_below, rewrite_nests
 from stripe.poly import Nest, simplify_block, tighten
 
 

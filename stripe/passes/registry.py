@@ -12,37 +12,37 @@ from stripe.passes.base import Pass
 ENTRY_POINT_GROUP = "stripe.passes"
 
 BUILTIN: dict[str, str] = {
-    "autotile": "autotile:Autotile",
+    "autotile": "autotile.autotile:Autotile",
     "cache": "cache:Cache",
     "compute_deps": "compute_deps:ComputeDeps",
     "constant_fold": "constant_fold:ConstantFold",
     "constant_tensor": "constant_tensor:ConstantTensor",
     "dce": "dce:DeadCodeElimination",
     "fix_strides": "fix_strides:FixStrides",
-    "fusion": "fusion:Fusion",
-    "layout": "layout:Layout",
+    "fusion": "fusion.fusion:Fusion",
+    "layout": "layout.layout:Layout",
     "localize": "localize:Localize",
     "locate_block": "locate_block:LocateBlock",
     "locate_inner_block": "locate_inner_block:LocateInnerBlock",
     "locate_memory": "locate_memory:LocateMemory",
     "locate_recursive": "locate_recursive:LocateRecursive",
-    "memory_placement": "memory_placement:MemoryPlacement",
+    "memory_placement": "memory_placement.memory_placement:MemoryPlacement",
     "package": "package:Package",
-    "pad": "pad:Pad",
-    "partition": "partition:Partition",
-    "pattern": "pattern:Pattern",
+    "pad": "pad.pad:Pad",
+    "partition": "partition.partition:Partition",
+    "pattern": "pattern.pattern:Pattern",
     "peel": "peel:Peel",
     "prune_indexes": "prune_indexes:PruneIndexes",
     "prune_refinements": "prune_refinements:PruneRefinements",
     "reduce_constraints": "reduce_constraints:ReduceConstraints",
-    "register_cache": "register_cache:RegisterCache",
+    "register_cache": "register_cache.register_cache:RegisterCache",
     "reorder_blocks": "reorder_blocks:ReorderBlocks",
     "reorder_indexes": "reorder_indexes:ReorderIndexes",
     "rewrite_locations": "rewrite_locations:RewriteLocations",
     "scalarize": "scalarize:Scalarize",
-    "schedule": "schedule:Schedule",
-    "subgroup": "subgroup:Subgroup",
-    "tensorize": "tensorize:Tensorize",
+    "schedule": "schedule.schedule:Schedule",
+    "subgroup": "subgroup.subgroup:Subgroup",
+    "tensorize": "tensorize.tensorize:Tensorize",
     "thread": "thread:Thread",
     "transpose": "transpose:Transpose",
     "unroll": "unroll:Unroll",
@@ -79,7 +79,7 @@ def find_pass(name: str) -> type[Pass]:
         near = closest(name, [*known, *SHORT_NAMES])
         hint = f"did you mean '{near}'?" if near else "stripe-opt --list-passes lists them"
         raise ConfigError(f"unknown pass '{name}'", hint=hint)
-    found = _load(known[full]) if full in BUILTIN else _load_third_party(full, known[full])
+    found = _load_builtin(known[full]) if full in BUILTIN else _load_third_party(full, known[full])
     if not (isinstance(found, type) and issubclass(found, Pass)):
         raise ConfigError(
             f"the entry point of pass '{full}' is no Pass",
@@ -88,13 +88,13 @@ def find_pass(name: str) -> type[Pass]:
     return found
 
 
-def _load(place: str) -> object:
+def _load_builtin(place: str) -> object:
     module, _, attribute = place.partition(":")
-    return getattr(import_module(module if "." in module else f"stripe.passes.{module}"), attribute)
+    return getattr(import_module(f"stripe.passes.{module}"), attribute)
 
 
 def _load_third_party(name: str, place: str) -> object:
-    """As `_load`; ConfigError when the package that registered the pass is broken, which is no fault of ours."""
+    """As `_load_builtin`; ConfigError when the package that registered the pass is broken: no fault of ours."""
     module, _, attribute = place.partition(":")
     try:
         return getattr(import_module(module), attribute)

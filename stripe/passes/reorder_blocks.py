@@ -10,7 +10,7 @@ from pydantic import Field
 
 from stripe.ir import Agg, Block, Program, Statement, keep_statements
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.nests import rewrite_nests
+from stripe.passes.common.nests import rewrite_nests
 from stripe.poly import Nest, statement_deps
 
 

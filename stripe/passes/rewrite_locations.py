@@ -18,7 +18,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.locations import move_buffer
+from stripe.passes.common.locations import move_buffer
 
 
 class LocationRewrite(BaseModel):

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.ir import Affine, Block, Index, Program, Refinement, rewrite_matching, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.tiling import tile_block
+from stripe.passes.common.tiling import tile_block
 
 
 class Thread(Pass):

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.ir import Block, Path, Program, Refinement, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.strides import compact_strides, layout_text, memory_order, movable, with_strides
+from stripe.passes.common.strides import compact_strides, layout_text, memory_order, movable, with_strides
 from stripe.poly import Access, Buffer, accesses
 
 

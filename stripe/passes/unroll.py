@@ -28,7 +28,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.tiling import used_indices
+from stripe.passes.common.tiling import used_indices
 
 
 class Unroll(Pass):

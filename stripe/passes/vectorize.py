@@ -19,8 +19,8 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.nests import rewrite_below, rewrite_nests
-from stripe.passes.tiling import tile_block
+from stripe.passes.common.nests import rewrite_below, rewrite_nests
+from stripe.passes.common.tiling import tile_block
 from stripe.poly import Nest, nest_at
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
 from stripe.ir import Block, Index, Location, Tags, print_block, print_program, verify_structural
-from stripe.passes.autotile import Autotile
-from stripe.passes.autotile_machine import find_machine, nest_operations
+from stripe.passes.autotile.autotile import Autotile
+from stripe.passes.autotile.machine import find_machine, nest_operations
 from stripe.passes.base import PassContext, Remark
 from tests.passes import test_fusion_property
 from tests.passes.kernels import kernel, program_of

@@ -14,7 +14,7 @@ from stripe.ir import Affine, Block, Dim, Index, Refinement, parse_affine, row_m
 from stripe.ir import Direction as D
 from stripe.ir.dtypes import FP32
 from stripe.ir.refinement import Agg
-from stripe.passes.autotile_cost import (
+from stripe.passes.autotile.cost import (
     FormulaModel,
     Limits,
     MachineModel,
@@ -23,8 +23,8 @@ from stripe.passes.autotile_cost import (
     Weights,
     is_read_back,
 )
-from stripe.passes.autotile_footprint import Footprint
-from stripe.passes.autotile_search import Search, hill_climb
+from stripe.passes.autotile.footprint import Footprint
+from stripe.passes.autotile.search import Search, hill_climb
 
 
 def view(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import DTYPES, Affine, Block, ConstantBuffer, Index, Program, Refinement, Tags
-from stripe.passes.copies import Place, fill_block
+from stripe.passes.common.copies import Place, fill_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
 

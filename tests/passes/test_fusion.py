@@ -18,8 +18,8 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import PassContext
-from stripe.passes.fusion import Fusion
-from stripe.passes.fusion_match import Reach, find_shift, find_window, fits_shift
+from stripe.passes.fusion.fusion import Fusion
+from stripe.passes.fusion.match import Reach, find_shift, find_window, fits_shift
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import run_pass
 

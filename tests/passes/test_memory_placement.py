@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stripe.hw.load import load_hardware
 from stripe.ir import ConfigError, Program, parse_program
 from stripe.passes.base import PassContext
-from stripe.passes.packing import Item, pack
+from stripe.passes.memory_placement.packing import Item, pack
 from stripe.passes.registry import find_pass
 from stripe.verify.machine import check_placement
 from tests.passes.programs import lines_of, run_pass

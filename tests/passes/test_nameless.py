@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stripe.ir import Program, print_program
-from stripe.passes.autotile import Autotile
+from stripe.passes.autotile.autotile import Autotile
+from stripe.passes.autotile.nameless import nameless
 from stripe.passes.base import PassContext
-from stripe.passes.nameless import nameless
 from stripe.tile import compile_tile
 
 LAYERS = """\

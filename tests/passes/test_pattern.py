@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from stripe.ir import Block, ConfigError, Program, StripeError, parse_affine
-from stripe.passes.contraction_kinds import classify
-from stripe.passes.terms import Items, Structure, Variable, matches, parse_term, term_of
+from stripe.passes.pattern.contraction_kinds import classify
+from stripe.passes.pattern.terms import Items, Structure, Variable, matches, parse_term, term_of
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
 

@@ -14,8 +14,8 @@ from stripe.hw.load import load_hardware
 from stripe.ir import ConfigError, Program, Stage, parse_program, print_program, verify_structural
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
-from stripe.passes.schedule_banks import Banks
-from stripe.passes.schedule_time import Task, list_schedule
+from stripe.passes.schedule.banks import Banks
+from stripe.passes.schedule.time import Task, list_schedule
 from tests.passes.programs import assert_same_results, lines_of
 from tests.passes.test_memory_placement import chain
 

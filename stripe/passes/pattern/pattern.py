@@ -21,8 +21,17 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.contraction_kinds import classify
-from stripe.passes.terms import Bindings, Items, Structure, Term, Variable, matches, parse_term, term_of
+from stripe.passes.pattern.contraction_kinds import classify
+from stripe.passes.pattern.terms import (
+    Bindings,
+    Items,
+    Structure,
+    Term,
+    Variable,
+    matches,
+    parse_term,
+    term_of,
+)
 
 Classes = Literal["matmul", "matvec", "dot", "conv", "pooling", "reduction"]
 
@@ -43,7 +52,7 @@ class Pattern(Pass):
 
     With a `pattern`, blocks that it matches get the tags `set_tags`, the attributes `set_vars`, tags on indices:
     `{ "pattern": "block({ref(in, {dim(0, {term(1, M)}, _, _) | _}) | _}, {idx(M, SIZE) | _})", "set_vars":
-    { "rows": "SIZE" } }`. `stripe.passes.terms` describes the language.
+    { "rows": "SIZE" } }`. `stripe.passes.pattern.terms` describes the language.
     """
 
     pass_name: ClassVar[str] = "pattern"

@@ -23,8 +23,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.contribution import fill_of, output_of
-from stripe.passes.copies import (
+from stripe.passes.common.copies import (
     Around,
     Place,
     beside,
@@ -36,9 +35,10 @@ from stripe.passes.copies import (
     temporary,
     with_temporaries,
 )
-from stripe.passes.defined import Definitions
-from stripe.passes.pad_plan import Growth, Judge, Margins, border, raised_ranges
-from stripe.passes.visibility import replace_at
+from stripe.passes.common.defined import Definitions
+from stripe.passes.common.visibility import replace_at
+from stripe.passes.pad.contribution import fill_of, output_of
+from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
 from stripe.poly import accesses, untouched
 
 

@@ -21,8 +21,8 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.live_ranges import Buffer, find_buffers, overlapping, peak_bytes
-from stripe.passes.packing import Item, pack
+from stripe.passes.memory_placement.live_ranges import Buffer, find_buffers, overlapping, peak_bytes
+from stripe.passes.memory_placement.packing import Item, pack
 
 
 class MemoryPlacement(Pass):

@@ -25,8 +25,8 @@ from stripe.ir import (
     scalar_defined,
     substitute,
 )
-from stripe.passes.fusion_plan import Plan, Refusal
-from stripe.passes.tiling import Split, split_block, used_indices
+from stripe.passes.common.tiling import Split, split_block, used_indices
+from stripe.passes.fusion.plan import Plan, Refusal
 
 
 @dataclass(frozen=True, slots=True)

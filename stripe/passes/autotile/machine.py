@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from stripe.cost.operations import Operations, point_operations
 from stripe.ir import Block, Location
-from stripe.passes.autotile_cost import Transfer, is_read_back
-from stripe.passes.autotile_footprint import Footprint
+from stripe.passes.autotile.cost import Transfer, is_read_back
+from stripe.passes.autotile.footprint import Footprint
 
 if TYPE_CHECKING:
     from stripe.hw.graph import UnitGraph

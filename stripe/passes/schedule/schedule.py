@@ -28,14 +28,14 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.locations import check_unit
+from stripe.passes.common.locations import check_unit
+from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.passes.prune_refinements import prune_block, user_tensors
-from stripe.passes.schedule_banks import Banks
-from stripe.passes.schedule_build import Target, build_statements, reduced, reuse_deps, stream_operands
-from stripe.passes.schedule_plan import Limits, Planner, Step, SwapIn, SwapOut
-from stripe.passes.schedule_time import Timetable, list_schedule, task_of
-from stripe.passes.schedule_uses import is_tiled, operands_of, scratch_of, tiled_to_fit
-from stripe.passes.visibility import block_at_path, replace_at
+from stripe.passes.schedule.banks import Banks
+from stripe.passes.schedule.build import Target, build_statements, reduced, reuse_deps, stream_operands
+from stripe.passes.schedule.plan import Limits, Planner, Step, SwapIn, SwapOut
+from stripe.passes.schedule.time import Timetable, list_schedule, task_of
+from stripe.passes.schedule.uses import is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.poly import nest_at, statement_deps
 
 

@@ -28,8 +28,8 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import PassContext, TagSet
-from stripe.passes.locations import unknown_unit
-from stripe.passes.visibility import pass_index, replace_at
+from stripe.passes.common.locations import unknown_unit
+from stripe.passes.common.visibility import pass_index, replace_at
 from stripe.poly import (
     Access,
     Kind,

@@ -25,7 +25,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.copies import (
+from stripe.passes.common.copies import (
     Around,
     Place,
     beside,
@@ -35,8 +35,8 @@ from stripe.passes.copies import (
     temporary,
     with_temporaries,
 )
-from stripe.passes.packed import Packing, packed_data, packed_elements, repacked, why_unpackable
-from stripe.passes.visibility import replace_at
+from stripe.passes.common.visibility import replace_at
+from stripe.passes.layout.packed import Packing, packed_data, packed_elements, repacked, why_unpackable
 from stripe.poly import Nest, statement_deps
 
 

@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from stripe.ir import Block, ConfigError
-from stripe.passes.schedule_banks import Banks, Place
-from stripe.passes.schedule_uses import Operand, Scratch, operands_of
+from stripe.passes.schedule.banks import Banks, Place
+from stripe.passes.schedule.uses import Operand, Scratch, operands_of
 
 
 @dataclass(eq=False, slots=True)

@@ -22,11 +22,11 @@ from stripe.ir import (
     row_major,
 )
 from stripe.passes.base import PassContext, TagSet
-from stripe.passes.cache_copy import CacheOptions, Region, cache_view, transfer_block
-from stripe.passes.locations import move_buffer
-from stripe.passes.schedule_banks import Place
-from stripe.passes.schedule_plan import Entry, Run, Step, SwapIn, SwapOut
-from stripe.passes.visibility import block_at_path, replace_at
+from stripe.passes.common.cache_copy import CacheOptions, Region, cache_view, transfer_block
+from stripe.passes.common.locations import move_buffer
+from stripe.passes.common.visibility import block_at_path, replace_at
+from stripe.passes.schedule.banks import Place
+from stripe.passes.schedule.plan import Entry, Run, Step, SwapIn, SwapOut
 from stripe.poly import Nest, accesses, element_names, elements, pieces
 
 

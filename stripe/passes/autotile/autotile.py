@@ -18,16 +18,16 @@ from stripe.ir import (
     substitute,
     with_entry,
 )
-from stripe.passes.autotile_cost import FormulaModel, Limits, MachineModel, TileShape, Weights
-from stripe.passes.autotile_footprint import Footprint
-from stripe.passes.autotile_search import Ranked, Search, hill_climb
+from stripe.passes.autotile.cost import FormulaModel, Limits, MachineModel, TileShape, Weights
+from stripe.passes.autotile.footprint import Footprint
+from stripe.passes.autotile.nameless import nameless
+from stripe.passes.autotile.search import Ranked, Search, hill_climb
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.nameless import nameless
-from stripe.passes.tiling import tile_block
+from stripe.passes.common.tiling import tile_block
 
 if TYPE_CHECKING:
-    from stripe.passes.autotile_footprint import Ints
-    from stripe.passes.autotile_machine import Machine
+    from stripe.passes.autotile.footprint import Ints
+    from stripe.passes.autotile.machine import Machine
 
 SHOWN = 10
 """Candidates in the table."""
@@ -344,7 +344,7 @@ def _make_task(options: Autotile, block: Block, context: PassContext) -> _Task:
     machine, resident = None, 0
     hardware = context.hardware
     if options.memory and hardware is not None:
-        from stripe.passes.autotile_machine import find_machine
+        from stripe.passes.autotile.machine import find_machine
 
         machine = find_machine(hardware, block, options.memory, options.pipeline_depth)
         resident = sum(_resident_bytes(block, ref, options.memory) for ref in block.refinements)
@@ -361,7 +361,7 @@ def _make_task(options: Autotile, block: Block, context: PassContext) -> _Task:
     if machine is None or hardware is None:
         return _Task(shape, FormulaModel(shape, _weights(options)), None)
     from stripe.hw.graph import UnitGraph
-    from stripe.passes.autotile_machine import find_transfers
+    from stripe.passes.autotile.machine import find_transfers
 
     transfers = find_transfers(hardware, UnitGraph(hardware), footprints, options.memory)
     model = MachineModel(

@@ -20,12 +20,12 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.banks import Cut, rebanked
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.cache_copy import CacheOptions, cache_view
-from stripe.passes.subgroup_search import Choice, Limits, Operand, lane_index, search, unfit
-from stripe.passes.tiling import tile_block
-from stripe.passes.visibility import block_at_path, replace_at
+from stripe.passes.common.banks import Cut, rebanked
+from stripe.passes.common.cache_copy import CacheOptions, cache_view
+from stripe.passes.common.tiling import tile_block
+from stripe.passes.common.visibility import block_at_path, replace_at
+from stripe.passes.subgroup.search import Choice, Limits, Operand, lane_index, search, unfit
 
 
 class Subgroup(Pass):

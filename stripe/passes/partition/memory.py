@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stripe.ir import Block, Path, Refinement, Statement, map_statements, walk
-from stripe.passes.banks import Cut, rebanked
 from stripe.passes.base import PassContext, TagSet
-from stripe.passes.tiling import tile_block
-from stripe.passes.visibility import block_at_path, replace_at
+from stripe.passes.common.banks import Cut, rebanked
+from stripe.passes.common.tiling import tile_block
+from stripe.passes.common.visibility import block_at_path, replace_at
 
 
 @dataclass(frozen=True, slots=True)

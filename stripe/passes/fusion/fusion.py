@@ -11,10 +11,10 @@ from pydantic import Field
 
 from stripe.ir import Block, Interval, Program, Refinement, Tags, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, TagSet
-from stripe.passes.fusion_build import fuse_blocks
-from stripe.passes.fusion_match import find_pairs
-from stripe.passes.fusion_order import Line, PairQueue
-from stripe.passes.fusion_plan import Plan, PlanOptions, Refusal, make_plan
+from stripe.passes.fusion.build import fuse_blocks
+from stripe.passes.fusion.match import find_pairs
+from stripe.passes.fusion.order import Line, PairQueue
+from stripe.passes.fusion.plan import Plan, PlanOptions, Refusal, make_plan
 
 
 class Fusion(Pass):

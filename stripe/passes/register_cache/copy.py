@@ -21,8 +21,8 @@ from stripe.ir import (
     walk,
 )
 from stripe.passes.base import PassContext, Remark, TagSet
-from stripe.passes.cache_copy import CacheOptions, cache_view
-from stripe.passes.visibility import block_at_path, replace_at
+from stripe.passes.common.cache_copy import CacheOptions, cache_view
+from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.poly import (
     Nest,
     box_volume,

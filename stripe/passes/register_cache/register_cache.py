@@ -8,8 +8,8 @@ from pydantic import Field
 
 from stripe.ir import ConfigError, Program, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.locations import check_unit
-from stripe.passes.register_copy import Latencies, RegisterOptions, to_registers
+from stripe.passes.common.locations import check_unit
+from stripe.passes.register_cache.copy import Latencies, RegisterOptions, to_registers
 
 
 class RegisterCache(Pass):

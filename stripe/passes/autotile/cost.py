@@ -12,11 +12,11 @@ from math import inf, prod
 from typing import TYPE_CHECKING
 
 from stripe.ir import Agg, Block, Direction
-from stripe.passes.autotile_footprint import Footprint
+from stripe.passes.autotile.footprint import Footprint
 
 if TYPE_CHECKING:
-    from stripe.passes.autotile_footprint import Ints
-    from stripe.passes.autotile_search import Bools, Floats
+    from stripe.passes.autotile.footprint import Ints
+    from stripe.passes.autotile.search import Bools, Floats
 
 
 @dataclass(frozen=True, slots=True)

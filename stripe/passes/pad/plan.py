@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stripe.ir import Affine, Agg, Block, Interval, Refinement
-from stripe.passes.contribution import neutral_sets, output_of
+from stripe.passes.pad.contribution import neutral_sets, output_of
 from stripe.poly import Domain, Points, bounds, union
 
 

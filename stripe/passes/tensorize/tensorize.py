@@ -11,8 +11,8 @@ from pydantic import Field
 from stripe.hw.schema import Stencil
 from stripe.ir import Block, ConfigError, Program, closest, rewrite_blocks, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.tensorize_match import Match, body_of, find_match, is_leaf, unmatched, why_unfit
-from stripe.passes.tiling import tile_block
+from stripe.passes.common.tiling import tile_block
+from stripe.passes.tensorize.match import Match, body_of, find_match, is_leaf, unmatched, why_unfit
 
 
 class Tensorize(Pass):

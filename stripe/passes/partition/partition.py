@@ -22,9 +22,9 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import UNIT_NAME, Pass, PassContext, Reqs, TagSet
-from stripe.passes.partition_memory import BankOptions, split_over_banks
+from stripe.passes.common.tiling import tile_block
+from stripe.passes.partition.memory import BankOptions, split_over_banks
 from stripe.passes.thread import moves_all_outputs
-from stripe.passes.tiling import tile_block
 
 
 class Partition(Pass):

@@ -8,8 +8,8 @@ from itertools import product
 from math import ceil, lcm, prod
 
 from stripe.ir import Block
-from stripe.passes.fusion_match import Pair, Reach, Window, find_shift, find_window, fits_shift
-from stripe.passes.tiling import Split
+from stripe.passes.common.tiling import Split
+from stripe.passes.fusion.match import Pair, Reach, Window, find_shift, find_window, fits_shift
 
 
 @dataclass(frozen=True, slots=True)
