@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from stripe.passes import registry
-from support.programs import MISBEHAVING
+from support import programs
 
 
 @pytest.fixture
 def bad_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the passes of `support.programs` known by their names."""
-    for pass_class in MISBEHAVING:
-        monkeypatch.setitem(registry.BUILTIN, pass_class.pass_name, f"support.programs:{pass_class.__name__}")
+    """Makes the passes of `support.programs` known by their names, as if their module were one of `stripe.passes`."""
+    monkeypatch.setitem(sys.modules, "stripe.passes.misbehaving", programs)
+    for pass_class in programs.MISBEHAVING:
+        monkeypatch.setitem(registry.BUILTIN, pass_class.pass_name, f"misbehaving:{pass_class.__name__}")
