@@ -1,0 +1,1 @@
+"""The pass memory_placement: live ranges, packing, addresses."""

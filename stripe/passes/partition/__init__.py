@@ -1,0 +1,1 @@
+"""The pass partition: compute over units, memory over banks."""

@@ -1,0 +1,1 @@
+"""The pass register_cache: copies that stay in registers."""

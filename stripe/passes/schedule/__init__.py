@@ -1,0 +1,1 @@
+"""The pass schedule: which unit, which memory, which transfers and when."""
