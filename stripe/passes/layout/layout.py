@@ -35,8 +35,8 @@ from stripe.passes.common.copies import (
     temporary,
     with_temporaries,
 )
+from stripe.passes.common.packed import Packing, packed_data, packed_elements, repacked, why_unpackable
 from stripe.passes.common.visibility import replace_at
-from stripe.passes.layout.packed import Packing, packed_data, packed_elements, repacked, why_unpackable
 from stripe.poly import Nest, statement_deps
 
 
@@ -118,7 +118,7 @@ class Layout(Pass):
             return None
         if not blocks and order == tuple(range(ref.rank)):
             return None
-        return Packing(order, blocks)
+        return Packing.blocked(order, blocks)
 
     def _with_copies(
         self, program: Program, users: Mapping[str, Packing], context: PassContext

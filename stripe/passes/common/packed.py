@@ -1,15 +1,17 @@
-"""Packed layouts: a buffer whose dimensions are permuted and cut into blocks, and what becomes of views of it.
+"""Packed layouts: a buffer whose dimensions are permuted, cut into blocks or folded, and what becomes of views of it.
 
 An element a of the logical buffer lies at (floor(a_d / b_d) for each dimension d in order, then a_d mod b_d for each
-dimension that is blocked). Origins of nested views add up and floors do not, so that an outer view moves by whole
-blocks only, and the rest of its origin is handed inwards as *pending*, down to the block that loads or stores.
+dimension that is blocked); a dimension that is folded has the a_d mod b_d alone, in its old place. Origins of nested
+views add up and floors do not, so that an outer view moves by whole blocks only, and the rest of its origin is handed
+inwards as *pending*, down to the block that loads or stores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from enum import Enum
+from typing import TypeAlias, TypeVar
 
 from stripe.ir import (
     Affine,
@@ -28,24 +30,46 @@ from stripe.ir import (
     with_statements,
 )
 
+_T = TypeVar("_T")
+
+
+class Part(Enum):
+    """What of a logical coordinate a dimension of the packed buffer tells."""
+
+    BLOCK = "which block of it; all of the coordinate where the dimension is not blocked"
+    WITHIN = "which element of the block"
+
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """`order` names the dimensions as they lie in memory, the outermost first; `blocks` gives dimension and elements
-    per block, the innermost last."""
+    """`dims` gives the dimensions of the packed buffer, the outermost first: a logical dimension and what of it.
+    `widths` gives the elements per block of each logical dimension that is blocked or folded."""
 
-    order: tuple[int, ...]
-    blocks: tuple[tuple[int, int], ...]
+    dims: tuple[tuple[int, Part], ...]
+    widths: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def blocked(order: Sequence[int], blocks: Sequence[tuple[int, int]]) -> Packing:
+        """The blocks in `order`, then the elements within them; `blocks` has dimension and elements per block."""
+        outer = tuple((dim, Part.BLOCK) for dim in order)
+        return Packing((*outer, *((dim, Part.WITHIN) for dim, _ in blocks)), tuple(blocks))
+
+    @staticmethod
+    def ring(rank: int, dim: int, length: int) -> Packing:
+        """Dimension `dim` folded to `length` elements, which are used again and again: right only where no two elements
+        `length` apart are needed at one time."""
+        return Packing(
+            tuple((d, Part.WITHIN if d == dim else Part.BLOCK) for d in range(rank)), ((dim, length),)
+        )
 
     def sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Sizes of the packed buffer; the last block of a dimension may be partly empty."""
-        widths = dict(self.blocks)
-        outer = (-(-sizes[dim] // widths.get(dim, 1)) for dim in self.order)
-        return (*outer, *(width for _, width in self.blocks))
+        widths = dict(self.widths)
+        return self.place([-(-size // widths.get(dim, 1)) for dim, size in enumerate(sizes)], widths)
 
-    def place(self, outer: Sequence[Affine], inner: Mapping[int, Affine]) -> tuple[Affine, ...]:
+    def place(self, block: Sequence[_T], within: Mapping[int, _T]) -> tuple[_T, ...]:
         """Packed coordinates from those per dimension in blocks and in the block."""
-        return (*(outer[dim] for dim in self.order), *(inner[dim] for dim, _ in self.blocks))
+        return tuple(block[dim] if part is Part.BLOCK else within[dim] for dim, part in self.dims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +93,21 @@ class _Origin:
         """What a view that moves by whole blocks leaves to those inside it; never negative."""
         return self.rest - self.first * self.width
 
+    @property
+    def blocks(self) -> Affine:
+        """How many whole blocks `rest` makes."""
+        return Affine(self.first) if self._stays else self.rest.floordiv(self.width)
+
+    @property
+    def within(self) -> Affine:
+        """The place of `rest` in its block."""
+        return self.pending if self._stays else self.rest.mod(self.width)
+
+    @property
+    def _stays(self) -> bool:
+        """Whether `rest` lies in one block, so that it takes no division."""
+        return self.last // self.width == self.first
+
     def box(self, size: int) -> tuple[int, int]:
         """Blocks, and elements of a block, that such a view of `size` logical elements has to hold."""
         reach = self.last - self.first * self.width + size
@@ -79,9 +118,10 @@ Packings: TypeAlias = Mapping[Path, Mapping[str, Packing]]
 """How to pack allocations, by the path of the block that holds them and their names."""
 
 
-def repacked(entry: Block, packings: Packings) -> Block:
-    """`entry` with allocations packed, and all views of them below."""
-    return _inside(entry, (0,), {}, {}, packings) if packings else entry
+def repacked(root: Block, packings: Packings, outside: Mapping[str, Interval] | None = None) -> Block:
+    """`root`, which has the path (0,), with allocations packed, and all views of them below. `outside` has the
+    intervals of the indices of the block outside, for a root that gets some passed in."""
+    return _inside(root, (0,), {}, outside or {}, packings) if packings else root
 
 
 def why_unpackable(block: Block, name: str) -> str:
@@ -110,7 +150,7 @@ class _Packed:
         """An allocation packed."""
         sizes = packing.sizes(ref.sizes)
         new = Refinement.alloc(ref.name, ref.dtype, sizes, location=ref.location, tags=ref.tags)
-        pending = {dim: Affine() for dim, _ in packing.blocks}
+        pending = {dim: Affine() for dim, _ in packing.widths}
         return new, _Packed(packing, new.strides, pending)
 
     @property
@@ -124,7 +164,7 @@ class _Packed:
         """Where a view of this refinement begins, over the indices of its block."""
         return {
             dim: _Origin.of(self.pending[dim].subs(names) + ref.access[dim], width, intervals)
-            for dim, width in self.packing.blocks
+            for dim, width in self.packing.widths
         }
 
     def views(self, block: Block, ref: Refinement, origins: Mapping[int, _Origin]) -> list[Refinement]:
@@ -146,20 +186,19 @@ class _Packed:
     def _moved_by_blocks(self, ref: Refinement, origins: Mapping[int, _Origin]) -> Refinement:
         outer = list(ref.access)
         sizes = list(ref.sizes)
-        inner: list[int] = []
+        within: dict[int, int] = {}
         for dim, origin in origins.items():
             outer[dim] = origin.whole + origin.first
-            sizes[dim], width = origin.box(ref.dims[dim].size)
-            inner.append(width)
+            sizes[dim], within[dim] = origin.box(ref.dims[dim].size)
         access = self.packing.place(outer, dict.fromkeys(origins, Affine()))
-        return self._view(ref, access, (*(sizes[dim] for dim in self.packing.order), *inner))
+        return self._view(ref, access, self.packing.place(sizes, within))
 
     def _element(self, ref: Refinement, origins: Mapping[int, _Origin]) -> Refinement:
         outer = list(ref.access)
         for dim, origin in origins.items():
-            outer[dim] = origin.whole + origin.rest.floordiv(origin.width)
-        inner = {dim: origin.rest.mod(origin.width) for dim, origin in origins.items()}
-        return self._view(ref, self.packing.place(outer, inner), (1,) * len(self.strides))
+            outer[dim] = origin.whole + origin.blocks
+        within = {dim: origin.within for dim, origin in origins.items()}
+        return self._view(ref, self.packing.place(outer, within), (1,) * len(self.strides))
 
     def _view(self, ref: Refinement, access: tuple[Affine, ...], sizes: Sequence[int]) -> Refinement:
         dims = tuple(Dim(size, stride) for size, stride in zip(sizes, self.strides, strict=True))
@@ -242,10 +281,10 @@ def packed_data(data: bytes, sizes: Sequence[int], width: int, packing: Packing)
     new = packing.sizes(sizes)
     result = np.zeros(new, f"V{width}")
     place = np.indices(sizes, sparse=True)
-    widths = dict(packing.blocks)
-    outer = [place[dim] // widths.get(dim, 1) for dim in packing.order]
-    inner = [place[dim] % size for dim, size in packing.blocks]
-    result[tuple(np.broadcast_arrays(*outer, *inner))] = array
+    widths = dict(packing.widths)
+    blocks = [coordinate // widths.get(dim, 1) for dim, coordinate in enumerate(place)]
+    within = {dim: place[dim] % size for dim, size in widths.items()}
+    result[tuple(np.broadcast_arrays(*packing.place(blocks, within)))] = array
     return result.tobytes()
 
 
