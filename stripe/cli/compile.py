@@ -70,18 +70,23 @@ def _hardware(
     options: PipelineOptions, lists: list[Path], defines: Mapping[str, Scalar], elsewhere: frozenset[str]
 ) -> HardwareModel | None:
     """The model that `--hw` names, else the one that the pass lists are for."""
-    from stripe.hw import load_hardware
-    from stripe.pipeline.passlist import hardware_of
+    from stripe.hw.load import is_path, load_hardware
+    from stripe.pipeline.passlist import hardware_of, located_hardware
 
     if options.hardware is not None:
         return load_hardware(options.hardware, defines, elsewhere)
-    named = {model: path for path in lists if (model := hardware_of(path)) is not None}
+    named = {
+        located_hardware(model, path): path for path in lists if (model := hardware_of(path)) is not None
+    }
     if not named:
         return None
     if len(named) > 1:
         listed = ", ".join(sorted(named))
         raise ConfigError(f"the pass lists are for different machines: {listed}", hint="choose one with --hw")
     ((name, path),) = named.items()
+    if is_path(name) and not Path(name).exists():
+        reason, hint = f"there is no file '{name}'", "a path starts at the folder of the pass list"
+        raise ConfigError(reason, path=str(path), where="$.hardware", hint=hint)
     try:
         return load_hardware(name, defines, elsewhere)
     except ConfigError as error:

@@ -148,7 +148,7 @@ class UnitGraph:
             if unit not in self._unit_set:
                 near = closest(unit, self.units)
                 raise ConfigError(
-                    f"there is no unit '{unit}'", hint=f"did you mean {near}?" if near else None
+                    f"there is no unit '{unit}'", hint=f"did you mean '{near}'?" if near else None
                 )
         key = (source, sink)
         if key not in self._routes:

@@ -21,7 +21,7 @@ def find_file(name_or_path: str, kind: str) -> Path:
 
     A text with a folder or a suffix is a path. Raises ConfigError with the names there are.
     """
-    if "/" in name_or_path or "\\" in name_or_path or "." in name_or_path:
+    if is_path(name_or_path):
         return Path(name_or_path)
     file = data_dir(kind) / f"{name_or_path}.json.j2"
     if name_or_path and file.is_file():
@@ -30,11 +30,16 @@ def find_file(name_or_path: str, kind: str) -> Path:
     near = closest(name_or_path, known)
     thing = {"hwmodels": "hardware model", "optconfigs": "pass list"}.get(kind, kind)
     hint = (
-        f"did you mean {near}?"
+        f"did you mean '{near}'?"
         if near
         else f"there are {', '.join(known) or 'none'}; or give the path of a file"
     )
     raise ConfigError(f"there is no {thing} called '{name_or_path}'", hint=hint)
+
+
+def is_path(text: str) -> bool:
+    """Whether a text names a file by its path, and not one that is shipped."""
+    return any(sign in text for sign in "/\\.")
 
 
 def shipped(kind: str = "hwmodels") -> tuple[str, ...]:
@@ -79,7 +84,7 @@ def resolve_parameters(
 
 def _unknown_parameter(name: str, template: Path, known: Collection[str]) -> ConfigError:
     near = closest(name, sorted(known))
-    hint = f"did you mean {near}?" if near else f"parameters: {', '.join(sorted(known)) or 'none'}"
+    hint = f"did you mean '{near}'?" if near else f"parameters: {', '.join(sorted(known)) or 'none'}"
     return ConfigError(f"{template.name} has no parameter '{name}'", where=f"-D {name}", hint=hint)
 
 

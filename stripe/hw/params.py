@@ -141,7 +141,7 @@ def _unknown_names(
     errors: list[ConfigError] = []
     for name in sorted(names - file.parameters.keys()):
         near = closest(name, file.parameters)
-        hint = f"did you mean {near}?" if near else f"parameters: {', '.join(file.parameters)}"
+        hint = f"did you mean '{near}'?" if near else f"parameters: {', '.join(file.parameters)}"
         errors.append(document.error(f"there is no parameter '{name}'", path, hint))
     return errors
 

@@ -366,7 +366,7 @@ class HardwareModel(Part):
                 f"'{name}' of {where} is no {kind}", hint=f"there are {', '.join(known) or 'none'}"
             )
         near = closest(name, known)
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(known) or 'none'}"
+        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(known) or 'none'}"
         raise ConfigError(f"{where} has no {kind} '{name}'", hint=hint)
 
     @property

@@ -104,7 +104,7 @@ def read_text(path: Path) -> str:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         near = closest(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else None
-        hint = f"did you mean {path.with_name(near)}?" if near else None
+        hint = f"did you mean '{path.with_name(near)}'?" if near else None
         raise ConfigError("there is no such file", path=str(path), hint=hint) from None
     except IsADirectoryError:
         raise ConfigError("this is a directory, not a file", path=str(path)) from None
@@ -265,6 +265,6 @@ def _reason(error: BaseException, parameters: Mapping[str, Scalar]) -> tuple[str
 def _undefined_hint(name: str, parameters: Mapping[str, Scalar]) -> str:
     near = closest(name, parameters)
     if near:
-        return f"did you mean {near}?"
+        return f"did you mean '{near}'?"
     known = f" (parameters: {', '.join(sorted(parameters))})" if parameters else ""
     return f"give it with -D {name}=VALUE{known}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, TypeVar, Union, get_args, get_origin
@@ -17,17 +19,51 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -> _Model:
-    """The part of `document` at the path `at` as a model.
+    """The part of `document` at the path `at` as a model. Types are those of the exported JSON Schema: no text stands for
+    a number or for true, no number for a text.
 
     Raises ConfigError for the first thing that is wrong, with the rest in its `others`; each names its JSON path and
     line, what was expected and, for a key that is not known, the nearest that is.
     """
     value = document.at(at)
     try:
-        return model_class.model_validate(value)
+        return _strictly(model_class, value)
     except ValidationError as error:
         found = [_located(details, model_class, document, at, value) for details in _distinct(error, value)]
         raise combine(found) from None
+
+
+def _strictly(model_class: type[_Model], value: JsonValue) -> _Model:
+    """`value` as a model, read as JSON so that lists are tuples there, and nothing else is converted.
+
+    A whole number may be written `1e6` or `4.0`: it is an integer for JSON Schema too, and only pydantic minds.
+    """
+    try:
+        return model_class.model_validate_json(_json(value), strict=True)
+    except ValidationError as error:
+        places = [_data_path(details["loc"], value) for details in error.errors() if _is_whole(details)]
+        if not places:
+            raise
+    return model_class.model_validate_json(_json(_with_integers(value, frozenset(places))), strict=True)
+
+
+def _json(value: JsonValue) -> bytes:
+    """The text of `value`; half a surrogate pair, which JSON5 takes and no text of Unicode holds, is replaced."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _is_whole(details: ErrorDetails) -> bool:
+    found = details["input"]
+    return details["type"] == "int_type" and isinstance(found, float) and found.is_integer()
+
+
+def _with_integers(value: JsonValue, places: frozenset[JsonPath], at: JsonPath = ()) -> JsonValue:
+    """`value` with the floats at `places` as integers."""
+    if isinstance(value, dict):
+        return {key: _with_integers(item, places, (*at, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item, places, (*at, number)) for number, item in enumerate(value)]
+    return int(value) if isinstance(value, float) and at in places else value
 
 
 def combine(errors: Sequence[ConfigError]) -> ConfigError:
@@ -75,7 +111,7 @@ def _located(
         near = closest(key, present) if isinstance(present, dict) else None
         hint = f"'{near}' may be meant" if near and near not in _keys_at(model_class, path) else None
         return document.error(f"the key '{key}' is missing", (*at, *path), hint)
-    return document.error(_reason(details), (*at, *path), on_key="[key]" in loc)
+    return document.error(_reason(details), (*at, *path), _instead(details), on_key="[key]" in loc)
 
 
 _EXPECTED = {
@@ -105,6 +141,29 @@ def _reason(details: ErrorDetails) -> str:
         return str(context.get("error", details["msg"]))
     message = details["msg"]
     return message[:1].lower() + message[1:]
+
+
+_WORDS = {
+    "true": True, "yes": True, "on": True, "1": True, "1.0": True,
+    "false": False, "no": False, "off": False, "0": False, "0.0": False,
+}  # fmt: skip
+
+
+def _instead(details: ErrorDetails) -> str | None:
+    """What to write instead of a value of another type that says the same."""
+    wanted, found = _EXPECTED.get(details["type"]), details.get("input")
+    if wanted == "true or false" and str(found).lower() in _WORDS:
+        return f"write {_shown(_WORDS[str(found).lower()])}"
+    if wanted in ("a whole number", "a number") and isinstance(found, str) and _NUMBER.fullmatch(found):
+        return f"write {found}, without quotes"
+    if wanted == "a text" and isinstance(found, (bool, int, float)):
+        return f'write "{_shown(found)}"'
+    if wanted == "a list" and isinstance(found, (str, bool, int, float)):
+        return f"write {json.dumps([found], ensure_ascii=False)}"
+    return None
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def _shown(value: object) -> str:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_origin
+from typing import Annotated, get_args, get_origin
 
 from pydantic import JsonValue
 
 from stripe.hw.jsontext import JsonPath
-from stripe.hw.load import load_parameters, resolve_parameters
+from stripe.hw.load import is_path, load_parameters, resolve_parameters
 from stripe.hw.template import Document, Scalar, free_names, parse_document, read_text, render_json
 from stripe.hw.validate import combine, validate
 from stripe.ir import ConfigError, closest
@@ -47,6 +47,11 @@ def hardware_of(path: Path) -> str | None:
     data = parse_document(text, str(path)).data
     named = data.get("hardware") if isinstance(data, dict) else None
     return named if isinstance(named, str) else None
+
+
+def located_hardware(named: str, path: Path) -> str:
+    """What the key `hardware` of the list at `path` stands for: a path is one from the list's own folder."""
+    return str(path.parent / named) if is_path(named) else named
 
 
 def parameters_of(path: Path, defines: Mapping[str, Scalar], elsewhere: Collection[str]) -> dict[str, Scalar]:
@@ -180,15 +185,24 @@ def _spelled_error(error: Exception, spelled: SpelledPass, text: str, source: st
 
 
 def _as_field(pass_class: type[Pass], key: str, value: JsonValue) -> JsonValue:
-    """A single value stands for a list of one where the option is a list: `a_reqs=conv` is `a_reqs=[conv]`."""
+    """A value by the type of its option: a single one stands for a list of one (`a_reqs=conv` is `a_reqs=[conv]`), and
+    a word that looks like a number is a text where the option takes nothing but texts.
+    """
     for name, field in pass_class.model_fields.items():
-        if (
-            key in (name, field.alias)
-            and get_origin(field.annotation) is tuple
-            and not isinstance(value, list)
-        ):
-            return [value]
+        if key not in (name, field.alias):
+            continue
+        if get_origin(field.annotation) is tuple:
+            inner: object = get_args(field.annotation)[0]
+            return [_as_text(item, inner) for item in (value if isinstance(value, list) else [value])]
+        return _as_text(value, field.annotation)
     return value
+
+
+def _as_text(value: JsonValue, annotation: object) -> JsonValue:
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    takes_text = annotation is str and isinstance(value, (bool, int, float))
+    return json.dumps(value) if takes_text else value
 
 
 def pass_options(pass_: Pass) -> dict[str, JsonValue]:

@@ -195,6 +195,16 @@ def test_a_list_for_a_machine_that_does_not_exist(tmp_path: Path, capsys: Captur
     assert err.startswith(f"{path}: $.hardware: error: there is no hardware model called 'dsp_cnv'\n")
 
 
+def test_a_list_for_a_machine_whose_file_is_not_there(tmp_path: Path, capsys: Capture) -> None:
+    program = _write(tmp_path, "mm.stripe", MATMUL)
+    path = _write(tmp_path, "one_line.json", '{ "passes": [], "hardware": "models/m.json" }')
+    assert main([str(program), "--config", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        f"{path}: $.hardware: error: there is no file '{tmp_path / 'models' / 'm.json'}'\n"
+        "  hint: a path starts at the folder of the pass list\n"
+    )
+
+
 @pytest.mark.parametrize("name", ["x.tile", "x.stripe"])
 def test_a_directory(name: str, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / name).mkdir()
@@ -238,18 +248,22 @@ def test_a_missing_file_and_the_nearest_name(tmp_path: Path, capsys: Capture) ->
             "no pass 'dc' runs here",
             "did you mean 'dce'?",
         ),
-        (["{mm}", "--config", "dsp_con"], "there is no pass list called 'dsp_con'", "did you mean dsp_conv?"),
+        (
+            ["{mm}", "--config", "dsp_con"],
+            "there is no pass list called 'dsp_con'",
+            "did you mean 'dsp_conv'?",
+        ),
         (["{mm}", "--config", "{dir}/none.json"], "there is no such file", ""),
         (["{mm}", "--config", "{dir}/."], "directory", ""),
         (
             ["{mm}", "--hw", "dsp_cnv"],
             "there is no hardware model called 'dsp_cnv'",
-            "did you mean dsp_conv?",
+            "did you mean 'dsp_conv'?",
         ),
         (
             ["{mm}", "--passes", "dce,mine:autotile{{memory=SRAN}}", "--hw", "dsp_conv"],
             "pass 'mine' (autotile): error: the machine 'dsp_conv' has no memory 'SRAN'",
-            "did you mean SRAM?",
+            "did you mean 'SRAM'?",
         ),
         (
             ["{mm}", "--passes", "autotile{{fixed={{x:0}}}}"],
@@ -260,7 +274,7 @@ def test_a_missing_file_and_the_nearest_name(tmp_path: Path, capsys: Capture) ->
         (
             ["{mm}", "--hw", "dsp_conv", "-D", "NUM_SRAN=1"],
             "no parameter 'NUM_SRAN'",
-            "did you mean NUM_SRAM?",
+            "did you mean 'NUM_SRAM'?",
         ),
         (["{mm}", "--hw", "dsp_conv", "-D", "NUM_SRAM=many"], "NUM_SRAM", ""),
         (["{mm}", "--hw", "dsp_conv", "-D", "NUM_SRAM"], "is no definition", "NAME=VALUE"),

@@ -111,13 +111,13 @@ def test_passes_and_parameters(mm: str, capsys: Capture) -> None:
     ("words", "reason", "hint"),
     [
         ([], "no machine is given to simulate", "--hw dsp_conv"),
-        (["--hw", "dsp_con"], "there is no hardware model called 'dsp_con'", "did you mean dsp_conv?"),
+        (["--hw", "dsp_con"], "there is no hardware model called 'dsp_con'", "did you mean 'dsp_conv'?"),
         (["--hw", "dsp_conv", "--halo", "keep"], "--halo is a rule for counting", "--counts"),
         (["--counts", "--halo", "kept"], "unknown value 'kept'; did you mean 'keep'?", "--help"),
         (["--counts", "--trace", "t.json"], "--counts has no times to show", "leave --trace"),
         (["--hw", "dsp_conv", "--plot", "p.png"], "--plot draws SVG, and 'p.png' ends otherwise", "FILE.svg"),
         (["--hw", "dsp_conv", "--jsom", "x"], "unknown option '--jsom'", "did you mean '--json'?"),
-        (["--hw", "dsp_conv", "-D", "NUM_CNV=2"], "has no parameter 'NUM_CNV'", "did you mean NUM_CONV?"),
+        (["--hw", "dsp_conv", "-D", "NUM_CNV=2"], "has no parameter 'NUM_CNV'", "did you mean 'NUM_CONV'?"),
         (["--hw", "dsp_conv", "--json", "no/such/folder/x.json"], "cannot be written", ""),
     ],
 )

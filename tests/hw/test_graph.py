@@ -145,7 +145,7 @@ def test_locations_are_checked_against_the_machine() -> None:
         model.check_location(Location.parse(text))
     for text, reason, hint in [
         ("SRAM[2]", "there is no 'SRAM[2]': SRAM has 2 units", None),
-        ("SRAN[0]", "the machine 'dsp_conv' has no unit 'SRAN'", "did you mean SRAM?"),
+        ("SRAN[0]", "the machine 'dsp_conv' has no unit 'SRAN'", "did you mean 'SRAM'?"),
         ("SRAM[0, 1]", "'SRAM[0, 1]' has 2 numbers; units are counted by one", None),
     ]:
         with pytest.raises(ConfigError) as caught:

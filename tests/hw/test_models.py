@@ -174,7 +174,7 @@ def test_rates_and_energies_go_by_operation_then_dtype() -> None:
 def test_look_ups_name_the_nearest() -> None:
     model = load_hardware("dsp_conv")
     for look_up, name, reason, hint in [
-        (model.memory, "SRAN", "the machine 'dsp_conv' has no memory 'SRAN'", "did you mean SRAM?"),
+        (model.memory, "SRAN", "the machine 'dsp_conv' has no memory 'SRAN'", "did you mean 'SRAM'?"),
         (
             model.exec_unit,
             "sram",
@@ -187,7 +187,7 @@ def test_look_ups_name_the_nearest() -> None:
             "'DMA' of the machine 'dsp_conv' is no execution unit",
             "there are DSP, CONV",
         ),
-        (model.tx_unit, "NOG", "the machine 'dsp_conv' has no transfer unit 'NOG'", "did you mean NOC?"),
+        (model.tx_unit, "NOG", "the machine 'dsp_conv' has no transfer unit 'NOG'", "did you mean 'NOC'?"),
     ]:
         with pytest.raises(ConfigError) as caught:
             look_up(name)
@@ -196,7 +196,7 @@ def test_look_ups_name_the_nearest() -> None:
 
 
 def test_unknown_models_name_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="did you mean dsp_conv"):
+    with pytest.raises(ConfigError, match="did you mean 'dsp_conv'"):
         load_hardware("dsp_conf")
     with pytest.raises(ConfigError, match="there are dsp_conv, edge_npu"):
         load_hardware("zzz")

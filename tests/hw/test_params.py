@@ -82,7 +82,7 @@ def test_defined_values_take_the_type_of_the_default(tmp_path: Path) -> None:
             "RATE: no description",
         ),
         ({"PES": 4}, "-D PES=4", "'PES' is computed (ROWS * COLS)", "set COLS, ROWS instead"),
-        ({"ROW": 4}, "-D ROW", "m.json.j2 has no parameter 'ROW'", "did you mean ROWS?"),
+        ({"ROW": 4}, "-D ROW", "m.json.j2 has no parameter 'ROW'", "did you mean 'ROWS'?"),
         (
             {"QQQ": 4},
             "-D QQQ",

@@ -127,7 +127,7 @@ def test_work_is_bounded(tmp_path: Path, source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "line", "col", "reason", "hint"),
     [
-        ('{\n "a": {{ NUN }} }', 2, None, "'NUN' is not defined", "did you mean NUM?"),
+        ('{\n "a": {{ NUN }} }', 2, None, "'NUN' is not defined", "did you mean 'NUM'?"),
         ('{ "a": {{ XYZ }} }', 1, None, "'XYZ' is not defined",
          "give it with -D XYZ=VALUE (parameters: KIND, NUM, ON, RATE, SIZE)"),
         ('{\n {% if ON %}\n "a": 1\n }', 3, None, "unexpected end of template.", None),
@@ -184,7 +184,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             read_json(tmp_path / name)
         assert caught.value.reason == reason
-    assert caught.value.hint == f"did you mean {tmp_path / 'latin.json'}?"
+    assert caught.value.hint == f"did you mean '{tmp_path / 'latin.json'}'?"
 
 
 def test_free_names(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from stripe.pipeline.passlist import (
     entry_json,
     hardware_of,
     load_pass_list,
+    located_hardware,
     names_of,
     parameters_of,
     parse_passes,
@@ -57,13 +58,21 @@ def test_lists_include_files_of_their_folder(tmp_path: Path) -> None:
     assert parameters_of(path, {"ONLY_IN_THE_INCLUDED": "1"}, ()) == {}
 
 
+def test_the_path_of_a_machine_starts_at_the_list(tmp_path: Path) -> None:
+    path = tmp_path / "lists" / "list.json"
+    assert located_hardware("../m.json.j2", path) == str(tmp_path / "lists" / "../m.json.j2")
+    assert located_hardware("m.json", path) == str(tmp_path / "lists" / "m.json")
+    assert located_hardware(str(tmp_path / "m.json"), path) == str(tmp_path / "m.json")
+    assert located_hardware("dsp_conv", path) == "dsp_conv"
+
+
 def test_a_list_may_have_parameters_of_its_own(tmp_path: Path) -> None:
     path = _write(tmp_path, '{ "passes": [ { "name": "x", "dce": { "fix_deps": {{ FIX }} } } ] }')
     assert names_of(path) == {"FIX"}
     assert parameters_of(path, {"FIX": "true"}, ()) == {"FIX": True}
     with pytest.raises(ConfigError, match="no parameter 'FX'") as caught:
         parameters_of(path, {"FX": "1"}, ())
-    assert caught.value.hint == "did you mean FIX?"
+    assert caught.value.hint == "did you mean 'FIX'?"
     assert parameters_of(path, {"FX": "1"}, ("FX",)) == {}
 
 
@@ -93,7 +102,23 @@ def test_a_list_may_have_parameters_of_its_own(tmp_path: Path) -> None:
         ),
         (
             '{"passes": [{"name": "x", "dce": {"reqs": "main"}}]}',
-            ":1:43: $.passes[0].dce.reqs", "expected a list, found 'main'", "",
+            ":1:43: $.passes[0].dce.reqs", "expected a list, found 'main'", 'write ["main"]',
+        ),
+        (
+            '{"passes": [{"name": "x", "dce": {"fix_deps": "yes"}}]}',
+            ":1:47: $.passes[0].dce.fix_deps", "expected true or false, found 'yes'", "write true",
+        ),
+        (
+            '{"passes": [{"name": "x", "dce": {"fix_deps": 0}}]}',
+            ":1:47: $.passes[0].dce.fix_deps", "expected true or false, found 0", "write false",
+        ),
+        (
+            '{"passes": [{"name": "x", "autotile": {"max_count": "3"}}]}',
+            ":1:53: $.passes[0].autotile.max_count", "expected a whole number, found '3'", "write 3, without quotes",
+        ),
+        (
+            '{"passes": [{"name": "x", "autotile": {"max_count": true}}]}',
+            ":1:53: $.passes[0].autotile.max_count", "expected a whole number, found true", "",
         ),
         (
             '{"passes": [{"name": "x", "locate": {"loc": {"name": "CONV"}}}]}',
@@ -116,6 +141,14 @@ def test_errors_have_line_json_path_reason_and_suggestion(
     assert caught.value.place.startswith(f"{path}{place}")
     assert reason in caught.value.reason
     assert hint in (caught.value.hint or "")
+
+
+def test_whole_numbers_may_be_written_as_json_schema_has_them(tmp_path: Path) -> None:
+    path = _write(tmp_path, '{"passes": [{"name": "x", "autotile": {"max_count": 1e3}}]}')
+    (entry,) = load_pass_list(path, {}).entries
+    options = entry_json(entry)["autotile"]
+    assert isinstance(options, dict)
+    assert repr(options["max_count"]) == "1000"
 
 
 def test_all_wrong_entries_are_reported_at_once(tmp_path: Path) -> None:
