@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stripe.exec.arith import Array
-from stripe.exec.exactness import MANTISSA_BITS, best_magnitude, order_free, uses_transcendentals
+from stripe.exec.exactness import best_magnitude, order_free, uses_transcendentals
+from stripe.exec.grains import MANTISSA_BITS
 from stripe.ir import Program
 
 Bools: TypeAlias = npt.NDArray[np.bool_]

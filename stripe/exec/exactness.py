@@ -1,22 +1,23 @@
 """Whether a program's float sums are exact on data of small integers, and so the same in any order.
 
-Every value is bounded in magnitude and known to be a multiple of a step (a power of two, or 0 for "of anything"): a
-float of m mantissa bits holds it exactly while bound / step <= 2^m. One pass over the program in its order suffices, as
-nothing flows from one point of a block to another.
+Every value's grain (see `stripe.exec.grains`) is followed through the program in one pass in its order, which suffices,
+as nothing flows from one point of a block to another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import frexp, inf, prod
+from math import prod
 
 import numpy as np
 
+from stripe.exec.grains import ANYTHING, NOTHING, Grain, apply, grain_of_array, most_to_one
 from stripe.exec.layout import constant_array
 from stripe.ir import (
     DTYPES,
     TRANSCENDENTAL,
+    Affine,
     Agg,
     Block,
     Constant,
@@ -35,30 +36,21 @@ from stripe.ir import (
 )
 from stripe.ir.traverse import Path
 
-MANTISSA_BITS: Mapping[str, int] = {"fp64": 53, "fp32": 24, "fp16": 11, "bf16": 8}
 MAGNITUDES: tuple[int, ...] = (8, 6, 4, 3, 2, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Grain:
-    """|value| <= bound, and value is a multiple of step."""
-
-    bound: float
-    step: float
-
-    def joined(self, other: Grain) -> Grain:
-        """What holds of either."""
-        return Grain(max(self.bound, other.bound), min(self.step, other.step))
-
-
 def order_free(program: Program, magnitude: int | None) -> bool:
-    """Whether every float sum and product of the program is exact when its float inputs are integers up to `magnitude`
-    in size; None for inputs of any value. Then all engines and all orders give the same bits, unless the program uses
+    """Whether every float sum and product of the program is exact when its inputs are integers up to `magnitude` in
+    size; None for inputs of any value. Then all engines and all orders give the same bits, unless the program uses
     transcendental intrinsics.
     """
-    walker = _Walker(magnitude, program)
-    walker.visit(program.entry, (0,), {}, {}, 1)
-    return walker.exact
+    return _walked(program, magnitude).exact
+
+
+def output_grains(program: Program, magnitude: int | None) -> dict[str, Grain]:
+    """What follows for the elements of each output."""
+    walker = _walked(program, magnitude)
+    return {ref.name: walker.grains[(0,), ref.name] for ref in program.outputs}
 
 
 def best_magnitude(program: Program) -> int:
@@ -76,56 +68,88 @@ def uses_transcendentals(program: Program) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Nest:
+    """The indices of a block and of those around it, each under a name of its own, outer ones first; `local` gives
+    those that the block knows by its names.
+    """
+
+    ranges: dict[str, int]
+    local: dict[str, Affine]
+
+    def enter(self, block: Block, depth: int) -> _Nest:
+        ranges, local = dict(self.ranges), dict[str, Affine]()
+        for index in block.indices:
+            if index.affine is not None:
+                local[index.name] = index.affine.subs(self.local)
+            else:
+                name = f"{index.name}@{depth}"
+                ranges[name] = index.range
+                local[index.name] = Affine.var(name)
+        return _Nest(ranges, local)
+
+    def bounds(self, affine: Affine) -> Interval:
+        known = {name: (0, size - 1) for name, size in self.ranges.items()}
+        return affine.subs(self.local).bounds(known)
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
-    """What a refinement stands for: its allocation, where its origin may lie in it, how many points held that."""
+    """What a refinement stands for: its allocation, where its origin lies in it, how many indices are around that."""
 
     root: tuple[Path, str]
     ref: Refinement
-    origin: tuple[Interval, ...]
-    points: int
+    origin: tuple[Affine, ...]
+    around: int
+
+    def contributions(self, nest: _Nest) -> int:
+        """At most how many points of the nest touch one element while the allocation lives."""
+        ranges = dict(list(nest.ranges.items())[self.around :])
+        hidden = {
+            name
+            for affine in self.origin
+            for atom, _ in affine.terms
+            if not isinstance(atom, str)
+            for name in atom.arg.names()
+        }
+        columns = {n: [a.coeff(n) for a in self.origin] for n in ranges if n not in hidden}
+        return most_to_one(ranges, columns)
 
 
 @dataclass(slots=True)
 class _Scope:
     places: dict[str, _Place]
-    intervals: dict[str, Interval]
-    points: int
+    nest: _Nest
     scalars: dict[str, tuple[Grain, DType]] = field(default_factory=dict[str, tuple[Grain, DType]])
     constants: dict[str, float] = field(default_factory=dict[str, float])
 
 
 class _Walker:
     def __init__(self, magnitude: int | None, program: Program) -> None:
-        self.input_grain = Grain(inf, 0.0) if magnitude is None else Grain(float(magnitude), 1.0)
         self.grains: dict[tuple[Path, str], Grain] = {}
         self.exact = True
-        self.given = {ref.name: self.input_grain for ref in program.inputs}
+        given = ANYTHING if magnitude is None else Grain.within(magnitude, 1.0)
+        self.given = {ref.name: given.rounded(ref.dtype) for ref in program.inputs}
+        for ref in program.inputs:
+            if magnitude is not None and ref.dtype.kind == "uint":
+                self.given[ref.name] = Grain(0.0, float(magnitude), 1.0)
         for buffer in program.constants:
-            self.given[buffer.name] = _grain_of_array(constant_array(buffer).astype(np.float64))
+            self.given[buffer.name] = grain_of_array(constant_array(buffer).astype(np.float64))
 
-    def visit(
-        self,
-        block: Block,
-        path: Path,
-        outer: Mapping[str, _Place],
-        intervals: dict[str, Interval],
-        points: int,
-    ) -> None:
-        inner = block.intervals(intervals)
-        points *= block.points
+    def visit(self, block: Block, path: Path, outer: Mapping[str, _Place], around: _Nest) -> None:
+        nest = around.enter(block, len(path))
         places: dict[str, _Place] = {}
         for ref in block.refinements:
             if ref.is_alloc:
-                places[ref.name] = _Place((path, ref.name), ref, ((0, 0),) * ref.rank, points)
-                self.grains[path, ref.name] = (self.given if len(path) == 1 else {}).get(
-                    ref.name, Grain(0.0, 1.0)
+                places[ref.name] = _Place(
+                    (path, ref.name), ref, (Affine.constant(0),) * ref.rank, len(nest.ranges)
                 )
+                self.grains[path, ref.name] = self.given.get(ref.name, NOTHING) if len(path) == 1 else NOTHING
             else:
-                places[ref.name] = _moved(outer[ref.source], ref, inner)
-        scope = _Scope(places, inner, points)
+                places[ref.name] = _moved(outer[ref.source], ref, nest)
+        scope = _Scope(places, nest)
         for number, statement in enumerate(block.statements):
             if isinstance(statement, Block):
-                self.visit(statement, (*path, number), places, inner, points)
+                self.visit(statement, (*path, number), places, nest)
             else:
                 self._statement(block, scope, statement)
 
@@ -135,45 +159,37 @@ class _Walker:
                 place = scope.places[ref]
                 scope.scalars[into] = self.grains[place.root], place.ref.dtype
             case LoadIndex(into, affine):
-                low, high = affine.bounds(scope.intervals)
-                scope.scalars[into] = Grain(float(max(-low, high)), 1.0), DTYPES["i32"]
+                low, high = scope.nest.bounds(affine)
+                scope.scalars[into] = Grain(low, high, 1.0).rounded(DTYPES["i32"]), DTYPES["i32"]
             case Constant(into, value, dtype):
-                scope.scalars[into] = _rounded(_grain_of_array(np.asarray([float(value)])), dtype), dtype
+                scope.scalars[into] = grain_of_array(np.asarray([float(value)])).rounded(dtype), dtype
                 scope.constants[into] = float(value)
             case Intrinsic(into, op, names, target):
                 operands = [scope.scalars[name] for name in names]
                 dtype = result_dtype(op, [d for _, d in operands], target)
                 divisor = scope.constants.get(names[-1])
-                grain = _apply(op, [g for g, _ in operands], dtype, divisor)
-                scope.scalars[into] = _rounded(grain, dtype), dtype
+                grain = apply(op, [g for g, _ in operands], dtype, divisor)
+                scope.scalars[into] = grain.rounded(dtype), dtype
             case Store(ref, value):
-                self._store(scope, scope.places[ref], block.ref(ref).agg, scope.scalars[value][0])
+                place = scope.places[ref]
+                count = place.contributions(scope.nest)
+                self._store(place, block.ref(ref).agg, scope.scalars[value][0], count)
             case Special(op, outputs, inputs):
                 self._special(op, [scope.places[n] for n in outputs], [scope.places[n] for n in inputs])
             case Block():
                 raise AssertionError("blocks are visited, not executed as statements")
 
-    def _store(self, scope: _Scope, place: _Place, agg: Agg, value: Grain) -> None:
-        old, dtype = self.grains[place.root], place.ref.dtype
-        touched = prod(
-            min(size, hi - lo + 1) for size, (lo, hi) in zip(place.ref.sizes, place.origin, strict=True)
-        )
-        count = -(-(scope.points // place.points) // max(touched, 1))
-        if agg is Agg.ADD:
-            self._merge(
-                place, dtype, Grain(old.bound + count * value.bound, min(old.step, value.step)), count, old
-            )
-        elif agg is Agg.MUL:
-            grown = Grain(
-                _power(max(1.0, old.bound, value.bound), count), _power(min(value.step, 1.0), count)
-            )
-            self._merge(place, dtype, grown, count, old)
+    def _store(self, place: _Place, agg: Agg, value: Grain, count: int) -> None:
+        old = self.grains[place.root]
+        if agg in (Agg.ADD, Agg.MUL):
+            grown = old.plus(value, count) if agg is Agg.ADD else old.times(value, count)
+            self._merge(place, grown, several=count > 1 or old != NOTHING)
         else:
             self.grains[place.root] = old.joined(value)
 
-    def _merge(self, place: _Place, dtype: DType, grown: Grain, count: int, old: Grain) -> None:
-        rounded = _rounded(grown, dtype)
-        if rounded.step == 0.0 and dtype.is_float and (count > 1 or old.bound):
+    def _merge(self, place: _Place, grown: Grain, *, several: bool) -> None:
+        rounded = grown.rounded(place.ref.dtype)
+        if rounded.step == 0.0 and place.ref.dtype.is_float and several:
             self.exact = False
         self.grains[place.root] = rounded
 
@@ -181,71 +197,20 @@ class _Walker:
         grain = self.grains[inputs[0].root]
         if op == "scatter":
             count = inputs[0].ref.elements // max(1, prod(outputs[0].ref.sizes[1:]))
-            self._merge(
-                outputs[0], outputs[0].ref.dtype, Grain(grain.bound * count, grain.step), count, grain
-            )
+            self._merge(outputs[0], self.grains[outputs[0].root].plus(grain, count), several=count > 1)
             return
         for place in outputs:
-            produced = Grain(1.0, 2.0**-32) if op == "prng_step" and place.ref.dtype.is_float else grain
-            self.grains[place.root] = self.grains[place.root].joined(_rounded(produced, place.ref.dtype))
+            produced = Grain(0.0, 1.0, 2.0**-32) if op == "prng_step" and place.ref.dtype.is_float else grain
+            self.grains[place.root] = self.grains[place.root].joined(produced.rounded(place.ref.dtype))
 
 
-def _moved(source: _Place, ref: Refinement, intervals: Mapping[str, Interval]) -> _Place:
-    moves = [affine.bounds(intervals) for affine in ref.access]
-    origin = tuple((lo + a, hi + b) for (lo, hi), (a, b) in zip(source.origin, moves, strict=True))
-    return _Place(source.root, source.ref, origin, source.points)
+def _walked(program: Program, magnitude: int | None) -> _Walker:
+    walker = _Walker(magnitude, program)
+    walker.visit(program.entry, (0,), {}, _Nest({}, {}))
+    return walker
 
 
-def _rounded(grain: Grain, dtype: DType) -> Grain:
-    """The value after it was put into `dtype`: of no known step when it does not fit a float, wrapped in an integer."""
-    if dtype.is_float:
-        if grain.step == 0.0 or grain.bound / grain.step > 2.0 ** MANTISSA_BITS[dtype.name]:
-            return Grain(grain.bound, 0.0)
-        return grain
-    return Grain(min(grain.bound, 2.0**dtype.bits), max(grain.step, 1.0))
-
-
-def _power(base: float, exponent: int) -> float:
-    try:
-        return base**exponent
-    except OverflowError:
-        return inf
-
-
-def _grain_of_array(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Grain:
-    """The bound of numbers, and the largest power of two that divides them all (0 when one is not finite)."""
-    if not np.isfinite(values).all():
-        return Grain(inf, 0.0)
-    step = 2.0**52
-    for value in np.unique(values[values != 0]):
-        while value % step and step > 2.0**-60:
-            step /= 2
-    return Grain(float(np.abs(values).max(initial=0.0)), step if step > 2.0**-60 else 0.0)
-
-
-def _apply(op: str, args: Sequence[Grain], dtype: DType, divisor: float | None) -> Grain:
-    first, last = args[0], args[-1]
-    if op in ("add", "sub"):
-        return Grain(first.bound + last.bound, min(first.step, last.step))
-    if op == "mul":
-        return Grain(first.bound * last.bound if first.bound and last.bound else 0.0, first.step * last.step)
-    if op in ("ceil", "floor", "round"):
-        return Grain(first.bound + 1, max(first.step, 1.0))
-    if op == "div" and dtype.is_float:
-        if divisor and abs(frexp(divisor)[0]) == 0.5:
-            return Grain(first.bound / abs(divisor), first.step / abs(divisor))
-        return Grain(first.bound, 0.0)
-    if op.startswith("cmp_"):
-        return Grain(1.0, 1.0)
-    if op.startswith("bit_"):
-        return Grain(2.0**dtype.bits, 1.0)
-    if op in TRANSCENDENTAL or op == "sqrt":
-        return Grain(max(1.0, first.bound), 0.0)
-    return _joined(args[1:] if op == "cond" else args)
-
-
-def _joined(grains: Sequence[Grain]) -> Grain:
-    total = grains[0]
-    for grain in grains[1:]:
-        total = total.joined(grain)
-    return total
+def _moved(source: _Place, ref: Refinement, nest: _Nest) -> _Place:
+    moves = [affine.subs(nest.local) for affine in ref.access]
+    origin = tuple(a + b for a, b in zip(source.origin, moves, strict=True))
+    return _Place(source.root, source.ref, origin, source.around)
