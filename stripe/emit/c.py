@@ -19,6 +19,7 @@ from stripe.emit.function import THREADS, WORKSPACE, Buffer, Function, View, who
 from stripe.emit.memory import check_size, is_placed, plan_arenas
 from stripe.emit.names import Names, sanitize, sanitize_comment
 from stripe.emit.options import EmitOptions
+from stripe.emit.pragmas import width_lines
 from stripe.emit.scalars import memory_type
 from stripe.emit.scope import Scope
 from stripe.emit.storage import is_compact
@@ -174,7 +175,7 @@ class _ModuleEmitter:
         lines += ["//", "// cc -std=c11 -O2 -ffp-contract=off FILE.c -lm", ""]
         headers = sorted({"stdbool", "stddef", "stdint", *helpers.headers})
         lines += [f"#include <{header}.h>" for header in headers]
-        lines += ["", *_FLOAT_RULES]
+        lines += ["", *_FLOAT_RULES, *width_lines(self.program.entry)]
         if storage.has_local:
             lines += _UNINITIALIZED
         if self.emitter.uses_threads:

@@ -12,6 +12,7 @@ import pytest
 from stripe.emit import EmitOptions, emit_c
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
+from stripe.ir import Program, rewrite_matching, with_entry
 from support.batch import merge, merge_arrays, split_arrays
 from support.c_programs import Sample, convolution, matmul, samples, tagged, tiles
 from support.compilers import COMPILERS, sanitized, strict
@@ -90,6 +91,22 @@ def test_reordering_brings_the_contiguous_index_inside_and_keeps_every_bit() -> 
         for reorder in (False, True)
     )
     assert given.tobytes() == fast.tobytes()
+
+
+def test_wide_vectors_are_asked_for_where_a_pass_has_counted_on_them() -> None:
+    """gcc takes vectors of 32 bytes on most processors that have 64: accumulators of a tile then leave the registers."""
+    asked = '#pragma GCC target("prefer-vector-width=512")'
+
+    def of_vectors(lanes: int) -> Program:
+        program = matmul().program
+        marked = rewrite_matching(
+            program.entry, ("kernel",), lambda block: replace(block, tags=block.tags.set("vector", lanes))
+        )
+        return with_entry(program, marked)
+
+    assert asked in emit_c(of_vectors(16))
+    assert asked not in emit_c(of_vectors(8))
+    assert asked not in emit_c(matmul().program)
 
 
 def test_same_text_each_time() -> None:
