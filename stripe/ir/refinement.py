@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from stripe.ir.affine import Affine
@@ -129,6 +130,14 @@ class Refinement:
     def bytes(self) -> int:
         """Bytes from the first to the last element of the box, gaps included."""
         return self.span * self.dtype.bytes
+
+    def with_strides(self, strides: Sequence[int]) -> Refinement:
+        """The same box with other strides, in elements, one for each dimension; the same object when they are the
+        same."""
+        if tuple(strides) == self.strides:
+            return self
+        dims = tuple(Dim(dim.size, stride) for dim, stride in zip(self.dims, strides, strict=True))
+        return replace(self, dims=dims)
 
 
 def row_major(sizes: tuple[int, ...]) -> tuple[Dim, ...]:

@@ -240,19 +240,21 @@ def scalars_used(statement: Statement) -> tuple[str, ...]:
             return ()
 
 
-def map_views(block: Block, name: str, function: Callable[[Refinement], Refinement]) -> Block:
-    """Applies `function` to the refinement `name` of `block` and to every view of it in the blocks inside."""
+def map_views(block: Block, functions: Mapping[str, Callable[[Refinement], Refinement]]) -> Block:
+    """Applies each function to the refinement of `block` that it belongs to by name, and to every view of that in the
+    blocks inside; the same object when nothing changed. One walk does for all names.
+    """
 
     def visit(statement: Statement) -> Statement:
         if not isinstance(statement, Block):
             return statement
-        for ref in statement.refinements:
-            if ref.source == name:
-                statement = map_views(statement, ref.name, function)
-        return statement
+        inner = {r.name: functions[r.source] for r in statement.refinements if r.source in functions}
+        return map_views(statement, inner) if inner else statement
 
-    refs = tuple(function(ref) if ref.name == name else ref for ref in block.refinements)
-    return map_statements(replace(block, refinements=refs), visit)
+    refs = tuple(functions[ref.name](ref) if ref.name in functions else ref for ref in block.refinements)
+    if any(a is not b for a, b in zip(refs, block.refinements, strict=True)):
+        block = replace(block, refinements=refs)
+    return map_statements(block, visit)
 
 
 def uses_of(block: Block, name: str) -> tuple[int, ...]:

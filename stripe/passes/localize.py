@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -10,7 +11,6 @@ from pydantic import Field
 from stripe.ir import (
     Affine,
     Block,
-    Dim,
     Direction,
     Program,
     Refinement,
@@ -19,10 +19,12 @@ from stripe.ir import (
     row_major,
     uses_by_name,
     with_entry,
-    with_statement,
     with_statements,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
+
+_KEPT = ("user", "const")
+"""Tags of buffers that somebody outside of the program sees."""
 
 
 class Localize(Pass):
@@ -61,15 +63,14 @@ class Localize(Pass):
 
 def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
     """Moves temporaries of the entry that one matching block alone uses into it, as they are."""
-    uses = uses_by_name(entry)
+    views = _only_views(entry)
+    moves: dict[int, list[_Move]] = {}
     for ref in entry.allocs:
-        if "user" in ref.tags or "const" in ref.tags:
-            continue
-        users = uses.get(ref.name, ())
-        child = entry.statements[users[0]] if len(users) == 1 else None
-        if isinstance(child, Block) and child.tags.has_all(reqs) and _view_count(child, ref.name) == 1:
-            entry = _move_into(entry, ref, users[0])
-    return entry
+        if ref.name in views and not ref.tags.has_any(_KEPT):
+            number, child, view = views[ref.name]
+            if child.tags.has_all(reqs):
+                moves.setdefault(number, []).append(_Move(ref, view, _local(ref, view, child)))
+    return _moved(entry, moves)
 
 
 def localize_block(
@@ -79,70 +80,89 @@ def localize_block(
 
     Of the buffers in `arrived`, which came from outside, it is no news that they go no further.
     """
-    uses = uses_by_name(block)
-    moved: dict[int, set[str]] = {}
+    uses, views = uses_by_name(block), _only_views(block)
+    moves: dict[int, list[_Move]] = {}
     for ref in block.allocs:
-        if ref.tags.has_any(("user", "const")) or not ref.tags.has_all(ref_reqs):
+        if ref.tags.has_any(_KEPT) or not ref.tags.has_all(ref_reqs):
             continue
-        users = uses.get(ref.name, ())
-        if len(users) != 1:
-            if ref.name not in arrived:
-                context.missed(block, f"{ref.name} is not localized: {len(users)} statements use it")
+        users = len(uses.get(ref.name, ()))
+        if users != 1 and ref.name not in arrived:
+            context.missed(block, f"{ref.name} is not localized: {users} statements use it")
+        if ref.name not in views:
             continue
-        child = block.statements[users[0]]
-        if not isinstance(child, Block) or _view_count(child, ref.name) != 1:
+        number, child, view = views[ref.name]
+        move = _Move(ref, view, _local(ref, view, child))
+        moves.setdefault(number, []).append(move)
+        become = f"{move.local.bytes} in each of {child.points} points"
+        context.applied(child, f"{ref.name} localized: {ref.bytes} bytes become {become}")
+    block = _moved(block, moves)
+    names = {number: frozenset(move.view.name for move in inside) for number, inside in moves.items()}
+    return with_statements(
+        block,
+        [
+            localize_block(s, ref_reqs, context, names.get(number, frozenset()))
+            if isinstance(s, Block)
+            else s
+            for number, s in enumerate(block.statements)
+        ],
+    )
+
+
+def _only_views(block: Block) -> dict[str, tuple[int, Block, Refinement]]:
+    """Of the refinements that a single statement uses, which is a block with a single view of it: the number of the
+    statement, the block and the view.
+    """
+    uses = uses_by_name(block)
+    views: dict[str, list[tuple[int, Block, Refinement]]] = {}
+    for number, statement in enumerate(block.statements):
+        if not isinstance(statement, Block):
             continue
-        moved.setdefault(users[0], set()).add(next(r.name for r in child.refinements if r.source == ref.name))
-        block = _move_into(block, ref, users[0])
-        context.applied(
-            child, f"{ref.name} localized: {ref.bytes} bytes become {_bytes_inside(block, users[0], ref)}"
-        )
-    statements = [
-        localize_block(s, ref_reqs, context, frozenset(moved.get(number, ()))) if isinstance(s, Block) else s
-        for number, s in enumerate(block.statements)
-    ]
-    return with_statements(block, statements)
+        for ref in statement.refinements:
+            if len(uses.get(ref.source, ())) == 1:
+                views.setdefault(ref.source, []).append((number, statement, ref))
+    return {name: found[0] for name, found in views.items() if len(found) == 1}
 
 
-def _view_count(child: Block, source: str) -> int:
-    return sum(1 for ref in child.refinements if ref.source == source)
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A buffer, its only view in a block inside, and the allocation that takes the place of the view."""
+
+    buffer: Refinement
+    view: Refinement
+    local: Refinement
 
 
-def _bytes_inside(block: Block, number: int, buffer: Refinement) -> str:
-    child = block.statements[number]
-    assert isinstance(child, Block)
-    sizes = [ref.bytes for ref in child.allocs if ref.name == buffer.name] or [
-        ref.bytes for ref in child.allocs
-    ][-1:]
-    return f"{sizes[0]} in each of {child.points} points"
-
-
-def _move_into(block: Block, buffer: Refinement, number: int) -> Block:
-    """Replaces the only view of `buffer`, in statement `number`, by an allocation there."""
-    child = block.statements[number]
-    assert isinstance(child, Block)
-    view = next(ref for ref in child.refinements if ref.source == buffer.name)
-    strides = row_major(view.sizes) if child.points > 1 or view.sizes != buffer.sizes else view.dims
-    zeros = (Affine(),) * view.rank
-
-    def localized(ref: Refinement) -> Refinement:
-        dims = tuple(Dim(dim.size, new.stride) for dim, new in zip(ref.dims, strides, strict=True))
-        return replace(ref, dims=dims)
-
-    child = map_views(child, view.name, localized)
-    local = replace(
+def _local(buffer: Refinement, view: Refinement, child: Block) -> Refinement:
+    """The allocation in `child` that replaces `view`: packed, unless a single point sees the whole buffer."""
+    whole = child.points == 1 and view.sizes == buffer.sizes
+    return replace(
         buffer,
         name=view.name,
-        dims=strides,
-        access=zeros,
+        dims=view.dims if whole else row_major(view.sizes),
+        access=(Affine(),) * view.rank,
         dir=Direction.NONE,
         source="",
         agg=view.agg,
         offset=0,
         tags=buffer.tags.remove("placed"),  # its address was that of the whole buffer
     )
-    child = replace(
-        child, refinements=tuple(local if ref.name == view.name else ref for ref in child.refinements)
-    )
-    kept = tuple(ref for ref in block.refinements if ref.name != buffer.name)
-    return with_statement(replace(block, refinements=kept), number, child)
+
+
+def _moved(block: Block, moves: Mapping[int, Sequence[_Move]]) -> Block:
+    """`block` with buffers moved into the statements of these numbers."""
+    if not moves:
+        return block
+    gone = {move.buffer.name for inside in moves.values() for move in inside}
+    statements = list(block.statements)
+    for number, inside in moves.items():
+        child = statements[number]
+        assert isinstance(child, Block)
+        local = {move.view.name: move.local for move in inside}
+        child = map_views(
+            child, {name: lambda ref, to=to: ref.with_strides(to.strides) for name, to in local.items()}
+        )
+        statements[number] = replace(
+            child, refinements=tuple(local.get(ref.name, ref) for ref in child.refinements)
+        )
+    kept = tuple(ref for ref in block.refinements if ref.name not in gone)
+    return with_statements(replace(block, refinements=kept), statements)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from stripe.ir import Block, Program, rewrite_blocks, rewrite_matching, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.common.locations import check_unit, located, move_buffer, moved
+from stripe.passes.common.locations import check_unit, locate_buffers
 
 
 class LocateRecursive(Pass):
@@ -37,17 +37,14 @@ class LocateRecursive(Pass):
         """Raises ConfigError for a memory that the hardware model lacks."""
         check_unit(self.loc, context.hardware)
 
-        def locate(outer: Block) -> Block:
-            names: list[str] = []
-            block = outer
-            for ref in outer.allocs:
-                location = moved(ref.location, self.loc.location(), append=self.append_devs)
-                if location != ref.location and not ref.tags.has_any(self.skip_tags):
-                    block = move_buffer(block, ref.name, location)
-                    names.append(ref.name)
-            if not names:
-                return outer
-            return located(outer, block, f"{', '.join(names)} in {self.loc.location()}", context)
+        def locate(block: Block) -> Block:
+            return locate_buffers(
+                block,
+                self.loc.location(),
+                context,
+                append=self.append_devs,
+                wants=lambda ref: not ref.tags.has_any(self.skip_tags),
+            )
 
         def everywhere(block: Block) -> Block:
             return rewrite_blocks(block, locate)

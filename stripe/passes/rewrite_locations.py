@@ -11,14 +11,13 @@ from stripe.ir import (
     Block,
     Location,
     Program,
-    Refinement,
     parse_location,
     rewrite_blocks,
     rewrite_matching,
     with_entry,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.locations import move_buffer
+from stripe.passes.common.locations import move_buffers
 
 
 class LocationRewrite(BaseModel):
@@ -67,17 +66,15 @@ class RewriteLocations(Pass):
             return next((new for new in found if new is not None), location)
 
         def visit(block: Block) -> Block:
-            changed: list[Refinement] = []
-            for ref in block.allocs:
-                if rewrite(ref.location) != ref.location:
-                    block = move_buffer(block, ref.name, rewrite(ref.location))
-                    changed.append(ref)
+            places = {ref.name: rewrite(ref.location) for ref in block.allocs}
+            places = {ref.name: places[ref.name] for ref in block.allocs if places[ref.name] != ref.location}
+            block = move_buffers(block, places)
             location = rewrite(block.location)
             if location != block.location:
                 block = replace(block, location=location)
                 context.applied(block, f"moved to {location or 'nowhere'}")
-            if changed:
-                context.applied(block, f"moved {', '.join(ref.name for ref in changed)}")
+            if places:
+                context.applied(block, f"moved {', '.join(places)}")
             return block
 
         def everywhere(block: Block) -> Block:

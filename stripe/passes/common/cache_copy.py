@@ -28,7 +28,8 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import PassContext, TagSet
-from stripe.passes.common.locations import unknown_unit
+from stripe.passes.common.locations import placed_as, unknown_unit
+from stripe.passes.common.strides import compact_strides
 from stripe.passes.common.visibility import pass_index, replace_at
 from stripe.poly import (
     Access,
@@ -203,12 +204,7 @@ def _cached(
     if any(isinstance(s, Store) and s.ref == name for s in block.statements):
         copy = replace(copy, agg=agg)  # stores here name the copy itself, and there may be several
     lows = [low for low, _ in box]
-
-    def relaid(ref: Refinement) -> Refinement:
-        dims = tuple(Dim(dim.size, new.stride) for dim, new in zip(ref.dims, copy.dims, strict=True))
-        return replace(ref, dims=dims, location=location)
-
-    block = map_views(block, name, relaid)
+    block = map_views(block, {name: lambda ref: placed_as(ref, copy)})
     inner = [_shifted(statement, name, lows) for statement in block.statements]
     loading = [
         transfer_block(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
@@ -261,12 +257,7 @@ def _copy(view: Refinement, box: Sequence[Interval], location: Location, options
     sizes = [high - low + 1 for low, high in box]
     padded = [size | 1 if options.odd_size and size > 1 else size for size in sizes]
     order = options.layout if sorted(options.layout) == list(range(len(sizes))) else tuple(range(len(sizes)))
-    strides = [0] * len(sizes)
-    stride = 1
-    for dim in reversed(order):
-        strides[dim] = stride
-        stride *= padded[dim]
-    dims = tuple(Dim(size, step) for size, step in zip(sizes, strides, strict=True))
+    dims = tuple(Dim(size, step) for size, step in zip(sizes, compact_strides(padded, order), strict=True))
     zeros = (Affine(),) * len(sizes)
     return Refinement(
         view.name, Direction.NONE, "", zeros, view.dtype, dims, location=location, tags=Tags.of("cached")

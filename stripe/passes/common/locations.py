@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stripe.ir import Block, ConfigError, Location, Refinement, closest, map_views, walk
@@ -57,10 +59,35 @@ def moved(old: Location, new: Location, *, append: bool) -> Location:
     return old if old.devices[-len(new.devices) :] == new.devices else old.append(new)
 
 
-def move_buffer(block: Block, name: str, location: Location) -> Block:
-    """Sets the location of the refinement `name` of `block` and of all views of it inside."""
+def move_buffers(block: Block, locations: Mapping[str, Location]) -> Block:
+    """Sets the locations of refinements of `block`, by their names, and of all views of them inside."""
+    return map_views(block, {name: partial(_at, location=place) for name, place in locations.items()})
 
-    def move(ref: Refinement) -> Refinement:
-        return ref if ref.location == location else replace(ref, location=location)
 
-    return map_views(block, name, move)
+def _at(ref: Refinement, location: Location) -> Refinement:
+    return ref if ref.location == location else replace(ref, location=location)
+
+
+def placed_as(view: Refinement, buffer: Refinement) -> Refinement:
+    """`view` with the strides and the location of the buffer that it looks into."""
+    return replace(view.with_strides(buffer.strides), location=buffer.location)
+
+
+def locate_buffers(
+    block: Block,
+    location: Location,
+    context: PassContext,
+    *,
+    append: bool,
+    wants: Callable[[Refinement], bool],
+) -> Block:
+    """Sets, or appends to, the location of those buffers of `block` that `wants` picks, and says so."""
+    places = {ref.name: moved(ref.location, location, append=append) for ref in block.allocs if wants(ref)}
+    places = {
+        ref.name: places[ref.name]
+        for ref in block.allocs
+        if places.get(ref.name, ref.location) != ref.location
+    }
+    if not places:
+        return block
+    return located(block, move_buffers(block, places), f"{', '.join(places)} in {location}", context)

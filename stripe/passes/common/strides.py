@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from stripe.ir import Block, Dim, Path, Refinement, walk, with_statements
+from stripe.ir import Block, Path, Refinement, walk, with_statements
 
 
 def compact_strides(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
@@ -36,15 +36,10 @@ def with_strides(entry: Block, strides: Strides) -> Block:
         inner = with_statements(block, statements)
         if not new:
             return inner
-        refs = tuple(_relaid(ref, new[ref.name]) if ref.name in new else ref for ref in inner.refinements)
+        refs = tuple(ref.with_strides(new[ref.name]) if ref.name in new else ref for ref in inner.refinements)
         return replace(inner, refinements=refs)
 
     return visit(entry, (0,), {}) if strides else entry
-
-
-def _relaid(ref: Refinement, strides: Sequence[int]) -> Refinement:
-    dims = tuple(Dim(dim.size, stride) for dim, stride in zip(ref.dims, strides, strict=True))
-    return replace(ref, dims=dims)
 
 
 def memory_order(ref: Refinement) -> tuple[int, ...]:

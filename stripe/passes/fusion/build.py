@@ -307,14 +307,10 @@ def _later(statement: Statement, offset: int) -> Statement:
 def _localize(fused: Block, source: str) -> Block:
     """Turns the view of `source` into an allocation of its size, with compact strides."""
     view = next(ref for ref in fused.refinements if ref.source == source)
-    dims = row_major(view.sizes)
-
-    def restrided(ref: Refinement) -> Refinement:
-        return replace(
-            ref, dims=tuple(Dim(old.size, new.stride) for old, new in zip(ref.dims, dims, strict=True))
-        )
-
-    fused = map_views(fused, view.name, restrided)
-    local = replace(view, dir=Direction.NONE, source="", access=(Affine(),) * view.rank, dims=dims, offset=0)
+    strides = [dim.stride for dim in row_major(view.sizes)]
+    fused = map_views(fused, {view.name: lambda ref: ref.with_strides(strides)})
+    local = replace(
+        view.with_strides(strides), dir=Direction.NONE, source="", access=(Affine(),) * view.rank, offset=0
+    )
     refs = tuple(local if ref.name == view.name else ref for ref in fused.refinements)
     return replace(fused, refinements=refs)

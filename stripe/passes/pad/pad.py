@@ -320,7 +320,6 @@ def _moved(kernel: Block, source: str, local: Refinement, margins: Margins) -> B
         if ref.source != source or ref.dir is Direction.NONE:
             return ref
         access = tuple(a + low for a, low in zip(ref.access, margins.low, strict=True))
-        dims = tuple(Dim(dim.size, new.stride) for dim, new in zip(ref.dims, local.dims, strict=True))
-        return replace(ref, source=local.name, access=access, dims=dims)
+        return replace(ref.with_strides(local.strides), source=local.name, access=access)
 
     return replace(kernel, refinements=tuple(map(moved, kernel.refinements)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from stripe.ir import (
     Block,
-    Dim,
     Direction,
     Load,
     Location,
@@ -22,6 +21,7 @@ from stripe.ir import (
 )
 from stripe.passes.base import PassContext, Remark, TagSet
 from stripe.passes.common.cache_copy import CacheOptions, cache_view
+from stripe.passes.common.locations import placed_as
 from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.poly import (
     Nest,
@@ -278,10 +278,5 @@ def _redirected(user: Block, copy: _Copy) -> Block:
             replace(ref, source=copy.far.name, access=moved) if ref.name == view.name else ref
             for ref in user.refinements
         )
-        user = map_views(replace(user, refinements=refs), view.name, lambda ref: _placed(ref, copy.far))
+        user = map_views(replace(user, refinements=refs), {view.name: lambda ref: placed_as(ref, copy.far)})
     return user
-
-
-def _placed(ref: Refinement, far: Refinement) -> Refinement:
-    dims: Sequence[Dim] = [Dim(dim.size, there.stride) for dim, there in zip(ref.dims, far.dims, strict=True)]
-    return replace(ref, dims=tuple(dims), location=far.location)

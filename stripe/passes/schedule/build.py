@@ -10,7 +10,6 @@ from stripe.ir import (
     Agg,
     Block,
     ConfigError,
-    Dim,
     Direction,
     Location,
     Path,
@@ -23,7 +22,7 @@ from stripe.ir import (
 )
 from stripe.passes.base import PassContext, TagSet
 from stripe.passes.common.cache_copy import CacheOptions, Region, cache_view, transfer_block
-from stripe.passes.common.locations import move_buffer
+from stripe.passes.common.locations import move_buffers, placed_as
 from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.passes.schedule.banks import Place
 from stripe.passes.schedule.plan import Entry, Run, Step, SwapIn, SwapOut
@@ -90,7 +89,7 @@ def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, c
 
 def _placed(block: Block, name: str, place: Place, buffers: int, target: Target) -> Block:
     """Gives the allocation `name` of a block its address; `buffers` of it lie behind each other there."""
-    block = move_buffer(block, name, target.location(place.bank))
+    block = move_buffers(block, {name: target.location(place.bank)})
 
     def put(ref: Refinement) -> Refinement:
         tags = ref.tags.add("placed")
@@ -195,16 +194,10 @@ def _on_copies(statement: Statement, copies: dict[str, Refinement]) -> Statement
     if not isinstance(moved, Block):
         return moved
     by_name = {copy.name: copy for copy in copies.values()}
-    for ref in moved.refinements:
-        copy = by_name.get(ref.source)
-        if copy is not None:
-            moved = map_views(moved, ref.name, lambda view, copy=copy: _relaid(view, copy))
-    return moved
-
-
-def _relaid(view: Refinement, copy: Refinement) -> Refinement:
-    dims = tuple(Dim(dim.size, new.stride) for dim, new in zip(view.dims, copy.dims, strict=True))
-    return replace(view, dims=dims, location=copy.location)
+    views = {ref.name: by_name[ref.source] for ref in moved.refinements if ref.source in by_name}
+    return map_views(
+        moved, {name: lambda view, copy=copy: placed_as(view, copy) for name, copy in views.items()}
+    )
 
 
 def reuse_deps(steps: Sequence[Step]) -> list[set[int]]:

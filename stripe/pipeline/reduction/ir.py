@@ -184,15 +184,9 @@ def _resized(block: Block, number: int, less: int) -> Block:
     block = replace(block, indices=indices, refinements=refs)
     for ref in refs:
         if ref.is_alloc:
-            strides = tuple(dim.stride for dim in row_major(ref.sizes))
-            block = map_views(block, ref.name, lambda view, strides=strides: _strided(view, strides))
+            strides = [dim.stride for dim in row_major(ref.sizes)]
+            block = map_views(block, {ref.name: lambda view, strides=strides: view.with_strides(strides)})
     return block
-
-
-def _strided(view: Refinement, strides: tuple[int, ...]) -> Refinement:
-    return replace(
-        view, dims=tuple(Dim(d.size, stride) for d, stride in zip(view.dims, strides, strict=True))
-    )
 
 
 def simpler_accesses(program: Program) -> Iterator[Program]:
