@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.hw.load import load_hardware
-from stripe.ir import ConfigError, Program, parse_program
+from stripe.ir import ConfigError, Program, Refinement, Tags, parse_program
+from stripe.ir.dtypes import I8
 from stripe.passes.base import PassContext
+from stripe.passes.memory_placement.live_ranges import Buffer, Order, overlapping, peak_bytes
 from stripe.passes.memory_placement.packing import Item, pack
 from stripe.passes.registry import find_pass
 from stripe.verify.machine import check_placement
@@ -142,3 +144,76 @@ def test_packing_never_overlaps_and_stays_near_the_bound(
         for m in neighbours:
             assert offsets[n] + items[n].bytes <= offsets[m] or offsets[m] + items[m].bytes <= offsets[n]
     assert max(o + i.bytes for o, i in zip(offsets, items, strict=True)) <= 1.34 * bound
+
+
+@settings(deadline=None, max_examples=60)
+@given(interval_problems(), st.data())
+def test_what_is_always_alive_is_packed_as_if_it_were_in_every_list(
+    problem: tuple[list[Item], list[list[int]], int], data: st.DataObject
+) -> None:
+    items, conflicts, bound = problem
+    always = frozenset(n for n in range(len(items)) if data.draw(st.booleans()))
+    sparse = [[m for m in near if m not in always and n not in always] for n, near in enumerate(conflicts)]
+    full = [
+        [m for m in range(len(items)) if m != n and (m in always or n in always or m in sparse[n])]
+        for n in range(len(items))
+    ]
+    assert pack(items, sparse, {}, bound, always) == pack(items, full, {}, bound)
+
+
+@st.composite
+def live_buffers(draw: st.DrawFn) -> list[Buffer]:
+    """Buffers of `main`, with any dependences, and of blocks inside that run their statements one after the other."""
+    count = draw(st.integers(1, 7))
+    before: list[int] = []
+    for number in range(count):
+        deps = draw(st.sets(st.integers(0, number - 1))) if number else set[int]()
+        before.append(sum(1 << dep for dep in deps))
+        for dep in deps:
+            before[number] |= before[dep]
+    main, inside = Order(tuple(before)), Order(tuple((1 << n) - 1 for n in range(3)))
+    found: list[Buffer] = []
+    for number in range(draw(st.integers(1, 9))):
+        tags = Tags.of("user") if draw(st.integers(0, 5)) == 0 else Tags()
+        ref = Refinement.alloc(f"T{number}", I8, (draw(st.integers(1, 9)),), tags=tags)
+        uses = draw(st.frozensets(st.integers(0, count - 1), max_size=3))
+        if draw(st.booleans()):
+            found.append(Buffer((0,), (0,), ref, (uses,), (main,)))
+            continue
+        child = draw(st.integers(0, count - 1))
+        inner = draw(st.frozensets(st.integers(0, 2), max_size=2))
+        found.append(Buffer((0, child), (0, child), ref, (frozenset({child}), inner), (main, inside)))
+    return found
+
+
+def _waits(first: Buffer, second: Buffer) -> bool:
+    """Whether all statements of `second` wait for all of `first`, where the two meet."""
+    depth = int(len(first.home) == len(second.home) == 2 and first.home == second.home)
+    order = first.orders[depth]
+    return all(order.before[b] >> a & 1 for a in first.uses[depth] for b in second.uses[depth])
+
+
+@settings(deadline=None, max_examples=300)
+@given(live_buffers())
+def test_buffers_overlap_unless_all_statements_of_one_wait_for_all_of_the_other(
+    buffers: list[Buffer],
+) -> None:
+    lists = overlapping(buffers)
+    for n, first in enumerate(buffers):
+        others = [(m, second) for m, second in enumerate(buffers) if m != n]
+        meets = [
+            m for m, b in others if not (first.always or b.always or _waits(first, b) or _waits(b, first))
+        ]
+        assert lists[n] == meets
+
+
+@settings(deadline=None, max_examples=100)
+@given(live_buffers())
+def test_the_peak_is_a_lower_bound(buffers: list[Buffer]) -> None:
+    used = [buffer for buffer in buffers if buffer.always or all(buffer.uses)]
+    always = frozenset(n for n, buffer in enumerate(used) if buffer.always)
+    items = [Item(buffer.ref.bytes, 1) for buffer in used]
+    offsets = pack(items, overlapping(used), {}, 0, always)
+    peak = peak_bytes(used)
+    assert max((o + i.bytes for o, i in zip(offsets, items, strict=True)), default=0) >= peak
+    assert peak >= sum(buffer.ref.bytes for buffer in used if buffer.always)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 
 from stripe.ir import Block, Path, Refinement, uses_by_name
 
@@ -67,38 +66,87 @@ class Buffer:
     def always(self) -> bool:
         return "user" in self.ref.tags or "const" in self.ref.tags
 
-    def overlaps(self, other: Buffer) -> bool:
-        """Whether the two may be alive at the same time."""
-        if self.always or other.always:
-            return True
-        depth = _common_depth(self.home, other.home)
-        first, second = self._spans[depth], other._spans[depth]
-        return not (first[0] & ~second[1] == 0 or second[0] & ~first[1] == 0)
 
-    @cached_property
-    def _spans(self) -> tuple[tuple[int, int], ...]:
-        """At each depth the statements that use the buffer, and those for which all of them wait."""
-        return tuple(
-            (_mask(uses), order.before_all(uses)) for uses, order in zip(self.uses, self.orders, strict=True)
-        )
+@dataclass(frozen=True)
+class _Span:
+    """Buffers that are alive in the same statements of a block (a mask), which all wait for those in `after`."""
+
+    members: tuple[int, ...]
+    uses: int
+    after: int
+
+    @property
+    def first(self) -> int:
+        return (self.uses & -self.uses).bit_length() - 1
+
+    @property
+    def last(self) -> int:
+        return self.uses.bit_length() - 1
 
 
 def overlapping(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """For each buffer the numbers of the others that may be alive at the same time, in order."""
-    found: list[list[int]] = [[] for _ in buffers]
-    for (first, mine), (second, theirs) in combinations(enumerate(buffers), 2):
-        if mine.overlaps(theirs):
-            found[first].append(second)
-            found[second].append(first)
-    return found
+    """For each buffer the numbers of the others that may be alive at the same time, in order; those that always are
+    have no list and stand in none.
+
+    Two buffers meet in the innermost block that holds the homes of both. There they do not overlap when all statements
+    of one wait for all statements of the other.
+    """
+    found: list[set[int]] = [set() for _ in buffers]
+    levels: dict[Path, list[int]] = {}
+    for number, buffer in enumerate(buffers):
+        if not buffer.always:
+            for depth in range(1, len(buffer.home) + 1):
+                levels.setdefault(buffer.home[:depth], []).append(number)
+    for path, members in levels.items():
+        for first, second in _meeting(_spans(buffers, members, len(path))):
+            for one in first.members:
+                found[one].update(second.members)
+            for other in second.members:
+                found[other].update(first.members)
+    return [sorted(numbers) for numbers in found]
 
 
-def _common_depth(first: Path, second: Path) -> int:
-    """The depth of the innermost block that holds both."""
-    depth = 0
-    while depth + 1 < min(len(first), len(second)) and first[depth + 1] == second[depth + 1]:
-        depth += 1
-    return depth
+def _spans(buffers: Sequence[Buffer], members: Sequence[int], depth: int) -> list[_Span]:
+    """The spans of buffers in the block at a depth. Those of one block inside, which have met in there, share one."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for number in members:
+        home = buffers[number].home
+        groups.setdefault(home[depth : depth + 1] or (-1, number), []).append(number)
+    spans: list[_Span] = []
+    for numbers in groups.values():
+        uses, order = buffers[numbers[0]].uses[depth - 1], buffers[numbers[0]].orders[depth - 1]
+        if uses:
+            spans.append(_Span(tuple(numbers), _mask(uses), order.before_all(uses)))
+    return spans
+
+
+def _meeting(spans: Sequence[_Span]) -> Iterator[tuple[_Span, _Span]]:
+    """The pairs of which not all statements of one wait for all of the other: long chains have few of them, so each
+    is found without a look at the others.
+
+    Statements wait for earlier ones only. Hence of two spans the one that begins first meets the other when it is
+    still in use at the other's beginning, or uses an earlier statement that the other does not wait for.
+    """
+    users: dict[int, list[_Span]] = {}
+    alive: list[_Span] = []
+    for span in sorted(spans, key=lambda span: (span.first, span.members)):
+        alive = [other for other in alive if other.last >= span.first]
+        met = {other.members: other for other in alive}
+        for statement in _numbers(((1 << span.first) - 1) & ~span.after):
+            met.update((other.members, other) for other in users.get(statement, ()))
+        for other in met.values():
+            yield other, span
+        alive.append(span)
+        for statement in _numbers(span.uses):
+            users.setdefault(statement, []).append(span)
+
+
+def _numbers(mask: int) -> Iterator[int]:
+    """The statements in a mask, in order."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
 
 
 def find_buffers(entry: Block) -> list[Buffer]:
@@ -148,12 +196,18 @@ class _Inside:
 
 def peak_bytes(buffers: Sequence[Buffer]) -> int:
     """The most bytes alive at one statement, in program order: no placement takes less."""
-    points = sorted({_span(buffer)[0] for buffer in buffers})
-    spans = [(_span(buffer), buffer) for buffer in buffers]
-    peak = 0
-    for point in points:
-        peak = max(peak, sum(b.ref.bytes for (start, end), b in spans if start <= point <= end or b.always))
-    return peak
+    always = sum(buffer.ref.bytes for buffer in buffers if buffer.always)
+    spans = [(*_span(buffer), buffer.ref.bytes) for buffer in buffers if not buffer.always]
+    starts = sorted((start, size) for start, _, size in spans)
+    ends = sorted((end, size) for _, end, size in spans)
+    peak, alive, ended = 0, 0, 0
+    for start, size in starts:
+        alive += size
+        while ends[ended][0] < start:
+            alive -= ends[ended][1]
+            ended += 1
+        peak = max(peak, alive)
+    return always + peak
 
 
 def _span(buffer: Buffer) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -78,7 +78,8 @@ class MemoryPlacement(Pass):
         fixed = {n: b.ref.offset for n, b in enumerate(members) if "placed" in b.ref.tags}
         items = [Item(buffer.ref.bytes, math.lcm(align, buffer.ref.dtype.bytes)) for buffer in members]
         bound = peak_bytes(members)
-        offsets = pack(items, overlapping(members), fixed, bound)
+        always = frozenset(n for n, buffer in enumerate(members) if buffer.always)
+        offsets = pack(items, overlapping(members), fixed, bound, always)
         taken = max(offset + item.bytes for offset, item in zip(offsets, items, strict=True))
         gap = (taken - bound) / bound * 100 if bound else 0.0
         context.applied(

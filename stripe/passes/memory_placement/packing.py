@@ -8,11 +8,15 @@ put each buffer, in some order, at the lowest address that its neighbours leave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import heapq
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 SEARCH_STEPS = 20_000
-"""Buffers put down by the search before it gives up: well under a second."""
+"""Buffers put down by the search before it gives up: two seconds at most, of a hard problem with 400 buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,66 +28,126 @@ class Item:
 
 
 def pack(
-    items: Sequence[Item], conflicts: Sequence[Sequence[int]], fixed: Mapping[int, int], bound: int
+    items: Sequence[Item],
+    conflicts: Sequence[Sequence[int]],
+    fixed: Mapping[int, int],
+    bound: int,
+    always: AbstractSet[int] = frozenset(),
 ) -> list[int]:
     """Addresses such that no two items in conflict overlap, with a small highest end.
 
     `fixed` holds the addresses that are given already. `bound` is a lower bound of the highest end: the search stops
-    when it is reached.
+    when it is reached. Items in `always` are in conflict with all others, about which `conflicts` is silent.
     """
+    degrees = [len(items) - 1 if n in always else len(conflicts[n]) + len(always) for n in range(len(items))]
     orders: list[Callable[[int], tuple[int, ...]]] = [
         lambda n: (-items[n].bytes, n),
-        lambda n: (-len(conflicts[n]), -items[n].bytes, n),
-        lambda n: (-items[n].bytes * (1 + len(conflicts[n])), n),
+        lambda n: (-degrees[n], -items[n].bytes, n),
+        lambda n: (-items[n].bytes * (1 + degrees[n]), n),
         lambda n: (n,),
     ]
     free = [n for n in range(len(items)) if n not in fixed]
     best: list[int] = []
     for order in orders:
-        found = _greedy(items, conflicts, fixed, sorted(free, key=order))
+        found = _greedy(items, conflicts, fixed, sorted(free, key=order), always)
         if not best or _end(items, found) < _end(items, best):
             best = found
         if _end(items, best) <= bound:
             return best
-    return _search(items, conflicts, fixed, free, best, bound)
+    if len(free) > _DEEPEST:
+        return best
+    everyone = range(len(items))
+    full = [
+        [m for m in everyone if m != n] if n in always else sorted({*conflicts[n], *always}) for n in everyone
+    ]
+    return _search(items, full, fixed, free, best, bound)
 
 
 def _end(items: Sequence[Item], offsets: Sequence[int]) -> int:
     return max((offset + item.bytes for offset, item in zip(offsets, items, strict=True)), default=0)
 
 
+class _Taken:
+    """Ranges of addresses that somebody has, as few as they merge into: their starts and ends, in order.
+
+    `grain` divides every address, so what is left between an end and its next multiple belongs to the range before.
+    """
+
+    def __init__(self, grain: int) -> None:
+        self._grain = grain
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def add(self, start: int, size: int) -> None:
+        end = -(-(start + size) // self._grain) * self._grain
+        first = bisect_left(self.ends, start)
+        after = bisect_right(self.starts, end)
+        if first < after:
+            start, end = min(start, self.starts[first]), max(end, self.ends[after - 1])
+        self.starts[first:after] = [start]
+        self.ends[first:after] = [end]
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        return zip(self.starts, self.ends, strict=True)
+
+
 def _greedy(
-    items: Sequence[Item], conflicts: Sequence[Sequence[int]], fixed: Mapping[int, int], order: Sequence[int]
+    items: Sequence[Item],
+    conflicts: Sequence[Sequence[int]],
+    fixed: Mapping[int, int],
+    order: Sequence[int],
+    always: AbstractSet[int],
 ) -> list[int]:
-    placed = dict(fixed)
+    grain = math.gcd(*(item.alignment for item in items))
+    by_all, by_always = _Taken(grain), _Taken(grain)
+    placed: dict[int, int] = {}
+
+    def put(number: int, address: int) -> None:
+        placed[number] = address
+        by_all.add(address, items[number].bytes)
+        if number in always:
+            by_always.add(address, items[number].bytes)
+
+    for number, address in fixed.items():
+        put(number, address)
     for number in order:
-        placed[number] = _best_fit(items, conflicts[number], placed, items[number])
+        if number in always:
+            taken = by_all.ranges()
+        else:
+            near = sorted(_taken(items, conflicts[number], placed))
+            taken = heapq.merge(by_always.ranges(), near)
+        put(number, _best_fit(taken, items[number]))
     return [placed[number] for number in range(len(items))]
 
 
-def _gaps(
-    items: Sequence[Item], neighbours: Sequence[int], placed: Mapping[int, int]
-) -> list[tuple[int, int]]:
-    """Free ranges between the neighbours that have an address, as start and end; the last has no end."""
-    taken = sorted((placed[n], placed[n] + items[n].bytes) for n in neighbours if n in placed)
-    gaps: list[tuple[int, int]] = []
+def _taken(
+    items: Sequence[Item], neighbours: Iterable[int], placed: Mapping[int, int]
+) -> Iterator[tuple[int, int]]:
+    """Starts and ends of the neighbours that have an address."""
+    return ((placed[n], placed[n] + items[n].bytes) for n in neighbours if n in placed)
+
+
+def _gaps(taken: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Free ranges between those taken, which come in order, as start and end; the last has no end."""
     start = 0
     for low, high in taken:
         if low > start:
-            gaps.append((start, low))
+            yield start, low
         start = max(start, high)
-    gaps.append((start, 1 << 80))
-    return gaps
+    yield start, 1 << 80
 
 
-def _best_fit(items: Sequence[Item], neighbours: Sequence[int], placed: Mapping[int, int], item: Item) -> int:
-    """The start of the smallest gap that holds the item."""
-    fits: list[tuple[int, int]] = []
-    for start, end in _gaps(items, neighbours, placed):
+def _fits(taken: Iterable[tuple[int, int]], item: Item) -> Iterator[tuple[int, int]]:
+    """The aligned addresses at which the gaps begin that hold the item, and the ends of these gaps."""
+    for start, end in _gaps(taken):
         address = -(-start // item.alignment) * item.alignment
         if address + item.bytes <= end:
-            fits.append((end - address, address))
-    return min(fits)[1]
+            yield address, end
+
+
+def _best_fit(taken: Iterable[tuple[int, int]], item: Item) -> int:
+    """The start of the smallest gap that holds the item."""
+    return min((end - address, address) for address, end in _fits(taken, item))[1]
 
 
 def _search(
@@ -99,14 +163,13 @@ def _search(
     limit = _end(items, best)
     placed = dict(fixed)
 
-    def visit(left: list[int], end: int) -> bool:
-        """True when the search is over."""
+    def visit(lowest: Mapping[int, int], end: int) -> bool:
+        """True when the search is over. `lowest` holds the items that are left, with the lowest address of each."""
         nonlocal steps, limit, best
-        if not left:
+        if not lowest:
             best, limit = [placed[n] for n in range(len(items))], end
             return end <= bound
-        options = sorted((_lowest(items, conflicts[n], placed, items[n]), -items[n].bytes, n) for n in left)
-        for address, _, number in options:
+        for address, _, number in sorted((at, -items[n].bytes, n) for n, at in lowest.items()):
             steps += 1
             if steps > SEARCH_STEPS:
                 return True
@@ -114,14 +177,22 @@ def _search(
             if reached >= limit:
                 continue
             placed[number] = address
-            rest = [n for n in left if n != number]
+            rest = dict(lowest)
+            del rest[number]
+            for n in conflicts[number]:
+                if (
+                    n in rest
+                    and rest[n] < address + items[number].bytes
+                    and address <= rest[n] + items[n].bytes
+                ):
+                    rest[n] = _lowest(items, conflicts[n], placed, items[n])
             if visit(rest, reached):
                 return True
             del placed[number]
         return False
 
-    if len(free) <= _DEEPEST:
-        visit(list(free), max((fixed[n] + items[n].bytes for n in fixed), default=0))
+    start = {n: _lowest(items, conflicts[n], placed, items[n]) for n in free}
+    visit(start, max((fixed[n] + items[n].bytes for n in fixed), default=0))
     return best
 
 
@@ -130,8 +201,4 @@ _DEEPEST = 400
 
 
 def _lowest(items: Sequence[Item], neighbours: Sequence[int], placed: Mapping[int, int], item: Item) -> int:
-    for start, end in _gaps(items, neighbours, placed):
-        address = -(-start // item.alignment) * item.alignment
-        if address + item.bytes <= end:
-            return address
-    raise AssertionError("the last gap has no end")
+    return next(_fits(sorted(_taken(items, neighbours, placed)), item))[0]
