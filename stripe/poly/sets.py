@@ -67,6 +67,17 @@ class Points:
         return Points(names, isl.Set.from_basic_set(result))
 
     @staticmethod
+    def descending(names: Sequence[str], first: Sequence[str], second: Sequence[str]) -> Points:
+        """The points where the coordinates `first` come lexicographically after the coordinates `second`."""
+        result = Points.empty(names)
+        same: list[Affine] = []
+        for one, two in zip(first, second, strict=True):
+            difference = Affine.var(one) - Affine.var(two)
+            result = result | Points.build(names, {}, [difference - 1], same)
+            same.append(difference)
+        return result
+
+    @staticmethod
     def point(values: Mapping[str, int]) -> Points:
         return Points.build(tuple(values), {name: (value, value) for name, value in values.items()})
 

@@ -16,6 +16,7 @@ from math import prod
 
 from stripe.ir import Agg, DType, Path, Special, TagValue
 from stripe.poly import Points, Relation, union
+from stripe.verify.commute import ordered
 from stripe.verify.compare import Images, by_term, image, miscounted_keys, mismatch, once_each
 from stripe.verify.definition import Definer, Definition, Group, Part, Unprovable
 from stripe.verify.terms import Called, Leaf, Node, Operation, Reduced, Term, leaves, operand_order
@@ -117,7 +118,14 @@ class Canon:
     def plain(self, definer: Definer, part: Part) -> list[Part]:
         """The contribution with its reductions under their shared names: several where these differ by element."""
         if not any(isinstance(leaf, Reduced | Called) for leaf in leaves(part.term)):
-            return [part]
+            found = [part]
+        else:
+            found = self._shared(definer, part)
+        if definer.rules.thorough:
+            return [replace(each, at=ordered(each.term, each.at)) for each in found]
+        return found
+
+    def _shared(self, definer: Definer, part: Part) -> list[Part]:
         options = self._renamed(definer, part.term, 0)
         if len(options) == 1:
             term, steps = options[0]
@@ -202,12 +210,12 @@ class Canon:
                 if not group.parts:
                     return found
         name = f"sum{len(self.reductions)}:{node.buffer}"
-        alike = _alike(group)
-        fresh = Reduction(name, group.agg, group.dtype, group.parts, group.keys, alike is None)
+        repeats = _may_repeat(group)
+        fresh = Reduction(name, group.agg, group.dtype, group.parts, group.keys, distinct=not repeats)
         self.reductions[name] = fresh
         leaf = Leaf(name, node.width, group.dtype)
         # elements with the same contributions (of a broadcast) go by the name of the first of them
-        same = None if alike is None else self.matched(group, fresh)
+        same = self.matched(group, fresh) if repeats else None
         if same is None:
             return [*found, (leaf, group.keys.identity("'"))]
         return [*found, (leaf, same | (group.keys - same.domain).identity("'"))]
@@ -312,17 +320,17 @@ def _all_pairs(first: Points, second: Points) -> Relation:
     return Relation.from_points(first.times(primed), first.names, primed.names)
 
 
-def _alike(group: Group) -> Relation | None:
-    """Pairs of different keys that may have the same contributions; None when there are none."""
-    images = [image(parts) for parts in by_term(group.parts).values()]
-    if images[0].injective:
-        return None
-    guess: Relation | None = None
-    for each in images:
-        for end in (each.first(), each.last()):
-            step = end.then(end.reversed())
-            guess = step if guess is None else guess & step
-    return None if guess is None or guess.single_valued else guess
+def _may_repeat(group: Group) -> bool:
+    """Whether two keys may have the same contributions."""
+    terms = by_term(group.parts)
+    for parts in terms.values():
+        each = image(parts)
+        if each.injective and group.keys.subset_of(each.domain):
+            return False
+    first = _paired_ends(group.keys, terms, group.keys, terms, last=False)
+    if first.single_valued:
+        return False
+    return not (first & _paired_ends(group.keys, terms, group.keys, terms, last=True)).single_valued
 
 
 def _through(at: Relation, steps: Sequence[_Step]) -> Relation:

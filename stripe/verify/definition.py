@@ -8,10 +8,10 @@ aggregation becomes one group: these are the steps that keep meaning without loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 from stripe.ir import (
@@ -43,6 +43,21 @@ from stripe.verify.terms import (
     operand_order,
     operation,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By which rules definitions are made. `finite`: no value is infinite or NaN, so that a product with 0 is 0.
+
+    `thorough`: what differs in form alone is brought into one form, where that costs much and is rarely needed: merges
+    of one contribution become that contribution, operands that commute are put in order by their elements.
+    """
+
+    finite: bool = False
+    thorough: bool = False
+
+
+PLAIN = Rules()
 
 
 class Unprovable(Exception):
@@ -99,14 +114,13 @@ class Definition:
 
 class Definer:
     """Definitions for one program. `cuts` names the buffers of the entry that count as known arrays when read as
-    they are
-    in the end; with `finite` no value is taken to be infinite or NaN.
+    they are in the end.
     """
 
-    def __init__(self, flow: Flow, cuts: Mapping[Buffer, str], *, finite: bool = False) -> None:
+    def __init__(self, flow: Flow, cuts: Mapping[Buffer, str], rules: Rules = PLAIN) -> None:
         self.flow = flow
         self.cuts = cuts
-        self.finite = finite
+        self.rules = rules
         self._definitions: dict[Node, Definition] = {}
         self._scalars: dict[tuple[tuple[int, ...], str], list[Piece]] = {}
 
@@ -177,12 +191,13 @@ class Definer:
         if len(kept) < len(parts):
             full = union((part.points.domain for part in kept), keys)
             bare = _first_only([p for p in parts if p.term == zero], full)
-        if not kept:
-            return bare, [], left
-        if _one_each(kept):
-            return bare + kept, [], left
-        domain = union((part.points.domain for part in kept), keys).coalesced()
-        return bare, [Group(agg, dtype, tuple(kept), domain)], left
+        alone, several = _told_apart(kept, keys) if self.rules.thorough else _all_alike(kept, keys)
+        if several.is_empty:
+            return bare + alone, [], left
+        if alone:
+            rest = (Part(p.term, p.points.within(several), p.at, p.origin) for p in kept)
+            kept = [part for part in rest if not part.points.is_empty]
+        return bare + alone, [Group(agg, dtype, tuple(kept), several)], left
 
     def _flattened(self, part: Part, agg: Agg, dtype: DType) -> list[Part]:
         """A contribution that is itself a merge by the same aggregation, as that merge's contributions."""
@@ -252,7 +267,7 @@ class Definer:
                 if prod(map(len, operands)) > _MOST_PIECES:
                     raise Unprovable(f"'{op}' has operands from too many places")
                 for combination in product(*operands):
-                    piece = _applied(op, combination, dtype, finite=self.finite)
+                    piece = _applied(op, combination, dtype, finite=self.rules.finite)
                     if len(inputs) == 1 or not piece.at.is_empty:
                         yield piece
             case _:
@@ -347,14 +362,31 @@ def _composed(points: Relation, at: Relation, inner: Part) -> Part:
     )
 
 
-def _one_each(parts: list[Part]) -> bool:
-    """Whether no key has two contributions."""
-    if not all(part.points.single_valued for part in parts):
-        return False
+def _all_alike(parts: list[Part], keys: Sequence[str]) -> tuple[list[Part], Points]:
+    """As `_told_apart`, but where some key has several contributions all keys count as such: that costs little."""
     domains = [part.points.domain for part in parts]
-    return all(
-        domains[a].disjoint(domains[b]) for a in range(len(domains)) for b in range(a + 1, len(domains))
-    )
+    if all(part.points.single_valued for part in parts) and all(
+        a.disjoint(b) for a, b in combinations(domains, 2)
+    ):
+        return parts, Points.empty(keys)
+    return [], union(domains, keys).coalesced()
+
+
+def _told_apart(parts: Sequence[Part], keys: Sequence[str]) -> tuple[list[Part], Points]:
+    """(the contributions of keys that have just one, which is their value; the keys that have several)."""
+    several = Points.empty(keys)
+    touched = Points.empty(keys)
+    for part in parts:
+        if not part.points.single_valued:
+            several = several | (part.points - part.points.first()).domain
+        domain = part.points.domain
+        several = several | (domain & touched)
+        touched = touched | domain
+    several = several.coalesced()
+    if touched.subset_of(several):
+        return [], several
+    alone = (Part(part.term, part.points.outside(several), part.at, part.origin) for part in parts)
+    return [part for part in alone if not part.points.is_empty], several
 
 
 def _first_only(parts: list[Part], full: Points) -> list[Part]:

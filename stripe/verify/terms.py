@@ -139,11 +139,15 @@ _SYMMETRIC = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "
 _SYMMETRIC_INTEGER = frozenset({"min", "max"})  # on floats they tell 0 from -0 by the order
 
 
+def commutes(op: str, args: Sequence[Term]) -> bool:
+    """Whether the operation gives the same bits with its operands in any order."""
+    return op in _SYMMETRIC or (op in _SYMMETRIC_INTEGER and not args[0].dtype.is_float)
+
+
 def operand_order(op: str, args: Sequence[Term]) -> tuple[int, ...]:
     """In which order the operands stand in the canonical term."""
     order = tuple(range(len(args)))
-    exact = op in _SYMMETRIC or (op in _SYMMETRIC_INTEGER and not args[0].dtype.is_float)
-    return tuple(sorted(order, key=lambda k: sort_key(args[k]))) if exact else order
+    return tuple(sorted(order, key=lambda k: sort_key(args[k]))) if commutes(op, args) else order
 
 
 def sort_key(term: Term) -> str:

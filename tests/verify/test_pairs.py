@@ -291,3 +291,78 @@ def _shifted(block: Block) -> Block:
     ref = block.ref("A")
     wrong = replace(ref, access=(ref.access[0], Affine.var("k") * 3))
     return replace(block, refinements=(wrong, *block.refinements[1:]))
+
+
+GRAM_TENSORS = "in A 6\nout C 6 6"
+GRAM = """
+    0: #kernel block [i:6, j:6] ( // gram
+        in A[i] fp32(1:1)
+        in A_0 = A[j] fp32(1:1)
+        out C[i, j]:assign fp32(1:6, 1:1)
+    ) {
+      0: $A = load(A)
+      1: $B = load(A_0)
+      2: $P = mul($A, $B)
+      3: C = store($P)
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("tensors", "kernel"),
+    [
+        (GRAM_TENSORS, GRAM),
+        ("in A 6\nout C 6", GRAM.replace("C[i, j]:assign fp32(1:6, 1:1)", "C[i]:add fp32(1:1)")),
+        ("in A 6\nout C 1", GRAM.replace("C[i, j]:assign fp32(1:6, 1:1)", "C[0]:min fp32(1:1)")),
+    ],
+)
+def test_operands_of_one_array_commute(tensors: str, kernel: str) -> None:
+    """`A[i] * A[j]` is `A[j] * A[i]`, though only the elements tell the operands apart."""
+    before = program(tensors, kernel)
+    assert prove_equal(before, program(tensors, kernel.replace("mul($A, $B)", "mul($B, $A)"))) == Equal()
+    different(before, program(tensors, kernel.replace("mul($A, $B)", "mul($A, $A)")))
+
+
+def test_a_difference_that_running_does_not_show_is_not_believed() -> None:
+    """The greatest product of two numbers is the greatest square: that is more than the proof knows."""
+    kernel = GRAM.replace("C[i, j]:assign fp32(1:6, 1:1)", "C[0]:max fp32(1:1)")
+    squares = kernel.replace("mul($A, $B)", "mul($A, $A)")
+    judgement = judge(program("in A 6\nout C 1", kernel), program("in A 6\nout C 1", squares))
+    assert isinstance(judgement.verdict, Different)
+    assert not judgement.accepted
+    assert "they agree, which does not confirm the difference" in str(judgement)
+    wrong = kernel.replace("mul($A, $B)", "add($A, $A)")
+    judgement = judge(program("in A 6\nout C 1", kernel), program("in A 6\nout C 1", wrong))
+    assert "ran both programs on 6 sets of small integers: they differ" in str(judgement)
+
+
+def test_a_merge_of_one_contribution_is_that_contribution() -> None:
+    """The last element of a triangle's rows gets one contribution; as a base it is assigned."""
+    tensors = "in A 4\nout C 4"
+    triangle = """
+    0: #kernel block [i:4, k:4] ( // triangle
+        3 - i - k >= 0
+        in A[i + k] fp32(1:1)
+        out C[i]:add fp32(1:1)
+    ) {
+      0: $A = load(A)
+      1: C = store($A)
+    }"""
+    peeled = """
+    0: #kernel block [i:3, k:4] ( // triangle
+        3 - i - k >= 0
+        in A[i + k] fp32(1:1)
+        out C[i]:add fp32(1:1)
+    ) {
+      0: $A = load(A)
+      1: C = store($A)
+    }
+    1: #kernel block [] ( // tip
+        in A[3] fp32(1:1)
+        out C[3]:assign fp32(1:1)
+    ) {
+      0: $A = load(A)
+      1: C = store($A)
+    }"""
+    before = program(tensors, triangle)
+    assert prove_equal(before, program(tensors, peeled)) == Equal()
+    different(before, program(tensors, peeled.replace("A[3]", "A[2]")))
