@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+
+from stripe.cli.usage import Parser
+
+
+def asked(parser: Parser, namespace: argparse.Namespace) -> str | None:
+    """The answer, when a command is asked about itself instead of being run: its help, its version, its passes."""
+    if namespace.help:
+        return parser.format_help()
+    if namespace.version:
+        return version(parser.prog)
+    listed: str | None = getattr(namespace, "list_passes", None)
+    return None if listed is None else passes(listed)
 
 
 def version(prog: str) -> str:

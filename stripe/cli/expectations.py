@@ -1,4 +1,4 @@
-"""`--verify-diagnostics`: errors and remarks that comments in the input announce, as MLIR's tests do.
+"""`--verify-diagnostics`: errors, warnings and remarks that comments in the input announce, as MLIR's tests do.
 
 // expected-error@+1 {{unknown pass}}        in the next line; @-1, @above and @below work too, and without @ this line
 // expected-remark@unknown {{missed}}        something without a line in this file, such as a remark about a Tile kernel
@@ -20,7 +20,7 @@ from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.tile import TileErrors
 
 _EXPECTED = re.compile(
-    r"expected-(?P<kind>error|remark)\s*(?:@\s*(?P<place>[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}"
+    r"expected-(?P<kind>error|warning|remark)\s*(?:@\s*(?P<place>[+-]\d+|above|below|unknown))?\s*\{\{(?P<text>.*?)\}\}"
 )
 
 
@@ -57,10 +57,10 @@ def _block_name(loaded: Loaded, path: tuple[int, ...]) -> str:
 
 
 def error_messages(error: StripeError, source: Source) -> list[Message]:
-    """The errors that one exception holds; one about another file has no line here."""
+    """The errors that one exception holds, or a warning; one about another file has no line here."""
     return [
         Message(
-            "error",
+            one.kind,
             one.line if one.path == source.name else None,
             f"{one.reason}; {one.hint}" if one.hint else one.reason,
         )
@@ -94,7 +94,7 @@ def _line(place: str | None, number: int) -> int | None:
 
 
 def unmet(source: Source, produced: Iterable[Message]) -> list[str]:
-    """What is announced and did not come, and errors that came and were not announced; remarks may go unannounced
+    """What is announced and did not come, and what came and was not announced; remarks may go unannounced
     unless the source announces any.
     """
     wanted = expectations(source)
@@ -111,7 +111,7 @@ def unmet(source: Source, produced: Iterable[Message]) -> list[str]:
             )
         else:
             left.remove(found)
-    strict = {"error", *(message.kind for message in wanted)}
+    strict = {"error", "warning", *(message.kind for message in wanted)}
     problems += [
         f"{_place(source, m)}: error: unexpected {m.kind}: {m.text}" for m in left if m.kind in strict
     ]

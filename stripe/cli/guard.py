@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,9 @@ OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 
 
 @dataclass(slots=True)
 class CrashRecord:
-    """What a command knows of its run so far: enough to replay it, should it crash."""
+    """What a command knows of its run so far: enough to replay it, should it crash. `own` are the options that `tool`
+    has for itself.
+    """
 
     command: tuple[str, ...] = ()
     source: Source | None = None
@@ -34,6 +37,9 @@ class CrashRecord:
     verify: str = "structural"
     verify_roundtrip: bool = False
     emit: str = "stripe"
+    tool: str = "stripe-opt"
+    own: dict[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+    data: Path | None = None
     folder: Path | None = None
 
 
@@ -97,6 +103,13 @@ def _origin(error: Exception) -> str:
     return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
+def _data(record: CrashRecord) -> dict[str, JsonValue]:
+    """The file of --data, whole: it may be gone when the run is replayed."""
+    if record.data is None or not record.data.is_file():
+        return {}
+    return {"data": base64.b64encode(record.data.read_bytes()).decode()}
+
+
 def _write_reproducer(reason: str, error: Exception, record: CrashRecord) -> Path | None:
     from stripe.pipeline.reproducer import Reproducer
 
@@ -113,4 +126,6 @@ def _write_reproducer(reason: str, error: Exception, record: CrashRecord) -> Pat
         verify=record.verify,
         verify_roundtrip=record.verify_roundtrip,
         emit=record.emit,
+        tool=record.tool,
+        options={**record.own, **_data(record)},
     ).write(record.folder)

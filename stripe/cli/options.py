@@ -11,6 +11,9 @@ VERIFY_LEVELS = ("none", "structural", "exact")
 INPUT_FORMATS = ("tile", "stripe")
 
 
+Group = argparse._ActionsContainer  # pyright: ignore[reportPrivateUsage] - what parsers and their groups share
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One `--config` or `--passes` of the command line."""
@@ -46,7 +49,12 @@ class PipelineOptions:
 
 def add_common(parser: Parser) -> None:
     """The options for input, passes and machine, and for watching the passes."""
-    _add_input(parser)
+    group = parser.add_argument_group("input")
+    add_input_file(group, "a .tile or .stripe file, or - for standard input")
+    group.add_argument(
+        "--shape", action="append", default=[], metavar="NAME=SIZES:DTYPE",
+        help="shape of a Tile input, instead of what the file says, as A=64x64:fp32; may be repeated",
+    )  # fmt: skip
     _add_pipeline(parser)
     _add_watching(parser)
     other = parser.add_argument_group("other")
@@ -57,27 +65,42 @@ def add_common(parser: Parser) -> None:
         metavar="NAME",
         help="list the passes with their options, or that of one, and end",
     )
-    other.add_argument("--version", action="store_true", help="say the version and end")
-    other.add_argument("-h", "--help", action="store_true", help="show this text and end")
+    add_about(other)
 
 
-def _add_input(parser: Parser) -> None:
-    group = parser.add_argument_group("input")
-    group.add_argument(
-        "input",
-        nargs="?",
-        type=file_name,
-        metavar="INPUT",
-        help="a .tile or .stripe file, or - for standard input",
-    )
+def add_input_file(group: Group, what: str) -> None:
+    """INPUT, which is `what`, and how to read it."""
+    group.add_argument("input", nargs="?", type=file_name, metavar="INPUT", help=what)
     group.add_argument(
         "--input-format", type=one_of(*INPUT_FORMATS), metavar="tile|stripe",
         help="what INPUT holds; known by its suffix, and for - guessed from its beginning",
     )  # fmt: skip
+
+
+def add_about(group: Group) -> None:
+    """What every command says about itself."""
+    group.add_argument("--version", action="store_true", help="say the version and end")
+    group.add_argument("-h", "--help", action="store_true", help="show this text and end")
+
+
+def add_openmp(group: Group, where: str, what: str) -> None:
+    """--openmp, which means something with the option `where`."""
+    group.add_argument("--openmp", action="store_true", help=f"with {where}: {what}")
+
+
+def add_json(group: Group, what: str) -> None:
+    """--json, for the results of a command."""
     group.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=SIZES:DTYPE",
-        help="shape of a Tile input, instead of what the file says, as A=64x64:fp32; may be repeated",
-    )  # fmt: skip
+        "--json",
+        type=file_name,
+        metavar="FILE",
+        help=f"write {what} as JSON (- for standard output, and nothing else there)",
+    )
+
+
+def add_schema(group: Group, what: str, known: tuple[str, ...]) -> None:
+    """--schema, for the formats of a command."""
+    group.add_argument("--schema", type=one_of(*known), metavar="|".join(known), help=f"{what} and end")
 
 
 def _add_pipeline(parser: Parser) -> None:

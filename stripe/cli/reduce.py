@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stripe.cli.guard import OK, CrashRecord, guarded
-from stripe.cli.options import INPUT_FORMATS, InputOptions
-from stripe.cli.usage import Parser, UsageError, file_name, one_of, positive, whole
+from stripe.cli.options import InputOptions, add_about, add_input_file
+from stripe.cli.streams import write_stdout
+from stripe.cli.usage import Parser, UsageError, file_name, positive, whole
 
 if TYPE_CHECKING:
     from stripe.pipeline.reduction.document import Document
@@ -33,13 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser = Parser("stripe-reduce", "Shrinks a program while a command goes on to fail.", _USAGE, _EPILOG)
-    parser.add_argument(
-        "input", nargs="?", metavar="INPUT", help="a .tile or .stripe file, a crash reproducer (.json), or -"
-    )
-    parser.add_argument(
-        "--input-format", type=one_of(*INPUT_FORMATS), metavar="tile|stripe",
-        help="what INPUT holds; known by its suffix, and for - guessed from its beginning",
-    )  # fmt: skip
+    add_input_file(parser, "a .tile or .stripe file, a crash reproducer (.json), or -")
     parser.add_argument("--test", metavar="COMMAND", help="the command that has to go on failing")
     parser.add_argument(
         "--exit-status", type=whole, metavar="N", help="COMMAND fails with this status (default: any but 0)"
@@ -51,23 +46,17 @@ def _parser() -> Parser:
     parser.add_argument(
         "-o", dest="output", type=file_name, metavar="FILE", help="write FILE instead of standard output"
     )
-    parser.add_argument("--version", action="store_true", help="say the version and end")
-    parser.add_argument("-h", "--help", action="store_true", help="show this text and end")
+    add_about(parser)
     return parser
 
 
 def _command(argv: Sequence[str], record: CrashRecord) -> int:
-    from stripe.cli.files import write_text
+    from stripe.cli.answers import asked
 
     parser = _parser()
     namespace = parser.read(argv)
-    if namespace.help:
-        write_text(None, parser.format_help())
-        return OK
-    if namespace.version:
-        from stripe.cli import answers
-
-        write_text(None, answers.version("stripe-reduce"))
+    if (answer := asked(parser, namespace)) is not None:
+        write_stdout(answer)
         return OK
     if namespace.input is None:
         raise UsageError("no INPUT is given", "name a .tile, .stripe or .json file, or - for standard input")
@@ -81,6 +70,8 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
         raise UsageError("--test: COMMAND is empty", "--test 'stripe-opt --passes fusion'")
     document = _read(namespace.input, namespace.input_format, record)
     result = _reduce(document, words, namespace.exit_status, namespace.timeout)
+    from stripe.cli.files import write_text
+
     write_text(namespace.output, result.render())
     return OK
 

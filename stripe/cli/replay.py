@@ -1,41 +1,99 @@
-"""`--run-reproducer`: a run as a crash reproducer recorded it."""
+"""`--run-reproducer`: a run as a crash reproducer recorded it, by the command that crashed."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
 
 from stripe.cli.compile import Setup
-from stripe.cli.options import InputOptions
+from stripe.cli.guard import CrashRecord
+from stripe.cli.job import Job
+from stripe.cli.options import InputOptions, PipelineOptions
 from stripe.cli.sources import Source
 from stripe.hw.schema import HardwareModel
-from stripe.hw.template import parse_document, read_json
+from stripe.hw.template import Document, parse_document, read_json
 from stripe.hw.validate import validate
 from stripe.pipeline.passlist import read_pass_list
 from stripe.pipeline.reproducer import Reproducer
 
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """All that a recorded run needs."""
-
-    source: Source
-    given: InputOptions
-    setup: Setup
-    verify: str
-    verify_roundtrip: bool
-    emit: str
+if TYPE_CHECKING:
+    from stripe.cli.opt import OutputOptions
 
 
-def load_reproducer(path: str) -> Replay:
-    """Reads a crash reproducer. Raises ConfigError when it is none."""
+class _Own(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OptReplay(_Own):
+    """What stripe-opt has for itself, beside --emit."""
+
+    openmp: bool = False
+
+
+class RunReplay(_Own):
+    """What stripe-run has for itself; `data` is the file of --data."""
+
+    engine: Literal["interp", "c"] = "interp"
+    data: Base64Bytes | None = None
+    seed: int = Field(default=0, ge=0)
+    compare: Literal["interp", "numpy", "onnx"] | None = None
+    bench: int | None = Field(default=None, ge=1)
+    openmp: bool = False
+
+
+class SimReplay(_Own):
+    """What stripe-sim has for itself."""
+
+    counts: bool = False
+    halo: Literal["refetch", "keep"] = "refetch"
+
+
+def replay(path: str, output: OutputOptions, options: PipelineOptions, record: CrashRecord) -> int:
+    """Runs what a crash reproducer holds, with the watchers that this command line asks for; gives the exit status.
+
+    Raises ConfigError when the file is no reproducer.
+    """
     document = read_json(Path(path))
     found = validate(Reproducer, document)
+    job = _job(path, document, found, options, record)
+    if found.tool == "stripe-run":
+        return _replay_run(validate(RunReplay, document, ("options",)), job)
+    if found.tool == "stripe-sim":
+        from stripe.cli import sim
+
+        own = validate(SimReplay, document, ("options",))
+        return sim.perform(job, sim.SimOptions(own.counts, own.halo, None, None, None))
+    from stripe.cli import opt
+
+    own_options = validate(OptReplay, document, ("options",))
+    return opt.perform(job, replace(output, emit=found.emit, openmp=own_options.openmp))
+
+
+def _job(
+    path: str, document: Document, found: Reproducer, options: PipelineOptions, record: CrashRecord
+) -> Job:
     passes = read_pass_list(parse_document(json.dumps({"passes": found.passes}), f"{path}: passes"))
     model = None if found.hardware is None else validate(HardwareModel, document, ("hardware",))
     source = Source(found.input, f"{path}: input", found.input_format)
     given = InputOptions(source.name, found.input_format, found.shapes)
-    return Replay(
-        source, given, Setup(passes.entries, model), found.verify, found.verify_roundtrip, found.emit
-    )
+    options = replace(options, verify=found.verify, verify_roundtrip=found.verify_roundtrip)
+    return Job(source, given, options, Setup(passes.entries, model), record)
+
+
+def _replay_run(own: RunReplay, job: Job) -> int:
+    from stripe.cli import run
+
+    with tempfile.TemporaryDirectory(prefix="stripe-replay-") as folder:
+        data = Path(folder) / "data.npz"
+        if own.data is not None:
+            data.write_bytes(own.data)
+        options = run.RunOptions(
+            own.engine, None if own.data is None else str(data), own.seed, own.compare, None, own.bench, None,
+            own.openmp,
+        )  # fmt: skip
+        return run.perform(job, options)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stripe.cli.guard import MISMATCH, OK, CrashRecord, guarded
-from stripe.cli.options import InputOptions, PipelineOptions, add_common, input_options, pipeline_options
+from stripe.cli.options import add_common, add_json, add_openmp
 from stripe.cli.streams import write_stdout
 from stripe.cli.usage import Parser, UsageError, file_name, one_of, positive, whole
+
+if TYPE_CHECKING:
+    from stripe.cli.job import Job
 
 ENGINES = ("interp", "c")
 REFERENCES = ("interp", "numpy", "onnx")
@@ -58,11 +63,7 @@ def _parser() -> Parser:
         "--engine", type=one_of(*ENGINES), default="interp", metavar="|".join(ENGINES),
         help="the interpreter, or emitted C (default: interp)",
     )  # fmt: skip
-    group.add_argument(
-        "--openmp",
-        action="store_true",
-        help="with --engine c: blocks tagged thread or parallel run on several threads",
-    )
+    add_openmp(group, "--engine c", "blocks tagged thread or parallel run on several threads")
     group.add_argument(
         "--data", type=file_name, metavar="FILE.npz", help="inputs, one array for each by its name"
     )
@@ -77,29 +78,17 @@ def _parser() -> Parser:
     )
     group.add_argument("--bench", type=positive, metavar="N", help="run N times more and show the times")
     group.add_argument("--out", type=file_name, metavar="FILE.npz", help="write the outputs")
-    group.add_argument(
-        "--json",
-        type=file_name,
-        metavar="FILE",
-        help="write what is printed as JSON (- for standard output instead of it)",
-    )
+    add_json(group, "what is printed")
     return parser
 
 
 def _command(argv: Sequence[str], record: CrashRecord) -> int:
     parser = _parser()
     namespace = parser.read(argv)
-    if namespace.help:
-        write_stdout(parser.format_help())
-        return OK
-    if namespace.version or namespace.list_passes is not None:
-        from stripe.cli import answers
-        from stripe.cli.files import write_text
+    from stripe.cli.answers import asked
 
-        write_text(
-            None,
-            answers.version("stripe-run") if namespace.version else answers.passes(namespace.list_passes),
-        )
+    if (answer := asked(parser, namespace)) is not None:
+        write_stdout(answer)
         return OK
     if namespace.openmp and namespace.engine != "c":
         raise UsageError("--openmp is for --engine c", "add --engine c, or leave it out")
@@ -109,36 +98,35 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
         namespace.engine, namespace.data, namespace.random or 0, namespace.compare, namespace.out,
         namespace.bench, namespace.json, namespace.openmp,
     )  # fmt: skip
-    return _run(input_options(namespace), pipeline_options(namespace), options, record)
+    from stripe.cli.job import begin
+
+    return perform(begin(namespace, record), options)
 
 
-def _run(given: InputOptions, options: PipelineOptions, running: RunOptions, record: CrashRecord) -> int:
+def perform(job: Job, running: RunOptions) -> int:
+    """Compiles, runs, compares and times; gives the exit status."""
     from stripe.cli import execution, report
-    from stripe.cli.compile import remember, run_passes, set_up
-    from stripe.cli.sources import load_program, read_source
 
-    if given.path is None:
-        raise UsageError("no INPUT is given", "name a .tile or .stripe file, or - for standard input")
-    setup = set_up(options)
-    remember(record, setup, options, given)
-    source = read_source(given)
-    record.source = source
-    loaded = load_program(source, given)
+    _remember(job, running)
+    source = job.source
+    loaded = job.load()
     original = loaded.program
     execution.require_memory(original, source.name)
-    if running.engine == "c" and source.format == "stripe" and options.verify == "structural":
-        # Tile cannot say what Stripe by hand can: C with an access out of bounds would take this process down.
+    if running.engine == "c" and source.format == "stripe" and job.options.verify == "structural":
+        # Tile cannot say what Stripe by hand can: C with an access out of bounds would crash.
         execution.require_sound(original)
-    program = run_passes(loaded, setup, options, record)
+    program = job.run(loaded)
     inputs = execution.find_inputs(original, running.data, running.seed)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
-    engine = execution.make_engine(running.engine, program, openmp=running.openmp, reorder=not setup.entries)
+    engine = execution.make_engine(
+        running.engine, program, openmp=running.openmp, reorder=not job.setup.entries
+    )
     outputs = engine.run(inputs)
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
     found = report.Report(running.engine, source.name, outputs, dtypes)
     if running.compare is not None:
         subject = execution.Subject(
-            source, original, program, inputs, outputs, running.engine, running.data is None, given.shapes
+            source, original, program, inputs, outputs, running.engine, running.data is None, job.given.shapes
         )
         found.comparison = subject.against(running.compare)
     if running.bench is not None:
@@ -147,6 +135,15 @@ def _run(given: InputOptions, options: PipelineOptions, running: RunOptions, rec
         execution.save(running.out, outputs)
     report.write(found, running.json)
     return MISMATCH if found.comparison is not None and found.comparison.differences else OK
+
+
+def _remember(job: Job, running: RunOptions) -> None:
+    job.record.tool = "stripe-run"
+    job.record.own = {
+        "engine": running.engine, "seed": running.seed, "compare": running.compare, "bench": running.bench,
+        "openmp": running.openmp,
+    }  # fmt: skip
+    job.record.data = None if running.data is None else Path(running.data)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stripe.cli.guard import OK, CrashRecord, guarded
-from stripe.cli.options import InputOptions, PipelineOptions, add_common, input_options, pipeline_options
+from stripe.cli.options import add_common, add_json, add_schema
+from stripe.cli.streams import write_stdout
 from stripe.cli.usage import Parser, UsageError, file_name, one_of
 
 if TYPE_CHECKING:
     from stripe.cli.compile import Setup
+    from stripe.cli.job import Job
     from stripe.cost.loops import Halo
     from stripe.ir import Program
 
@@ -56,12 +58,7 @@ def _parser() -> Parser:
     parser = Parser("stripe-sim", "Simulates tensor programs on hardware models.", _USAGE, _EPILOG)
     add_common(parser)
     group = parser.add_argument_group("simulating")
-    group.add_argument(
-        "--json",
-        type=file_name,
-        metavar="FILE",
-        help="write the report as JSON (- for standard output instead of the tables)",
-    )
+    add_json(group, "the report")
     group.add_argument(
         "--trace",
         type=file_name,
@@ -79,30 +76,20 @@ def _parser() -> Parser:
         "--halo", type=one_of(*HALO_RULES), metavar="|".join(HALO_RULES),
         help="with --counts: a box that moves is fetched again whole, or keeps what it held (default: refetch)",
     )  # fmt: skip
-    group.add_argument(
-        "--schema",
-        type=one_of(*SCHEMAS),
-        metavar="|".join(SCHEMAS),
-        help="show the JSON Schema of --json and end",
-    )
+    add_schema(group, "print the JSON Schema of --json", SCHEMAS)
     return parser
 
 
 def _command(argv: Sequence[str], record: CrashRecord) -> int:
     parser = _parser()
     namespace = parser.read(argv)
-    if namespace.help:
-        parser.print_help()
+    from stripe.cli.answers import asked
+
+    if (answer := asked(parser, namespace)) is not None:
+        write_stdout(answer)
         return OK
     if namespace.schema is not None:
-        sys.stdout.write(_schema(namespace.schema))
-        return OK
-    if namespace.version or namespace.list_passes is not None:
-        from stripe.cli import answers
-
-        sys.stdout.write(
-            answers.version("stripe-sim") if namespace.version else answers.passes(namespace.list_passes)
-        )
+        write_stdout(_schema(namespace.schema))
         return OK
     if namespace.counts and (namespace.trace or namespace.plot):
         raise UsageError(
@@ -115,7 +102,9 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     options = SimOptions(
         namespace.counts, namespace.halo or "refetch", namespace.json, namespace.trace, namespace.plot
     )
-    return _run(input_options(namespace), pipeline_options(namespace), options, record)
+    from stripe.cli.job import begin
+
+    return perform(begin(namespace, record), options)
 
 
 def _schema(what: str) -> str:
@@ -126,23 +115,17 @@ def _schema(what: str) -> str:
     return json.dumps(model.model_json_schema(), indent=2) + "\n"
 
 
-def _run(given: InputOptions, options: PipelineOptions, simulating: SimOptions, record: CrashRecord) -> int:
-    from stripe.cli.compile import remember, run_passes, set_up
-    from stripe.cli.sources import load_program, read_source
-
-    if given.path is None:
-        raise UsageError("no INPUT is given", "name a .tile or .stripe file, or - for standard input")
-    setup = set_up(options)
-    remember(record, setup, options, given)
-    if setup.hardware is None and not simulating.counts:
+def perform(job: Job, simulating: SimOptions) -> int:
+    """Compiles and simulates, or counts; gives the exit status."""
+    job.record.tool = "stripe-sim"
+    job.record.own = {"counts": simulating.counts, "halo": simulating.halo}
+    if job.setup.hardware is None and not simulating.counts:
         raise UsageError("no machine is given to simulate", "name one with --hw, such as --hw dsp_conv")
-    source = read_source(given)
-    record.source = source
-    program = run_passes(load_program(source, given), setup, options, record)
+    program = job.run(job.load())
     if simulating.counts:
-        _count(program, source.name, setup, simulating)
+        _count(program, job.source.name, job.setup, simulating)
     else:
-        _simulate(program, source.name, setup, simulating)
+        _simulate(program, job.source.name, job.setup, simulating)
     return OK
 
 

@@ -17,6 +17,7 @@ from stripe.ir import (
     Program,
     Span,
     StripeError,
+    StripeWarning,
     check_magnitude,
     parse_with_spans,
     verify_structural,
@@ -41,10 +42,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A program, how long it took to read, and the places of its statements, where they are known (textual Stripe)."""
+    """A program, how long it took to read, what is to be told about its text (Tile), and the places of its statements,
+    where they are known (textual Stripe).
+    """
 
     program: Program
     seconds: float
+    warnings: tuple[StripeWarning, ...] = ()
     spans: Mapping[tuple[int, ...], Span] = field(default_factory=dict[tuple[int, ...], Span])
 
 
@@ -79,11 +83,7 @@ def load_program(source: Source, options: InputOptions) -> Loaded:
         if options.shapes:
             raise ConfigError("--shape is for Tile inputs; Stripe says its shapes", hint="leave --shape out")
         return _load_stripe(source)
-    from stripe.tile import compile_tile
-
-    started = time.perf_counter()
-    program = compile_tile(source.text, source.name, read_shapes(options.shapes))
-    return Loaded(program, time.perf_counter() - started)
+    return _load_tile(source, options)
 
 
 def read_shapes(texts: tuple[str, ...]) -> dict[str, Binding]:
@@ -99,6 +99,15 @@ def read_shapes(texts: tuple[str, ...]) -> dict[str, Binding]:
     return shapes
 
 
+def _load_tile(source: Source, options: InputOptions) -> Loaded:
+    from stripe.tile import bind, find_warnings, lower, parse_tile, program_name
+
+    started = time.perf_counter()
+    function = bind(parse_tile(source.text, source.name), read_shapes(options.shapes))
+    program = lower(function, program_name(source.name))
+    return Loaded(program, time.perf_counter() - started, find_warnings(function))
+
+
 def _load_stripe(source: Source) -> Loaded:
     started = time.perf_counter()
     parsed = parse_with_spans(source.text, source.name)
@@ -106,7 +115,7 @@ def _load_stripe(source: Source) -> Loaded:
     if found:
         errors = [_placed(diagnostic, parsed.spans, source) for diagnostic in found]
         raise _joined(errors)
-    return Loaded(parsed.program, time.perf_counter() - started, parsed.spans)
+    return Loaded(parsed.program, time.perf_counter() - started, spans=parsed.spans)
 
 
 def _placed(diagnostic: Diagnostic, spans: Mapping[tuple[int, ...], Span], source: Source) -> StripeError:

@@ -19,8 +19,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -> _Model:
-    """The part of `document` at the path `at` as a model. Types are those of the exported JSON Schema: no text stands for
-    a number or for true, no number for a text.
+    """The part of `document` at the path `at` as a model. Types are those of the exported JSON Schema: no text stands
+    for a number or for true, no number for a text.
 
     Raises ConfigError for the first thing that is wrong, with the rest in its `others`; each names its JSON path and
     line, what was expected and, for a key that is not known, the nearest that is.

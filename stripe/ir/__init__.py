@@ -22,7 +22,7 @@ from stripe.ir.block import (
 )
 from stripe.ir.diagnostic import Diagnostic
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
-from stripe.ir.errors import ConfigError, StripeError, closest
+from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
 from stripe.ir.intrinsics import (
     INTRINSICS,
     SPECIALS,
@@ -32,7 +32,7 @@ from stripe.ir.intrinsics import (
     result_dtype,
 )
 from stripe.ir.location import Device, Location
-from stripe.ir.magnitude import check_magnitude
+from stripe.ir.magnitude import check_block_magnitude, check_magnitude
 from stripe.ir.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
 from stripe.ir.printer import print_block, print_program, print_refinement, print_statement
@@ -110,10 +110,12 @@ __all__ = [
     "Statement",
     "Store",
     "StripeError",
+    "StripeWarning",
     "TagValue",
     "Tags",
     "allocation_agg",
     "block_at",
+    "check_block_magnitude",
     "check_magnitude",
     "closest",
     "common_type",

@@ -21,6 +21,7 @@ class StripeError(Exception):
     """
 
     exit_status = 1
+    kind = "error"
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class StripeError(Exception):
 
     def __str__(self) -> str:
         place = self.place
-        lines = [f"{place}: error: {self.reason}" if place else f"error: {self.reason}"]
+        lines = [f"{place}: {self.kind}: {self.reason}" if place else f"{self.kind}: {self.reason}"]
         if self.source is not None:
             lines += _caret(self.source, self.caret, self.length)
         if self.hint:
@@ -69,6 +70,13 @@ class ConfigError(StripeError):
     """An error in a pass list, a hardware model or a command line."""
 
     exit_status = 2
+
+
+class StripeWarning(StripeError):
+    """Something in the input that is right and seldom meant. It is shown as an error is, and never raised."""
+
+    exit_status = 0
+    kind = "warning"
 
 
 _WIDTH = 160  # a longer source line is cut around the caret

@@ -20,6 +20,11 @@ def check_magnitude(program: Program) -> list[Diagnostic]:
     return list(_check_block(program.entry, (0,), {}))
 
 
+def check_block_magnitude(block: Block) -> list[Diagnostic]:
+    """The same for one block that no index is passed into."""
+    return list(_check_block(block, (), {}))
+
+
 def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> Iterator[Diagnostic]:
     ranges = {
         index.name: (0, index.range - 1) if index.affine is None else index.affine.bounds(outside)

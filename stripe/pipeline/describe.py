@@ -51,7 +51,7 @@ def config_schema() -> dict[str, JsonValue]:
         "properties": {
             "hardware": {
                 "type": "string",
-                "description": "the hardware model that the list is for, by name, or by its path from the folder of the list",
+                "description": "the hardware model that the list is for: its name, or its path from the list's folder",
             },
             "passes": {
                 "type": "array",

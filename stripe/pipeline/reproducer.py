@@ -32,6 +32,10 @@ class Reproducer(BaseModel):
     verify: str = Field(default="structural", description="value of --verify")
     verify_roundtrip: bool = Field(default=False, description="whether --verify-roundtrip was given")
     emit: str = Field(default="stripe", description="value of --emit")
+    tool: str = Field(default="stripe-opt", description="the command: stripe-opt, stripe-run or stripe-sim")
+    options: dict[str, JsonValue] = Field(
+        default_factory=dict[str, JsonValue], description="options that only `tool` has, by name"
+    )
 
     def write(self, folder: Path | None) -> Path | None:
         """Writes the file to `folder`, or to the folder for temporary files; None when neither can be written.
@@ -39,7 +43,7 @@ class Reproducer(BaseModel):
         One fault has one name, however it was come by, so that a replay does not leave another file.
         """
         text = json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
-        fault = self.model_dump_json(exclude={"command"})
+        fault = self.model_dump_json(exclude={"command", "traceback"})
         name = f"stripe-crash-{hashlib.sha256(fault.encode()).hexdigest()[:12]}.reproducer.json"
         for place in (folder, Path(tempfile.gettempdir())):
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stripe.ir.errors import StripeError, closest
+from stripe.ir.errors import StripeError, StripeWarning, closest
 from stripe.ir.span import Span
 
 
@@ -18,6 +18,13 @@ class SourceText:
     def error(self, reason: str, span: Span, hint: str | None = None) -> StripeError:
         """An error at `span`, with the source line."""
         return StripeError(
+            reason, path=span.filename, line=span.line, col=span.column, hint=hint,
+            source=self._line(span.line), length=span.length,
+        )  # fmt: skip
+
+    def warning(self, reason: str, span: Span, hint: str) -> StripeWarning:
+        """A warning at `span`, with the source line."""
+        return StripeWarning(
             reason, path=span.filename, line=span.line, col=span.column, hint=hint,
             source=self._line(span.line), length=span.length,
         )  # fmt: skip

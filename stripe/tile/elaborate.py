@@ -173,9 +173,8 @@ class Elaborator:
             shape = f"rank {len(operand.sizes)} ({sizes_text(operand.sizes)})"
             reason = f"'{access.tensor}' has {shape} and is used with {len(access.indices)} indices"
             raise self.source.error(reason, access.span, "give one index polynomial for each dimension")
-        return TypedAccess(
-            operand, tuple(polynomial(index, self.env, self.source) for index in access.indices)
-        )
+        polynomials = tuple(polynomial(index, self.env, self.source) for index in access.indices)
+        return TypedAccess(operand, polynomials, access.span)
 
     def operand(self, value: Value, span: Span) -> Operand:
         """A value as an operand; raises StripeError for tuples and random states."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
-from stripe.ir import Affine, Block, Direction, Program, Refinement, Tags, fresh
+from stripe.ir import Affine, Block, Direction, Program, Refinement, Tags, check_block_magnitude, fresh
 from stripe.ir.errors import StripeError
 from stripe.tile.bind import bind, rename_tensors
 from stripe.tile.diagnostics import raise_collected
@@ -40,9 +40,13 @@ def compile_tile(
     text: str, filename: str = "<string>", shapes: Mapping[str, Binding] | None = None
 ) -> Program:
     """The Stripe program of a Tile text, named after its file. Raises StripeError."""
+    return lower(bind(parse_tile(text, filename), shapes), program_name(filename))
+
+
+def program_name(filename: str) -> str:
+    """The name of the program in a file."""
     stem = PurePath(filename).stem
-    name = "program" if not stem or filename.startswith("<") else stem
-    return lower(bind(parse_tile(text, filename), shapes), name)
+    return "program" if not stem or filename.startswith("<") else stem
 
 
 def lower(typed: TypedFunction, name: str = "program") -> Program:
@@ -53,11 +57,20 @@ def lower(typed: TypedFunction, name: str = "program") -> Program:
     errors: list[StripeError] = []
     for number, op in enumerate(typed.ops):
         try:
-            kernels.extend(_lower_op(op, f"kernel_{number}", names, typed))
+            made = _lower_op(op, f"kernel_{number}", names, typed)
+            _require_magnitude(made, op, typed)
+            kernels.extend(made)
         except StripeError as error:
             errors.append(error)
     raise_collected(errors)
     return _program(typed, name, names, tuple(kernels))
+
+
+def _require_magnitude(kernels: tuple[Block, ...], op: Op, typed: TypedFunction) -> None:
+    """Raises StripeError for numbers in accesses and constraints that 64 bits do not hold."""
+    found = next((one for kernel in kernels for one in check_block_magnitude(kernel)), None)
+    if found is not None:
+        raise typed.source.error(found.message, op.origin.span, found.hint)
 
 
 def _without_read_outputs(typed: TypedFunction) -> TypedFunction:

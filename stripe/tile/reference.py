@@ -7,7 +7,7 @@ of a box that contains the valid ones, so it is for small programs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
@@ -109,7 +109,9 @@ def _contraction(op: ContractionOp, values: Mapping[str, Array], function: Typed
     demands = [Range(p, size) for p, size in zip(op.output, op.out.sizes, strict=True)] + list(op.bounds)
     for access in op.inputs:
         demands += [Range(p, size) for p, size in zip(access.polynomials, access.operand.sizes, strict=True)]
-    for grid in _grids(_bounds(demands, op, function), op, function):
+    box = _bounds(demands, op, function)
+    _require_64_bits(demands, box, op, function)
+    for grid in _grids(box, op, function):
         valid = np.array(True)
         for demand in demands:
             valid = valid & _holds(demand, grid)
@@ -171,6 +173,22 @@ def _narrow(
     lows = [end for end in (interval[0], low) if end is not None]
     highs = [end for end in (interval[1], high) if end is not None]
     return max(lows, default=None), min(highs, default=None)
+
+
+def _require_64_bits(
+    demands: Sequence[Range], box: Bounds, op: ContractionOp, function: TypedFunction
+) -> None:
+    """StripeError when an index polynomial, times its denominator, leaves 64 bits somewhere in the box."""
+    for demand in demands:
+        polynomial, scale = demand.polynomial, demand.polynomial.denominator()
+        terms = [abs(value) * max(map(abs, box[name])) for name, value in polynomial.terms]
+        reached = scale * (sum(terms, abs(polynomial.offset)) + (demand.size or 0))
+        if reached >= 1 << 63:
+            raise function.source.error(
+                f"the numpy reference would compute an access with numbers up to {int(reached)}, beyond 64 bits",
+                op.origin.span,
+                "compare with the interpreter",
+            )
 
 
 def _grids(box: Bounds, op: ContractionOp, function: TypedFunction) -> Iterator[dict[str, Array]]:

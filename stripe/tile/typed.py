@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stripe.ir.dtypes import DType
@@ -70,6 +70,7 @@ class TypedAccess:
 
     operand: Operand
     polynomials: tuple[Polynomial, ...]
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

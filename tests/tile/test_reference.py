@@ -69,3 +69,13 @@ def test_what_it_cannot_do_is_said() -> None:
     )
     with pytest.raises(StripeError, match="cannot bound the index"):
         evaluate(open_ended, {"A": np.zeros((4, 4), np.float32)})
+
+
+def test_accesses_beyond_64_bits_are_said_instead_of_computed_wrongly() -> None:
+    """Over the denominator 2^63 - 1 both products overflow, and the wrong result looked like a fault of the engine."""
+    function = bind(
+        parse_tile("function (A[N=4]) -> (B) { B[i : 4] = +(A[i/9223372036854775807 + j]); }"), {}
+    )
+    with pytest.raises(StripeError, match="with numbers up to .*, beyond 64 bits") as caught:
+        evaluate(function, random_inputs(lower(function), 0))
+    assert (caught.value.line, caught.value.hint) == (1, "compare with the interpreter")
