@@ -350,7 +350,7 @@ def _composed(points: Relation, at: Relation, inner: Part) -> Part:
     """
     if at.injective and inner.points.injective:  # then an inner point tells which outer point read it
         return Part(inner.term, points.then(at).then(inner.points), inner.at, inner.origin)
-    outer = tuple(f"{name}^" for name in at.ins)
+    outer = _apart(at.ins, inner.points.outs)
     known = at.domain.identity("").beside(at.then(inner.points))
     both = (*outer, *inner.points.outs)
     back = Points.universe(both).identity("'").keep([f"{name}'" for name in inner.points.outs])
@@ -360,6 +360,14 @@ def _composed(points: Relation, at: Relation, inner: Part) -> Part:
         back.then(inner.at),
         inner.origin,
     )
+
+
+def _apart(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
+    """`names` changed so that none is `taken`: the inner merge may have outer points of its own."""
+    mark = "^"
+    while any(f"{name}{mark}" in taken for name in names):
+        mark += "^"
+    return tuple(f"{name}{mark}" for name in names)
 
 
 def _all_alike(parts: list[Part], keys: Sequence[str]) -> tuple[list[Part], Points]:

@@ -17,6 +17,7 @@ from stripe.ir import (
     Statement,
     fresh,
     map_views,
+    reads_of,
     rename_indices,
     rename_refinements,
     rename_scalars,
@@ -24,6 +25,7 @@ from stripe.ir import (
     row_major,
     scalar_defined,
     substitute,
+    writes_of,
 )
 from stripe.passes.common.tiling import Split, split_block, used_indices
 from stripe.passes.fusion.plan import Plan, Refusal
@@ -38,6 +40,16 @@ class _Half:
 
 
 @dataclass(frozen=True, slots=True)
+class Fused:
+    """A fused block: its first `first` statements are the rest of the first block, and the buffers outside that became
+    allocations of it have the names `local` there."""
+
+    block: Block
+    first: int
+    local: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Seat:
     """Where a view of a half went: the merged view's name, and how far its origin lies from the merged one's."""
 
@@ -46,7 +58,13 @@ class _Seat:
 
 
 def fuse_blocks(a: Block, b: Block, plan: Plan) -> Block | Refusal:
-    """The block that runs, for each point of the shared indices, the rest of `a` and then the rest of `b`.
+    """The block that runs, for each point of the shared indices, the rest of `a` and then the rest of `b`."""
+    found = fuse_halves(a, b, plan)
+    return found if isinstance(found, Refusal) else found.block
+
+
+def fuse_halves(a: Block, b: Block, plan: Plan) -> Fused | Refusal:
+    """As `fuse_blocks`, and what is where in it.
 
     Inner blocks that would have one point and no constraint dissolve into the fused one. Tags of `a` and `b` go inside.
     """
@@ -70,12 +88,15 @@ def fuse_blocks(a: Block, b: Block, plan: Plan) -> Block | Refusal:
         location=location,
         comments=tuple(dict.fromkeys((*a.comments, *b.comments))),
     )
+    ends: list[int] = []
     for half, seats, tags in ((a_half, a_seats, a.tags), (b_half, b_seats, b.tags)):
         inner = replace(half.inner, tags=tags, constraints=_without(half.inner, constraints))
         fused = _add_half(fused, inner, seats)
-    for source in sorted(plan.local):
-        fused = _localize(fused, source)
-    return fused
+        ends.append(len(fused.statements))
+    views = {ref.source: ref.name for ref in fused.refinements if ref.source in plan.local}
+    for name in views.values():
+        fused = _localize(fused, name)
+    return Fused(fused, ends[0], views)
 
 
 def _split(block: Block, chosen: Mapping[str, tuple[Split, str]]) -> _Half:
@@ -235,7 +256,7 @@ def _add_half(fused: Block, inner: Block, seats: Mapping[str, _Seat]) -> Block:
     """Appends one half, dissolved where nothing of a loop is left of it."""
     inner = _drop_unused(inner)
     if _dissolves(fused, inner, seats):
-        return _dissolve(fused, inner, {name: seat.name for name, seat in seats.items()})
+        return _dissolve(fused, inner, seats)
     refs = tuple(ref if ref.is_alloc else _reseated(ref, seats[ref.source]) for ref in inner.refinements)
     return replace(fused, statements=(*fused.statements, replace(inner, refinements=refs)))
 
@@ -253,32 +274,57 @@ def _reseated(ref: Refinement, seat: _Seat) -> Refinement:
 
 
 def _dissolves(fused: Block, inner: Block, seats: Mapping[str, _Seat]) -> bool:
-    """Whether the statements of `inner` mean the same in the fused block itself."""
+    """Whether the statements of `inner` mean the same in the fused block itself, views of blocks moved along."""
     if inner.points > 1 or inner.constraints or inner.location:
         return False
     for ref in inner.refinements:
         if ref.is_alloc:
             continue
         seat = seats[ref.source]
-        if any(seat.shift) or any(affine.terms or affine.offset for affine in ref.access):
+        if any(affine.terms for affine in ref.access):
+            return False
+        if any(_displacement(ref, seat)) and any(
+            ref.name in (*reads_of(s), *writes_of(s)) for s in inner.statements if not isinstance(s, Block)
+        ):
             return False
         if ref.dir.writes and ref.agg is not fused.ref(seat.name).agg:
             return False
     return True
 
 
-def _dissolve(fused: Block, inner: Block, seats: Mapping[str, str]) -> Block:
+def _displacement(ref: Refinement, seat: _Seat) -> tuple[int, ...]:
+    """How far a view that does not move lies from the origin of the merged view that it looks at."""
+    return tuple(affine.offset + shift for affine, shift in zip(ref.access, seat.shift, strict=True))
+
+
+def _moved(statement: Statement, distances: Mapping[str, tuple[int, ...]]) -> Statement:
+    """A statement with the views of a block moved by the distances of their sources."""
+    if not isinstance(statement, Block) or not any(r.source in distances for r in statement.refinements):
+        return statement
+    refs = tuple(
+        replace(r, access=tuple(a + d for a, d in zip(r.access, distances[r.source], strict=True)))
+        if r.source in distances
+        else r
+        for r in statement.refinements
+    )
+    return replace(statement, refinements=refs)
+
+
+def _dissolve(fused: Block, inner: Block, seats: Mapping[str, _Seat]) -> Block:
     values = {index.name: index.affine if index.affine is not None else Affine() for index in inner.indices}
     inner = substitute(inner, values)
     taken = {ref.name for ref in fused.refinements} | {ref.name for ref in inner.refinements}
     names: dict[str, str] = {}
+    distances: dict[str, tuple[int, ...]] = {}
     for ref in inner.refinements:
         if not ref.is_alloc:
-            names[ref.name] = seats[ref.source]
+            names[ref.name] = seats[ref.source].name
+            distances[ref.name] = _displacement(ref, seats[ref.source])
         elif any(other.name == ref.name for other in fused.refinements):
             names[ref.name] = fresh(ref.name, taken)
             taken.add(names[ref.name])
-    statements = tuple(retarget(s, {k: v for k, v in names.items() if k != v}) for s in inner.statements)
+    renamed = {old: new for old, new in names.items() if old != new}
+    statements = tuple(retarget(_moved(s, distances), renamed) for s in inner.statements)
     allocs = tuple(
         ref for ref in rename_refinements(replace(inner, statements=()), names).refinements if ref.is_alloc
     )
@@ -304,9 +350,9 @@ def _later(statement: Statement, offset: int) -> Statement:
     )
 
 
-def _localize(fused: Block, source: str) -> Block:
-    """Turns the view of `source` into an allocation of its size, with compact strides."""
-    view = next(ref for ref in fused.refinements if ref.source == source)
+def _localize(fused: Block, name: str) -> Block:
+    """Turns the view `name` into an allocation of its size, with compact strides."""
+    view = fused.ref(name)
     strides = [dim.stride for dim in row_major(view.sizes)]
     fused = map_views(fused, {view.name: lambda ref: ref.with_strides(strides)})
     local = replace(

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from stripe.ir import Block, Interval, Program, Refinement, Tags, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, TagSet
-from stripe.passes.fusion.build import fuse_blocks
+from stripe.passes.fusion.build import fuse_blocks, fuse_halves
+from stripe.passes.fusion.keep import Kept, StepOptions, find_ways, in_steps
 from stripe.passes.fusion.match import find_pairs
 from stripe.passes.fusion.order import Line, PairQueue
-from stripe.passes.fusion.plan import Plan, PlanOptions, Refusal, make_plan
+from stripe.passes.fusion.plan import Plan, PlanOptions, Refusal, make_local_plan, make_plan, shared_exactly
 
 
 class Fusion(Pass):
@@ -38,12 +39,27 @@ class Fusion(Pass):
           }
         }
 
-    Indices match by what they touch of the shared buffer: tiles with offsets, strides and windows that do not
-    overlap are
-    matched exactly. What one of the blocks does not share stays inside, so that an aggregating producer is complete
-    for an element before the consumer reads it. Where windows overlap (a 3x3 convolution after another), a
-    fused point can compute all that it needs itself (`max_recompute`). Statements between the two move before or behind
-    them where dependences allow it; producers and consumers are tried by the size of what they share, largest first.
+    Indices match by what they touch of the shared buffer: tiles with offsets, strides and windows that do not overlap
+    are matched exactly. What one of the blocks does not share stays inside, so that an aggregating producer is complete
+    for an element before the consumer reads it. Statements between the two move before or behind them where dependences
+    allow it; producers and consumers are tried by the size of what they share, largest first.
+
+    Where windows overlap (a 3x3 convolution after another), a fused point can compute all that it needs itself
+    (`max_recompute`); or it keeps what the next tile needs too (`overlap`). Points of a block have no order, so that
+    the tiles become statements, one after the other, and before each stands the piece of the producer that no tile
+    before it needed. The buffer between holds a ring, as long as what is alive at once:
+
+        block [] ( … )                                    block [] ( // a+b
+        {                                                     none new@…<[0]> T[0] fp32(6:1) …
+          0: block [k:3, x:12] ( // a                     ) {
+              out<[0]> T[x]:add fp32(1:1) … )               0: block [k:3, x:5] ( // a_x0: out<[0]> T[x]:add …
+              { … }                                  =>     1: block [k:3, x:4] ( // b_x0: in<[0]> T[-1 + k + x] …
+          1: block [k:3, x:12] ( // b                       2: #init block [d0:3] ( // clear_T: T[d0] = 0
+              in<[0]> T[-1 + k + x] fp32(1:1) … )           3: block [k:3, x:4] ( // a_x5: T[(5 + x) mod 6] …
+              { … }                                         4: block [k:3, x:4] ( // b_x4: T[(3 + k + x) mod 6] …
+        }                                                   … }
+
+    Such a sequence can be fused again, as a producer and as a consumer, so that a chain of layers runs in rings.
     """
 
     pass_name: ClassVar[str] = "fusion"
@@ -66,6 +82,14 @@ class Fusion(Pass):
         default=False,
         description="only where every dimension that is shared is matched, in whole tiles, "
         "without recomputing",
+    )
+    overlap: Literal["recompute", "keep"] = Field(
+        default="recompute",
+        description="what becomes of overlapping windows: each point computes them again, as far as max_recompute "
+        "allows; or the consumer runs in steps that keep them in a ring",
+    )
+    max_steps: int = Field(
+        default=16, ge=2, description="most steps that keep an overlap, where tiles does not name the index"
     )
     max_recompute: float = Field(
         default=1.0,
@@ -251,25 +275,69 @@ class _Fuser:
         refusal = options.refuses_pair(a, b) or _aliases(line.buffers, a, b)
         if refusal is not None:
             return refusal
+        kept = (
+            self._keep(scope, line, a, b, private)
+            if options.overlap == "keep" and not options.perfect
+            else None
+        )
+        if isinstance(kept, tuple):
+            return kept
         plan = make_plan(a, b, find_pairs(a, b, scope.intervals), private, self.plan_options)
         if isinstance(plan, Refusal):
-            return plan
+            return plan if kept is None else Refusal(f"{kept.reason}; {plan.reason}")
         refusal = options.refuses_plan(a, b, plan)
         if refusal is not None:
             return refusal
-        fused = fuse_blocks(
-            replace(a, tags=options.inner_tags(a.tags, options.a_inner_set)),
-            replace(b, tags=options.inner_tags(b.tags, options.b_inner_set)),
-            plan,
-        )
+        fused = fuse_blocks(*self._halves(a, b), plan)
         if isinstance(fused, Refusal):
             return fused
-        kernel = ("kernel",) if "kernel" in a.tags or "kernel" in b.tags else ()
-        fused = replace(fused, tags=Tags.of(*kernel).add(*options.fused_set))
+        fused = self._tagged(fused, a, b)
         refusal = options.refuses_block(fused)
         if refusal is not None:
             return refusal
         return fused, _summary(line.buffers, a, b, fused, plan)
+
+    def _keep(
+        self, scope: _Scope, line: Line, a: Block, b: Block, private: frozenset[str]
+    ) -> tuple[Block, str] | Refusal:
+        """The fused block in steps, of all ways that with the smallest buffers between the two."""
+        pairs = find_pairs(a, b, scope.intervals)
+        options = self.options
+        steps = StepOptions(options.tiles, options.max_steps)
+        best: tuple[int, Kept, Plan] | None = None
+        reason = "no dimension to keep an overlap of"
+        for way in find_ways(a, b, pairs, shared_exactly(a, b, pairs, self.plan_options)):
+            plan = make_local_plan(a, b, pairs, private, self.plan_options, way.indices)
+            fused = plan if isinstance(plan, Refusal) else fuse_halves(*self._halves(a, b), plan)
+            kept = fused if isinstance(fused, Refusal) else in_steps(fused, way, steps, scope.intervals)
+            if isinstance(plan, Refusal) or isinstance(fused, Refusal) or isinstance(kept, Refusal):
+                refused = next(r for r in (plan, fused, kept) if isinstance(r, Refusal))
+                reason = refused.reason
+                continue
+            kept = replace(kept, block=self._tagged(kept.block, a, b))
+            refusal = options.refuses_block(kept.block)
+            if refusal is not None:
+                reason = refusal.reason
+                continue
+            size = sum(kept.block.ref(name).elements for name in kept.rings)
+            if best is None or size < best[0]:
+                best = (size, kept, plan)
+        if best is None:
+            return Refusal(f"overlap not kept: {reason}")
+        _, kept, plan = best
+        return kept.block, _kept_summary(line.buffers, a, b, kept, plan)
+
+    def _halves(self, a: Block, b: Block) -> tuple[Block, Block]:
+        """Both blocks with the tags that they have inside."""
+        options = self.options
+        return (
+            replace(a, tags=options.inner_tags(a.tags, options.a_inner_set)),
+            replace(b, tags=options.inner_tags(b.tags, options.b_inner_set)),
+        )
+
+    def _tagged(self, fused: Block, a: Block, b: Block) -> Block:
+        kernel = ("kernel",) if "kernel" in a.tags or "kernel" in b.tags else ()
+        return replace(fused, tags=Tags.of(*kernel).add(*self.options.fused_set))
 
 
 def _private_inside(block: Block, alone: frozenset[str]) -> frozenset[str]:
@@ -312,6 +380,22 @@ def _summary(buffers: Mapping[str, Refinement], a: Block, b: Block, fused: Block
     lost = [f"{_parallel(block)} of {block.name}" for block in (a, b) if _parallel(block) > points]
     if lost:
         parts.append(f"{points} points run in parallel instead of {' and '.join(lost)}")
+    return "; ".join(parts)
+
+
+def _kept_summary(buffers: Mapping[str, Refinement], a: Block, b: Block, kept: Kept, plan: Plan) -> str:
+    """As `_summary`, of a block in steps."""
+    indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
+    parts = [f"{a.name} and {b.name} run in {kept.steps} steps"]
+    if indices:
+        parts.append(f"they share [{indices}]")
+    for name, length in kept.rings.items():
+        parts.append(
+            f"a ring of {length} holds {kept.block.ref(name).elements} of {buffers[kept.sources[name]].elements} "
+            f"elements of {kept.sources[name]}"
+        )
+    if plan.recompute > 1:
+        parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
     return "; ".join(parts)
 
 

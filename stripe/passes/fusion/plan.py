@@ -82,6 +82,34 @@ def make_plan(
     return Refusal(planner.why_not(halos))
 
 
+def shared_exactly(a: Block, b: Block, pairs: tuple[Pair, ...], options: PlanOptions) -> frozenset[str]:
+    """The indices of both blocks that walk what they share in step."""
+    exact = _Planner(a, b, pairs, options).exact()
+    return frozenset(name for entry in exact for name in (entry.a_index, entry.b_index))
+
+
+def make_local_plan(
+    a: Block,
+    b: Block,
+    pairs: tuple[Pair, ...],
+    private: frozenset[str],
+    options: PlanOptions,
+    inside: frozenset[str],
+) -> Plan | Refusal:
+    """As `make_plan`, with all that `a` writes in buffers of the fused block, and no halo along `inside`."""
+    planner = _Planner(a, b, pairs, options)
+    exact = planner.exact()
+    needed = planner.needed_outside(private)
+    if needed is not None:
+        return Refusal(f"{needed} is needed outside too")
+    halos = [halo for halo in planner.halos(exact) if not {halo.a.index, halo.b.index} & inside]
+    if halos and options.max_recompute > 1:
+        found = _with_halos(planner, exact, halos, private)
+        if isinstance(found, Plan):
+            return found
+    return Plan(tuple(exact), planner.written)
+
+
 @dataclass(frozen=True, slots=True)
 class _Halo:
     """A pair of indices whose tiles overlap, with the dimensions of each pair of views that they step through."""
@@ -214,6 +242,11 @@ class _Planner:
                     used_b.add(b.index)
         return found
 
+    def needed_outside(self, private: frozenset[str]) -> str | None:
+        """A buffer that the first block writes and that cannot be the fused block's own."""
+        tied = [pair.a.source for pair in self.pairs if not pair.flows or pair.b.dir.writes]
+        return next(iter([*sorted(self.written - private), *tied]), None)
+
     def why_not(self, halos: list[_Halo]) -> str:
         """The reason why no index is shared."""
         names = ", ".join(sorted({pair.a.source for pair in self.links}))
@@ -242,10 +275,9 @@ def _with_halos(
     planner: _Planner, exact: list[Shared], halos: list[_Halo], private: frozenset[str]
 ) -> Plan | Refusal:
     """The plan with the smallest local buffers whose recomputing keeps the limit."""
-    local = planner.written & private
-    tied = [pair.a.source for pair in planner.pairs if not pair.flows or pair.b.dir.writes]
-    for name in [*sorted(planner.written - local), *tied]:
-        return Refusal(f"{name} would be computed again for each point, but it is needed outside too")
+    needed = planner.needed_outside(private)
+    if needed is not None:
+        return Refusal(f"{needed} would be computed again for each point, but it is needed outside too")
     limit = planner.options.max_recompute + 1e-9
     best: tuple[int, float, tuple[_Piece, ...]] | None = None
     least = float("inf")
@@ -265,7 +297,7 @@ def _with_halos(
     made = [_halo_shared(halo, piece) for halo, piece in zip(halos, best[2], strict=True)]
     shared = [*exact, *(entry for entry in made if entry is not None)]
     shared.sort(key=lambda entry: planner.order[entry.a_index])
-    return Plan(tuple(shared), local, best[1])
+    return Plan(tuple(shared), planner.written, best[1])
 
 
 def _pieces(halo: _Halo, options: PlanOptions) -> Iterator[_Piece]:

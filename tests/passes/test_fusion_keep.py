@@ -1,0 +1,70 @@
+"""`fusion{overlap=keep}`: chains of windows run in steps over rings, and mean what they meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripe.ir import Program
+from stripe.tile.lower_program import compile_tile
+from stripe.verify.exact import prove_equal
+from stripe.verify.witness import Equal
+from tests.passes.programs import run_pass
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One statement that reads windows: O[x] = AGG(I[step*x + reach*k - pad] * W[k]), k < width, which a sum weighs."""
+
+    agg: str
+    width: int
+    step: int
+    reach: int
+    padded: bool
+
+    def text(self, number: int, size: int) -> tuple[str, int]:
+        """The statement, and how many elements it has; none where the window is larger than what it reads."""
+        if self.agg == "relu":
+            return f"T{number + 1} = relu(T{number});", size
+        extent = self.reach * (self.width - 1) + 1
+        pad = extent // 2 if self.padded else 0
+        count = (size + 2 * pad - extent) // self.step + 1
+        read = f"T{number}[{self.step}*x + {self.reach}*k - {pad}, c]"
+        value = f"{read} * W{number}[k]" if self.agg == "+" else read
+        return f"T{number + 1}[x, c : {count}, 2] = {self.agg}({value}), k < {self.width};", count
+
+
+LAYERS = st.builds(
+    Layer,
+    st.sampled_from(["+", "+", ">", "<", "relu"]),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    st.booleans(),
+)
+
+
+def chain(layers: list[Layer], size: int) -> Program | None:
+    """The layers one after the other, on a tensor of `size` by 2; None where nothing is left at the end."""
+    first, lines = size, list[str]()
+    weights = "".join(f", W{number}[K{number}={layer.width}]" for number, layer in enumerate(layers))
+    for number, layer in enumerate(layers):
+        line, size = layer.text(number, size)
+        lines.append(line)
+        if size < 1:
+            return None
+    text = f"function (T0[X={first}, C=2]{weights}) -> (T{len(layers)}) {{ {' '.join(lines)} }}"
+    return compile_tile(text, "chain.tile", {})
+
+
+@settings(max_examples=25)
+@given(st.lists(LAYERS, min_size=2, max_size=3), st.integers(8, 20), st.integers(2, 6), st.integers(1, 2))
+def test_any_chain_keeps_its_meaning(layers: list[Layer], size: int, steps: int, recompute: int) -> None:
+    program = chain(layers, size)
+    if program is None:
+        return
+    options = {"overlap": "keep", "max_steps": steps, "max_recompute": recompute}
+    result, _ = run_pass(program, "fusion", **options)
+    assert isinstance(prove_equal(program, result), Equal)
