@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from stripe.cli.isolation import isolated
 from stripe.cli.report import Comparison
 from stripe.cli.sources import Source, read_shapes
 from stripe.exec.arith import Array
@@ -53,15 +54,15 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Runs a program as the C that is emitted for it; only the calls are timed, not the marshalling."""
+    """Runs a program as the C that is emitted for it, in a process of its own; only the calls are timed."""
 
     compiled: CompiledProgram
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
-        return self.compiled.run(inputs)
+        return isolated(lambda: self.compiled.run(inputs))
 
     def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
-        return self.compiled.bench(inputs, count).seconds
+        return isolated(lambda: self.compiled.bench(inputs, count).seconds)
 
 
 def make_engine(name: str, program: Program, *, openmp: bool = False, reorder: bool = False) -> Engine:
@@ -121,8 +122,9 @@ class Subject:
         expected = self._expected(reference)
         tolerance = self._tolerance()
         found = tuple(compare(expected, self.outputs, tolerance))
-        blame = self._blame(expected, tolerance) if found else ""
-        return Comparison(reference, tolerance.exact, found, blame)
+        identical = not found and not compare(expected, self.outputs)
+        blame = self._blame(reference, expected, tolerance) if found else ""
+        return Comparison(reference, tolerance.exact, identical, found, blame)
 
     def _tolerance(self) -> Tolerance:
         """What rounding allows. Passes may change the order of sums, so the looser of both programs holds."""
@@ -149,9 +151,12 @@ class Subject:
         function = bind(parse_tile(self.source.text, self.source.name), read_shapes(self.shapes))
         return evaluate(function, self.inputs)
 
-    def _blame(self, expected: Arrays, tolerance: Tolerance) -> str:
-        """Whether passes or the engine are at fault, where that can be told apart."""
-        if self.program is self.original:
+    def _blame(self, reference: str, expected: Arrays, tolerance: Tolerance) -> str:
+        """Whether the reference, the passes or the engine are at fault, where that can be told apart."""
+        if reference != "interp" and compare(expected, interpret(self.original, self.inputs), tolerance):
+            return f"the interpreter differs before any pass: lowering, or {reference} itself, is at fault"
+        changed = self.program is not self.original
+        if not changed and self.engine == "interp":
             return ""
         try:
             interpreted = interpret(self.program, self.inputs)
@@ -159,6 +164,5 @@ class Subject:
             return f"the interpreter refuses the program after the passes: {error.reason}"
         if compare(expected, interpreted, tolerance):
             return "the interpreter differs too: the passes changed the result"
-        return (
-            f"the interpreter agrees on the program after the passes: the engine '{self.engine}' is at fault"
-        )
+        after = " on the program after the passes" if changed else ""
+        return f"the interpreter agrees{after}: the engine '{self.engine}' is at fault"

@@ -39,7 +39,7 @@ class CrashRecord:
     emit: str = "stripe"
     tool: str = "stripe-opt"
     own: dict[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
-    data: Path | None = None
+    data: Path | bytes | None = None
     folder: Path | None = None
 
 
@@ -105,9 +105,10 @@ def _origin(error: Exception) -> str:
 
 def _data(record: CrashRecord) -> dict[str, JsonValue]:
     """The file of --data, whole: it may be gone when the run is replayed."""
-    if record.data is None or not record.data.is_file():
-        return {}
-    return {"data": base64.b64encode(record.data.read_bytes()).decode()}
+    data = record.data
+    if isinstance(data, Path):
+        data = data.read_bytes() if data.is_file() else None
+    return {} if data is None else {"data": base64.b64encode(data).decode()}
 
 
 def _write_reproducer(reason: str, error: Exception, record: CrashRecord) -> Path | None:

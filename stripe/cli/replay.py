@@ -96,4 +96,7 @@ def _replay_run(own: RunReplay, job: Job) -> int:
             own.engine, None if own.data is None else str(data), own.seed, own.compare, None, own.bench, None,
             own.openmp,
         )  # fmt: skip
-        return run.perform(job, options)
+        try:
+            return run.perform(job, options)
+        finally:
+            job.record.data = own.data  # the file goes now, and the next reproducer is to hold the same

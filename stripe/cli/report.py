@@ -18,10 +18,13 @@ from stripe.exec.compare import Difference
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of `--compare`: with what, how exactly, and what differs. `blame` says what a failure is due to."""
+    """The result of `--compare`: with what, how exactly (`exact`: rounding is no excuse), whether the bits are equal, and
+    what differs. `blame` says what a failure is due to.
+    """
 
     reference: str
     exact: bool
+    identical: bool
     differences: tuple[Difference, ...]
     blame: str = ""
 
@@ -56,6 +59,7 @@ class ComparisonJson(BaseModel):
     reference: str
     equal: bool
     exact: bool = Field(description="whether equal means bit for bit")
+    identical: bool = Field(description="whether it was equal bit for bit, demanded or not")
     differences: tuple[str, ...]
     blame: str
 
@@ -100,6 +104,7 @@ def _as_json(report: Report) -> ReportJson:
             reference=comparison.reference,
             equal=not comparison.differences,
             exact=comparison.exact,
+            identical=comparison.identical,
             differences=tuple(map(str, comparison.differences)),
             blame=comparison.blame,
         ),
@@ -149,9 +154,10 @@ def _output_line(output: OutputJson) -> str:
 
 
 def _comparison_lines(comparison: ComparisonJson, engine: str) -> list[str]:
-    how = "bit for bit" if comparison.exact else "within rounding"
     if comparison.equal:
+        how = "bit for bit" if comparison.identical else "within rounding"
         return [f"{engine} agrees with {comparison.reference}, {how}"]
+    how = "bit for bit" if comparison.exact else "beyond rounding"
     lines = [f"{engine} DIFFERS from {comparison.reference} ({how}):"]
     lines += [f"  {difference}" for difference in comparison.differences]
     return [*lines, *([f"  {comparison.blame}"] if comparison.blame else [])]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from stripe.cli.execution import Arrays
+from stripe.cli.opt import main as optimize
 from stripe.cli.run import main
+from stripe.cli.sim import main as simulate
+from stripe.exec.compile import CompiledProgram
+from stripe.tile.reference import evaluate
+from stripe.tile.typed import TypedFunction
 from support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
@@ -69,7 +77,7 @@ def test_bench_and_json(mm: str, tmp_path: Path, capsys: Capture) -> None:
     report = json.loads(path.read_text("utf-8"))
     assert report["bench"]["runs"] == 3
     assert report["comparison"] == {
-        "reference": "interp", "equal": True, "exact": True, "differences": [], "blame": "",
+        "reference": "interp", "equal": True, "exact": True, "identical": True, "differences": [], "blame": "",
     }  # fmt: skip
     assert (report["outputs"][0]["name"], report["outputs"][0]["dtype"], report["outputs"][0]["shape"]) == (
         "C",
@@ -108,6 +116,90 @@ def test_tensors_larger_than_the_memory(engine: str, size: str, tmp_path: Path, 
     )
     assert main([str(path), "--engine", engine]) == 1
     assert "bytes of memory" in capsys.readouterr().err
+
+
+def test_a_comparison_says_whether_it_was_bit_for_bit(tmp_path: Path, capsys: Capture) -> None:
+    """exp rounds as each library likes, so that equal bits are not demanded; where they are equal, it is said."""
+    path = tmp_path / "e.tile"
+    path.write_text("function (A[N=8]) -> (B) { B = exp(0 * A); }", "utf-8")
+    assert main([str(path), "--engine", "c", "--compare", "interp", "--json", str(tmp_path / "r")]) == 0
+    assert "c agrees with interp, bit for bit\n" in capsys.readouterr().out
+    found = json.loads((tmp_path / "r").read_text("utf-8"))["comparison"]
+    assert (found["equal"], found["exact"], found["identical"]) == (True, False, True)
+
+
+@pytest.mark.parametrize("words", [[], ["--engine", "c"], ["--passes", "prune_indexes"]])
+def test_what_differs_before_any_pass_is_no_fault_of_passes_or_engine(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def wrong(function: TypedFunction, inputs: Arrays) -> Arrays:
+        return {name: array + 1 for name, array in evaluate(function, inputs).items()}
+
+    monkeypatch.setattr("stripe.tile.reference.evaluate", wrong)
+    path = tmp_path / "e.tile"
+    path.write_text("function (A[N=8]) -> (B) { B[i: N] = +(A[i]); }", "utf-8")
+    assert main([str(path), *words, "--compare", "numpy"]) == 3
+    out = capsys.readouterr().out
+    assert "the interpreter differs before any pass: lowering, or numpy itself, is at fault" in out
+
+
+def _replayed(err: str, capsys: Capture) -> str:
+    """What the reproducer that the message names says when it is replayed."""
+    path = err.splitlines()[0].split("--run-reproducer ")[1]
+    assert optimize(["--run-reproducer", path]) == 70
+    again = capsys.readouterr().err
+    assert Path(again.splitlines()[0].split("--run-reproducer ")[1]).name == Path(path).name
+    return again
+
+
+@pytest.mark.parametrize("words", [[], ["--data"], ["--bench", "2", "--random", "3"]])
+def test_an_emitted_program_that_crashes_leaves_a_reproducer(
+    words: list[str], mm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def crash(self: CompiledProgram, inputs: Arrays) -> Arrays:
+        assert set(inputs) == {"A", "B"}
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return {}
+
+    monkeypatch.setattr(CompiledProgram, "run", crash)
+    given = ["--data", _data(tmp_path)[0]] if words == ["--data"] else words
+    assert main([mm, "--engine", "c", "--passes", "prune_indexes", "--dump-dir", str(tmp_path), *given]) == 70
+    err = capsys.readouterr().err
+    assert "internal fault: EngineCrash: the emitted program crashed: SIGSEGV, Segmentation fault" in err
+    (tmp_path / "in.npz").unlink(missing_ok=True)
+    assert "the emitted program crashed: SIGSEGV" in _replayed(err, capsys)
+
+
+def test_code_that_the_compiler_refuses_leaves_a_reproducer(
+    mm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    fake = tmp_path / "cc"
+    fake.write_text("#!/bin/sh\necho 'program.c:1: error: no' >&2\nexit 1\n", "utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setattr("stripe.exec.toolchain.CANDIDATES", (str(fake),))
+    assert main([mm, "--engine", "c", "--dump-dir", str(tmp_path)]) == 70
+    err = capsys.readouterr().err
+    assert "the C compiler refused the emitted code" in err
+    assert "program.c:1: error: no" in _replayed(err, capsys)
+
+
+def test_an_engine_that_runs_out_of_memory_is_no_fault_of_ours(
+    mm: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(CompiledProgram, "run", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    assert main([mm, "--engine", "c"]) == 1
+    assert "the running program was killed (SIGKILL)" in capsys.readouterr().err
+
+
+def test_a_simulation_that_crashes_leaves_a_reproducer(
+    mm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def crash(*_: object) -> None:
+        raise RuntimeError("counting fell over")
+
+    monkeypatch.setattr("stripe.cost.counts.count_program", crash)
+    assert simulate([mm, "--counts", "--halo", "keep", "--dump-dir", str(tmp_path)]) == 70
+    assert "counting fell over" in _replayed(capsys.readouterr().err, capsys)
 
 
 def test_version_and_list_passes(capsys: Capture) -> None:

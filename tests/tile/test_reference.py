@@ -76,6 +76,6 @@ def test_accesses_beyond_64_bits_are_said_instead_of_computed_wrongly() -> None:
     function = bind(
         parse_tile("function (A[N=4]) -> (B) { B[i : 4] = +(A[i/9223372036854775807 + j]); }"), {}
     )
-    with pytest.raises(StripeError, match="with numbers up to .*, beyond 64 bits") as caught:
+    with pytest.raises(StripeError, match=r"with numbers up to .*, beyond 64 bits") as caught:
         evaluate(function, random_inputs(lower(function), 0))
     assert (caught.value.line, caught.value.hint) == (1, "compare with the interpreter")
