@@ -247,14 +247,14 @@ class CostModel:
         for unit, word in ((flow.source, "read"), (flow.sink, "write")):
             name = parse_unit(unit)[0]
             memory = model.mem_units.get(name)
-            if memory is None:
-                continue
-            energy.append(
-                (f"{name} {word}", memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte)
-            )
-            if memory.port_bytes is not None:
-                width = memory.banks * memory.ports * memory.port_bytes
-                cycles.append((f"ports of {unit}", 1.0 / width))
+            if memory is not None:
+                picojoules = memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte
+                energy.append((f"{name} {word}", picojoules))
+        # what a memory on the way takes in, it gives out again
+        for unit, accesses in ((flow.source, 1), *((unit, 2) for unit in flow.way.middle), (flow.sink, 1)):
+            memory = model.mem_units.get(parse_unit(unit)[0])
+            if memory is not None and memory.port_bytes_per_cycle is not None:
+                cycles.append((f"ports of {unit}", accesses / memory.port_bytes_per_cycle))
         slowest = max((each for _, each in cycles), default=0.0)
         return ByteRates(tuple(cycles), tuple(energy), slowest)
 

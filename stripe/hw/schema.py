@@ -11,9 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from stripe.ir.dtypes import DTYPES, DType
+from stripe.hw.tables import (
+    TABLE_HELP,
+    DTypeName,
+    EnergyTable,
+    NotNegative,
+    Positive,
+    RateTable,
+    look_up,
+    unknown,
+)
+from stripe.ir.dtypes import DType
 from stripe.ir.errors import ConfigError, closest
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
@@ -24,65 +34,7 @@ MAX_COUNT = 65536
 Scalar = bool | int | float | str
 
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 UnitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-
-
-def _known_dtype(name: str) -> str:
-    if name not in DTYPES:
-        raise ValueError(_unknown("dtype", name, DTYPES))
-    return name
-
-
-def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
-    near = closest(name, known)
-    return f"unknown {kind} '{name}'; " + (
-        f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
-    )
-
-
-DTypeName = Annotated[str, AfterValidator(_known_dtype)]
-
-
-def _as_table(value: object) -> object:
-    """A plain number is the same for all operations."""
-    return {"all": value} if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-
-
-def _known_operations(table: dict[str, float]) -> dict[str, float]:
-    for key in table:
-        operation, _, dtype = key.partition(":")
-        if dtype:
-            _known_dtype(dtype)
-        if operation not in INTRINSICS and operation != "mac" and not (operation in DTYPES and not dtype):
-            if key == "all":
-                continue
-            raise ValueError(_unknown("operation or dtype", operation, INTRINSICS | DTYPES))
-    return table
-
-
-_TABLE_HELP = (
-    "one number for all operations, or by key: 'op:dtype', 'op', 'dtype', 'all', looked up in this order"
-)
-
-RateTable = Annotated[
-    dict[str, Positive],
-    BeforeValidator(_as_table, json_schema_input_type=Positive | dict[str, Positive]),
-    AfterValidator(_known_operations),
-]
-EnergyTable = Annotated[
-    dict[str, NotNegative],
-    BeforeValidator(_as_table, json_schema_input_type=NotNegative | dict[str, NotNegative]),
-    AfterValidator(_known_operations),
-]
-
-
-def _look_up(table: Mapping[str, float], operation: str, dtype: DType) -> float | None:
-    for key in (f"{operation}:{dtype.name}", operation, dtype.name, "all"):
-        if key in table:
-            return table[key]
-    return None
 
 
 class Part(BaseModel):
@@ -113,9 +65,17 @@ class MemUnit(Unit):
         description="'explicit': programs place data and move them; 'cache': it fills by itself",
     )
     is_host: bool = Field(default=False, description="inputs and outputs of a program lie here")
-    banks: Count = Field(default=1, description="banks that work at the same time, in one unit")
-    ports: Count = Field(default=1, description="accesses that one bank serves in one cycle")
-    port_bytes: int | None = Field(default=None, gt=0, description="widest access of a port, bytes")
+    banks: Count = Field(
+        default=1, description="banks that work at the same time, in one unit; addresses go round them evenly"
+    )
+    ports: Count = Field(
+        default=1,
+        description="accesses that one bank serves in one cycle, whoever makes them: units that use a memory at the "
+        "same time share its banks * ports * port_bytes bytes of each cycle",
+    )
+    port_bytes: int | None = Field(
+        default=None, gt=0, description="widest access of a port, bytes; absent: ports hold up nobody"
+    )
     line_bytes: int = Field(
         default=1, gt=0, description="bytes fetched at once: a cache's line, a DRAM's burst"
     )
@@ -147,6 +107,11 @@ class MemUnit(Unit):
     def size(self) -> int:
         """Size of one unit in bytes."""
         return self.size_bytes if self.size_bytes is not None else round((self.size_KiB or 0.0) * 1024)
+
+    @property
+    def port_bytes_per_cycle(self) -> int | None:
+        """Bytes that all ports of one unit read and write in a cycle; None: as many as anybody wants."""
+        return None if self.port_bytes is None else self.banks * self.ports * self.port_bytes
 
     @property
     def is_cache(self) -> bool:
@@ -200,7 +165,7 @@ class Stencil(Part):
         if len(set(names)) < len(names):
             raise ValueError(f"two indices of the stencil have the same name ({', '.join(names)})")
         if self.combination is not None and self.combination not in INTRINSICS:
-            raise ValueError(_unknown("combination", self.combination, INTRINSICS))
+            raise ValueError(unknown("combination", self.combination, INTRINSICS))
         return self
 
 
@@ -216,7 +181,7 @@ class ExecUnit(Unit):
     """A unit that computes."""
 
     ops_per_cycle: RateTable = Field(
-        description=f"operations in one cycle, a multiply-accumulate is two; {_TABLE_HELP}. "
+        description=f"operations in one cycle, a multiply-accumulate is two; {TABLE_HELP}. "
         "What has no number is not computed here"
     )
     pipeline_depth: Count = Field(
@@ -241,12 +206,12 @@ class ExecUnit(Unit):
     subgroup: Count = Field(default=1, description="threads that run in lockstep")
     energy_pJ_per_op: EnergyTable = Field(
         default_factory=dict,
-        description=f"energy of one operation, pJ; 'mac' is a multiply and its add; {_TABLE_HELP}",
+        description=f"energy of one operation, pJ; 'mac' is a multiply and its add; {TABLE_HELP}",
     )
 
     def rate(self, operation: str, dtype: DType) -> float | None:
         """Operations in one cycle, None when the unit does not compute this."""
-        return _look_up(self.ops_per_cycle, operation, dtype)
+        return look_up(self.ops_per_cycle, operation, dtype)
 
     def computes(self, dtype: DType) -> bool:
         """Whether it has a rate for any operation on this dtype."""
@@ -256,7 +221,7 @@ class ExecUnit(Unit):
 
     def op_energy_pJ(self, operation: str, dtype: DType) -> float:
         """Energy of one operation, pJ; 0 where the model says nothing."""
-        return _look_up(self.energy_pJ_per_op, operation, dtype) or 0.0
+        return look_up(self.energy_pJ_per_op, operation, dtype) or 0.0
 
     def mac_energy_pJ(self, dtype: DType) -> float:
         """Energy of a multiply-accumulate, pJ: that of `mac`, else of `mul` and `add` together."""
@@ -278,12 +243,15 @@ class TxUnit(Unit):
 
 
 class Bus(Part):
-    """Wires from any of the sources to any of the sinks, one transfer at a time. A source or sink is `NAME[number]`, or
-    `NAME` for all units of that name."""
+    """Wires from any of the sources to any of the sinks. In each cycle they carry `bytes_per_cycle` bytes, of one
+    transfer or of several whose bursts interleave: transfers at the same time share these bytes evenly, and none waits
+    for the end of another. A source or sink is `NAME[number]`, or `NAME` for all units of that name."""
 
     sources: tuple[str, ...]
     sinks: tuple[str, ...]
-    bytes_per_cycle: Positive = Field(description="bytes in one cycle, shared by all its sources and sinks")
+    bytes_per_cycle: Positive = Field(
+        description="bytes in one cycle, shared by all that use it at that time"
+    )
     name: str | None = Field(default=None, description="for reports")
     latency_cycles: NotNegative = Field(
         default=0.0, description="cycles from first byte in to first byte out"

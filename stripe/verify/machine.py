@@ -1,9 +1,9 @@
-"""Independent checks of schedules and placements: they share no code with the passes that make them.
+"""Independent checks of schedules and placements: they share no code with those who make them.
 
 `check_schedule`: what conflicts is ordered by dependences, also where two buffers take turns in one range of memory;
-every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that
-may be
-alive at one time overlap, addresses are aligned and inside their memory.
+every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be
+alive at one time overlap, addresses are aligned and inside their memory. `check_traffic`: no bus and no memory carries
+more in a time than its wires and ports can.
 """
 
 from __future__ import annotations
@@ -57,6 +57,63 @@ def check_placement(program: Program, hardware: HardwareModel | None = None) -> 
     if hardware is not None:
         found += _check_capacity(placed, hardware)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that move between two times, in cycles, over `buses` (their numbers in the model) and through the ports of
+    `memories` (`NAME[number]`, as often as each is read or written)."""
+
+    name: str
+    start: float
+    end: float
+    bytes: float
+    buses: tuple[int, ...]
+    memories: tuple[str, ...]
+
+
+def check_traffic(traffic: Sequence[Traffic], hardware: HardwareModel) -> list[Diagnostic]:
+    """Whether a timetable asks too much of a bus or of the ports of a memory, and when.
+
+    Several may use one at a time and share its bytes of each cycle. Some sharing serves them all exactly when in each
+    stretch of time what has to move within it is no more than it can carry; a message tells the worst stretch.
+    """
+    found: list[Diagnostic] = []
+    for number, bus in enumerate(hardware.buses):
+        loads = [(t, t.bytes * t.buses.count(number)) for t in traffic if number in t.buses]
+        found += _check_capacity_in_time(f"bus {bus.name or number}", loads, bus.bytes_per_cycle)
+    for memory in dict.fromkeys(memory for t in traffic for memory in t.memories):
+        unit = hardware.mem_units[memory.partition("[")[0]]
+        if unit.port_bytes is not None:
+            loads = [(t, t.bytes * t.memories.count(memory)) for t in traffic if memory in t.memories]
+            width = unit.banks * unit.ports * unit.port_bytes
+            found += _check_capacity_in_time(f"the ports of {memory}", loads, width)
+    return found
+
+
+def _check_capacity_in_time(
+    what: str, loads: Sequence[tuple[Traffic, float]], bytes_per_cycle: float
+) -> Iterator[Diagnostic]:
+    by_end = sorted(loads, key=lambda load: load[0].end)
+    worst, stretch, needed = _ROUNDING, (0.0, 0.0, ""), 0.0
+    for start in {t.start for t, _ in loads}:
+        moved = 0.0
+        for t, size in by_end:
+            if t.start < start:
+                continue
+            moved += size
+            late = moved / bytes_per_cycle - (t.end - start)
+            if late > worst * max(1.0, t.end - start):
+                worst, stretch, needed = late / max(1.0, t.end - start), (start, t.end, t.name), moved
+    if needed:
+        start, end, name = stretch
+        room = bytes_per_cycle * (end - start)
+        message = f"{what} would move {needed:.0f} bytes from cycle {start:.0f} to {end:.0f}, and can move {room:.0f}"
+        yield Diagnostic(message, (0,), name, "let some of it start later")
+
+
+_ROUNDING = 1e-6
+"""Times are floats: what is late by less than this part of a stretch is not late."""
 
 
 def _main_path(program: Program) -> Path:

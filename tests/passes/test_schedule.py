@@ -189,6 +189,15 @@ def test_list_scheduling_overlaps_transfers_with_computing() -> None:
     assert table.lower_bound == 50
 
 
+def test_what_tasks_share_bounds_the_time_of_a_schedule() -> None:
+    """Two units at the same time, both of which need the same ports for nine of their ten cycles."""
+    ports = (("ports of SRAM[0]", 9.0),)
+    table = list_schedule([Task(("CONV[0]",), 10, ports), Task(("CONV[1]",), 10, ports)], [(), ()])
+    assert table.makespan == 10
+    assert table.busiest_shared == ("ports of SRAM[0]", 18.0)
+    assert table.estimate == table.lower_bound == 18
+
+
 @settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.integers(4, 300), min_size=1, max_size=6),

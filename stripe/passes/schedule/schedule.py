@@ -262,13 +262,13 @@ class Schedule(Pass):
         context.applied(
             block, f"{len(steps)} statements: {ins} swap-ins, {outs} swap-outs, {streams} streamed"
         )
-        gap = (table.makespan / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
+        gap = (table.estimate / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
         unit, busy = table.busiest_unit
-        bus, moved = table.busiest_bus
+        shared, moved = table.busiest_shared
         context.analysis(
             block,
-            f"estimated {table.makespan:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
-            f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {bus} {moved:.0f})",
+            f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
+            f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
         )
 
 

@@ -1,6 +1,7 @@
 """How long statements take on a machine, and list scheduling of them on its units.
 
-The times are those of `stripe.cost` for a statement alone; `stripe-sim` tells what happens when several share buses.
+The times are those of `stripe.cost` for a statement alone; `stripe-sim` tells what happens when several share buses
+and ports.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from stripe.poly import Nest
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A statement as a load on units: `units` are the instances that may run it, `cycles` how long one is busy; `buses`
-    the cycles that each bus of its transfers is busy.
+    """A statement as a load on units: `units` are the instances that may run it, `cycles` how long one is busy.
+    `shared` are the cycles for which it needs all of each bus and of the ports of each memory, which statements share.
     """
 
     units: tuple[str, ...]
     cycles: float
-    buses: tuple[tuple[str, float], ...] = ()
+    shared: tuple[tuple[str, float], ...] = ()
 
 
 def task_of(nest: Nest, number: int, model: CostModel | None) -> Task:
@@ -38,23 +39,32 @@ def task_of(nest: Nest, number: int, model: CostModel | None) -> Task:
     cost = model.statement(nest.enter(number), number)
     unit = model.machine.model.units.get(cost.unit)  # a transfer without a unit goes by its bus
     instances = cost.instances or range(unit.count if unit is not None else 1)
-    buses = tuple((name, cycles) for name, cycles in sorted(cost.demand.items()) if name.startswith("bus "))
-    return Task(tuple(f"{cost.unit}[{instance}]" for instance in instances), max(cost.cycles, 1.0), buses)
+    units = tuple(f"{cost.unit}[{instance}]" for instance in instances)
+    shared = tuple(
+        (name, need) for name, need in sorted(cost.demand.items()) if " " in name
+    )  # no unit's name
+    return Task(units, max(cost.cycles, 1.0), shared)
 
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """When each task starts, in cycles, and what no schedule can beat."""
+    """When each task starts, in cycles, and what no schedule can beat. `makespan` is that of the units; buses and ports
+    that tasks share may make it longer."""
 
     starts: tuple[float, ...]
     makespan: float
     critical_path: float
     busiest_unit: tuple[str, float]
-    busiest_bus: tuple[str, float]
+    busiest_shared: tuple[str, float]
 
     @property
     def lower_bound(self) -> float:
-        return max(self.critical_path, self.busiest_unit[1], self.busiest_bus[1])
+        return max(self.critical_path, self.busiest_unit[1], self.busiest_shared[1])
+
+    @property
+    def estimate(self) -> float:
+        """Cycles that the schedule takes at least: the units, and what they share, need them."""
+        return max(self.makespan, self.busiest_shared[1])
 
 
 def list_schedule(tasks: Sequence[Task], deps: Sequence[Sequence[int]]) -> Timetable:
@@ -86,7 +96,7 @@ def list_schedule(tasks: Sequence[Task], deps: Sequence[Sequence[int]]) -> Timet
                 ready.append(follower)
     makespan = max((s + t.cycles for s, t in zip(starts, tasks, strict=True)), default=0.0)
     return Timetable(
-        tuple(starts), makespan, max(tails, default=0.0), _busiest_unit(tasks), _busiest_bus(tasks)
+        tuple(starts), makespan, max(tails, default=0.0), _busiest_unit(tasks), _busiest_shared(tasks)
     )
 
 
@@ -128,9 +138,9 @@ def _busiest_unit(tasks: Sequence[Task]) -> tuple[str, float]:
     return " or ".join(units), cycles
 
 
-def _busiest_bus(tasks: Sequence[Task]) -> tuple[str, float]:
+def _busiest_shared(tasks: Sequence[Task]) -> tuple[str, float]:
     loads: dict[str, float] = {}
     for task in tasks:
-        for bus, cycles in task.buses:
-            loads[bus] = loads.get(bus, 0.0) + cycles
+        for resource, cycles in task.shared:
+            loads[resource] = loads.get(resource, 0.0) + cycles
     return max(loads.items(), key=lambda item: item[1], default=("no bus", 0.0))
