@@ -84,9 +84,9 @@ def find_ways(a: Block, b: Block, pairs: Sequence[Pair], shared: frozenset[str])
 
 
 def _walkers(found: Sequence[Reach], dim: int, block: Block) -> list[str | None]:
-    """The indices that walk a dimension; where none does, None for a block with several statements."""
+    """The indices that walk a dimension; where none does, None for a block that holds several others."""
     names = [reach.index for reach in found if reach.dim == dim]
-    return [*names] or ([None] if len(block.statements) > 1 else [])
+    return [*names] or ([None] if sum(1 for _ in block.blocks) > 1 else [])
 
 
 def _dims(flows: Sequence[Pair], dim: int, mine: str | None, theirs: str | None) -> dict[str, int] | None:
@@ -147,12 +147,13 @@ class _Stepper:
         order = list(_interleaved(producers, consumers))
         rings = {name: self._ring(name, order) for name in self.dims}
         for name, length in rings.items():
-            size = self.fused.ref(name).sizes[self.dims[name]]
+            written = [step.spans[name] for step in producers if name in step.spans]
+            size = max(high for _, high in written) - min(low for low, _ in written) + 1
             if length >= size:
                 return Refusal(
                     f"all {size} elements of dimension {self.dims[name]} of {name} are alive at once"
                 )
-            if len(list(_new_elements(name, order))) < sum(1 for s in order if s.writes and name in s.spans):
+            if len(list(_new_elements(name, order))) < len(written):
                 return Refusal(f"{name} is not written in the order of dimension {self.dims[name]}")
         block = with_statements(self.fused, self._cleared(order, rings))
         packings = {
