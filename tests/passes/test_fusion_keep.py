@@ -86,9 +86,7 @@ KEEP = {"overlap": "keep", "max_steps": 4}
         ("B[x + k - 4]", 11, "all 7 elements of dimension 0 of B are alive at once"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_its_reason(
-    outs: str, read: str, count: int, reason: str
-) -> None:
+def test_what_cannot_be_kept_is_refused_with_its_reason(read: str, count: int, reason: str) -> None:
     program = compile_tile(PAIR.format(read=read, count=count), "pair.tile", {})
     result, remarks = run_pass(program, "fusion", **KEEP)
     assert result is program
