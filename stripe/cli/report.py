@@ -18,8 +18,8 @@ from stripe.exec.compare import Difference
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of `--compare`: with what, how exactly (`exact`: rounding is no excuse), whether the bits are equal, and
-    what differs. `blame` says what a failure is due to.
+    """The result of `--compare`: with what, how exactly (`exact`: rounding is no excuse), whether the bits are equal,
+    and what differs. `blame` says what a failure is due to.
     """
 
     reference: str

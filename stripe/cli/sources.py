@@ -14,6 +14,7 @@ from stripe.cli.options import INPUT_FORMATS, InputOptions
 from stripe.ir import (
     ConfigError,
     Diagnostic,
+    ParsedProgram,
     Program,
     Span,
     StripeError,
@@ -113,20 +114,23 @@ def _load_stripe(source: Source) -> Loaded:
     parsed = parse_with_spans(source.text, source.name)
     found = verify_structural(parsed.program) or check_magnitude(parsed.program)
     if found:
-        errors = [_placed(diagnostic, parsed.spans, source) for diagnostic in found]
-        raise _joined(errors)
+        errors = [_placed(diagnostic, parsed, source) for diagnostic in found]
+        raise _joined(sorted(errors, key=lambda error: (error.line or 0, error.col or 0)))
     return Loaded(parsed.program, time.perf_counter() - started, spans=parsed.spans)
 
 
-def _placed(diagnostic: Diagnostic, spans: Mapping[tuple[int, ...], Span], source: Source) -> StripeError:
-    """A finding of the verifier at the line of its statement."""
-    span = spans.get(diagnostic.path)
+def _placed(diagnostic: Diagnostic, parsed: ParsedProgram, source: Source) -> StripeError:
+    """A finding of the verifier, where what it is about stands in the text."""
+    span = parsed.spans.get(diagnostic.path)
+    if diagnostic.part is not None:
+        span = parsed.parts.get((diagnostic.path, diagnostic.part), span)
     where = f"block {diagnostic.name}" if diagnostic.name else None
     if span is None:
         return StripeError(diagnostic.message, path=source.name, where=where, hint=diagnostic.hint or None)
     return StripeError(
         diagnostic.message, path=source.name, line=span.line, col=span.column, where=where,
-        hint=diagnostic.hint or None, source=source.text.splitlines()[span.line - 1],
+        hint=diagnostic.hint or None, source=source.text.split("\n")[span.line - 1],
+        length=span.length,
     )  # fmt: skip
 
 
@@ -135,7 +139,7 @@ def _joined(errors: list[StripeError]) -> StripeError:
     first, *others = errors
     return StripeError(
         first.reason, path=first.path, line=first.line, col=first.col, where=first.where, hint=first.hint,
-        source=first.source, others=tuple(others),
+        source=first.source, length=first.length, others=tuple(others),
     )  # fmt: skip
 
 

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from stripe.ir.block import Block
+from stripe.ir.block import Block, Constraint, Index
 from stripe.ir.refinement import Refinement
 from stripe.ir.traverse import Path
+
+Part: TypeAlias = tuple[Literal["index", "constraint", "refinement", "constant"], int]
+"""What of a block, or of the program, is meant: the third constraint is `("constraint", 2)`."""
+
+
+def parts_of(block: Block) -> Iterator[tuple[Part, Index | Constraint | Refinement]]:
+    """The parts of a block that are no statements."""
+    for number, index in enumerate(block.indices):
+        yield ("index", number), index
+    for number, constraint in enumerate(block.constraints):
+        yield ("constraint", number), constraint
+    for number, ref in enumerate(block.refinements):
+        yield ("refinement", number), ref
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One violated property: what is wrong, in which statement (its path of numbers), and what would be right."""
+    """One violated property: what is wrong, in which statement (its path of numbers), and what would be right.
+
+    `part` says which part of the block it is about, None for all of it.
+    """
 
     message: str
     path: Path
     name: str
     hint: str = ""
+    part: Part | None = None
 
     def __str__(self) -> str:
         place = (
@@ -37,9 +54,17 @@ class Scope:
     refs: Mapping[str, Refinement]
     outer: Mapping[str, Refinement]
 
-    def say(self, message: str, hint: str = "", number: int | None = None) -> Diagnostic:
+    def say(
+        self,
+        message: str,
+        hint: str = "",
+        number: int | None = None,
+        about: Index | Constraint | Refinement | None = None,
+    ) -> Diagnostic:
+        """A finding about the statement `number`, about a part of the block, or about the block."""
         path = self.path if number is None else (*self.path, number)
-        return Diagnostic(message, path, self.block.name, hint)
+        part = next((part for part, thing in parts_of(self.block) if thing is about), None)
+        return Diagnostic(message, path, self.block.name, hint, part)
 
 
 Check: TypeAlias = Callable[[Scope], Iterator[Diagnostic]]

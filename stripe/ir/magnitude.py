@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from stripe.ir.affine import Affine, Interval
-from stripe.ir.block import Block, LoadIndex
-from stripe.ir.diagnostic import Diagnostic
+from stripe.ir.block import Block, Constraint, Index, LoadIndex
+from stripe.ir.diagnostic import Diagnostic, Scope
 from stripe.ir.program import Program
 from stripe.ir.refinement import Refinement
 from stripe.ir.traverse import Path
@@ -30,29 +30,36 @@ def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> I
         index.name: (0, index.range - 1) if index.affine is None else index.affine.bounds(outside)
         for index in block.indices
     }
-    for what, interval in _extents(block, ranges):
+    scope = Scope(block, path, None, {}, {})
+    for what, about, interval in _extents(block, ranges):
         reached = max(interval, key=abs)
         if abs(reached) > LARGEST:
-            yield Diagnostic(f"{what} reaches {reached}", path, block.name, "numbers stay below 2^62")
+            number = about if isinstance(about, int) else None
+            part = None if isinstance(about, int) else about
+            yield scope.say(f"{what} reaches {reached}", "numbers stay below 2^62", number, part)
             return  # whatever else is too large follows from this more often than not
     for number, statement in enumerate(block.statements):
         if isinstance(statement, Block):
             yield from _check_block(statement, (*path, number), ranges)
 
 
-def _extents(block: Block, ranges: Mapping[str, Interval]) -> Iterator[tuple[str, Interval]]:
-    """What is counted in `block`, in words, with the least and the greatest value."""
-    for name, interval in ranges.items():
-        yield f"index '{name}'", interval
+def _extents(
+    block: Block, ranges: Mapping[str, Interval]
+) -> Iterator[tuple[str, Index | Constraint | Refinement | int, Interval]]:
+    """What is counted in `block`: in words, as a part of it or the number of a statement, and with the least and the
+    greatest value.
+    """
+    for index in block.indices:
+        yield f"index '{index.name}'", index, ranges[index.name]
     for constraint in block.constraints:
-        yield f"the constraint {constraint.affine} >= 0", constraint.affine.bounds(ranges)
+        yield f"the constraint {constraint}", constraint, constraint.affine.bounds(ranges)
     for ref in block.refinements:
-        yield f"the size of '{ref.name}'", (0, max((ref.bytes, *ref.sizes)))
-        yield f"the address of '{ref.name}'", (0, ref.offset + ref.bytes if ref.is_alloc else 0)
-        yield f"the access of '{ref.name}'", _place(ref, ranges)
-    for statement in block.statements:
+        yield f"the size of '{ref.name}'", ref, (0, max((ref.bytes, *ref.sizes)))
+        yield f"the address of '{ref.name}'", ref, (0, ref.offset + ref.bytes if ref.is_alloc else 0)
+        yield f"the access of '{ref.name}'", ref, _place(ref, ranges)
+    for number, statement in enumerate(block.statements):
         if isinstance(statement, LoadIndex):
-            yield f"the value of '${statement.into}'", statement.affine.bounds(ranges)
+            yield f"the value of '${statement.into}'", number, statement.affine.bounds(ranges)
 
 
 def _place(ref: Refinement, ranges: Mapping[str, Interval]) -> Interval:

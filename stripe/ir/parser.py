@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from stripe.ir.affine import Affine
 from stripe.ir.block import Block, Statement
 from stripe.ir.data import data_path
+from stripe.ir.diagnostic import Part, parts_of
 from stripe.ir.errors import StripeError
 from stripe.ir.location import Location
 from stripe.ir.program import Program
 from stripe.ir.span import Span
+from stripe.ir.traverse import Path, walk
 
 if TYPE_CHECKING:
     from lark import Token
@@ -25,10 +27,13 @@ MAX_NESTING = 200
 
 @dataclass(frozen=True, slots=True)
 class ParsedProgram:
-    """A program and where its statements stand in the text, by their path of statement numbers from the entry."""
+    """A program and where things stand in its text: statements by their path of statement numbers from the entry,
+    what belongs to a block by the block's path and its place there, constants under the empty path.
+    """
 
     program: Program
-    spans: Mapping[tuple[int, ...], Span] = field(default_factory=dict[tuple[int, ...], Span])
+    spans: Mapping[Path, Span] = field(default_factory=dict[Path, Span])
+    parts: Mapping[tuple[Path, Part], Span] = field(default_factory=dict[tuple[Path, Part], Span])
 
 
 def parse_program(text: str, filename: str = "<string>") -> Program:
@@ -44,7 +49,8 @@ def parse_with_spans(text: str, filename: str = "<string>") -> ParsedProgram:
     builder = Builder(lambda reason, token, hint: _fail(text, filename, reason, token, hint))
     entry, constants = builder.program(_tree(text, filename, "start"))
     program = Program(entry, constants)
-    return ParsedProgram(program, _paths(entry, builder.spans, filename))
+    places = {key: Span(filename, *place) for key, place in builder.spans.items()}
+    return ParsedProgram(program, _statement_spans(entry, places), _part_spans(program, places))
 
 
 def parse_affine(text: str) -> Affine:
@@ -149,14 +155,23 @@ def _check_nesting(text: str, filename: str) -> None:
             depth -= 1
 
 
-def _paths(entry: Block, places: Mapping[int, tuple[int, int]], filename: str) -> dict[tuple[int, ...], Span]:
-    found: dict[tuple[int, ...], Span] = {}
+def _statement_spans(entry: Block, places: Mapping[int, Span]) -> dict[Path, Span]:
+    found: dict[Path, Span] = {}
 
-    def visit(statement: Statement, path: tuple[int, ...]) -> None:
-        found[path] = Span(filename, *places[id(statement)])
+    def visit(statement: Statement, path: Path) -> None:
+        found[path] = places[id(statement)]
         if isinstance(statement, Block):
             for number, inner in enumerate(statement.statements):
                 visit(inner, (*path, number))
 
     visit(entry, (0,))
+    return found
+
+
+def _part_spans(program: Program, places: Mapping[int, Span]) -> dict[tuple[Path, Part], Span]:
+    found: dict[tuple[Path, Part], Span] = {}
+    for path, block in walk(program.entry):
+        found.update(((path, part), places[id(thing)]) for part, thing in parts_of(block))
+    for number, buffer in enumerate(program.constants):
+        found[(), ("constant", number)] = places[id(buffer)]
     return found

@@ -30,7 +30,7 @@ def check_located(scope: Scope) -> Iterator[Diagnostic]:
     if scope.parent is None or _is_main(scope):
         for ref in block.allocs:
             if not ref.location:
-                yield scope.say(f"the buffer '{ref.name}' has no location", "run locate_memory")
+                yield scope.say(f"the buffer '{ref.name}' has no location", "run locate_memory", about=ref)
 
 
 def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
@@ -44,7 +44,7 @@ def check_placed(scope: Scope) -> Iterator[Diagnostic]:
     if scope.parent is None or _is_main(scope):
         for ref in scope.block.allocs:
             if "placed" not in ref.tags:
-                yield scope.say(f"the buffer '{ref.name}' has no address", "run memory_placement")
+                yield scope.say(f"the buffer '{ref.name}' has no address", "run memory_placement", about=ref)
 
 
 STAGE_CHECKS: tuple[tuple[Stage, Check], ...] = (

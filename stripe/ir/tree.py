@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from stripe.ir.affine import Affine
 from stripe.ir.block import (
@@ -33,16 +33,20 @@ if TYPE_CHECKING:
 
     Node: TypeAlias = Tree[Token]
 
+_Part = TypeVar("_Part", bound=Statement | Index | Constraint | Refinement | ConstantBuffer)
+
 Fail: TypeAlias = Callable[[str, Any, str], NoReturn]
 """Raises an error from a reason, the token where it arose and a hint."""
 
 
 class Builder:
-    """One use builds one text; `spans` then holds line and column of each statement by the id of its object."""
+    """One use builds one text; `spans` then holds line, column and length of each statement, index, constraint,
+    refinement and constant by the id of its object.
+    """
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
-        self.spans: dict[int, tuple[int, int]] = {}
+        self.spans: dict[int, tuple[int, int, int]] = {}
 
     def program(self, tree: Node) -> tuple[Block, tuple[ConstantBuffer, ...]]:
         statements = [child for child in _trees(tree) if child.data == "statement"]
@@ -65,7 +69,11 @@ class Builder:
                 tags.append(self._tag(child))
         body = _trees(tree)[-1]
         built = self._body(body, deps, Tags.from_pairs(tags))
-        self.spans[id(built)] = (number.line, number.column)
+        return self._at(number, built)
+
+    def _at(self, token: Any, built: _Part) -> _Part:
+        """`built`, with its place noted."""
+        self.spans[id(built)] = (token.line, token.column, len(token))
         return built
 
     def _body(self, tree: Node, deps: tuple[int, ...], tags: Tags) -> Statement:
@@ -140,7 +148,7 @@ class Builder:
                 affine, zero = child.children
                 if str(zero) != "0":
                     self._fail(f"a constraint compares with 0, not {zero}", zero, "write it as 'affine >= 0'")
-                constraints.append(Constraint(self.affine(affine)))
+                constraints.append(self._at(_first_token(affine), Constraint(self.affine(affine))))
             else:
                 refinements.append(self._refinement(child))
         return name.strip() if mark else "", tuple(comments), tuple(constraints), tuple(refinements)
@@ -149,8 +157,8 @@ class Builder:
         tags = Tags.from_pairs(self._tag(child) for child in _trees(tree) if _is_tag(child))
         name, last = [child for child in tree.children if not _is_tag(child)]
         if tree.data == "index_range":
-            return Index(self._name(name), int(str(last)), None, tags)
-        return Index(self._name(name), 1, self.affine(last), tags)
+            return self._at(name, Index(self._name(name), int(str(last)), None, tags))
+        return self._at(name, Index(self._name(name), 1, self.affine(last), tags))
 
     def _refinement(self, tree: Node) -> Refinement:
         tags: list[tuple[str, TagValue | None]] = []
@@ -182,10 +190,11 @@ class Builder:
                     tags.append(self._tag(child))
         direction, name, dtype = tokens
         source = "" if direction == "none" else (source or str(name))
-        return Refinement(
+        built = Refinement(
             self._name(name), Direction(str(direction)), source, access, self._dtype(dtype), tuple(dims), agg,
             location, offset, bank_dim, Tags.from_pairs(tags),
         )  # fmt: skip
+        return self._at(name, built)
 
     def location(self, tree: Any) -> Location:
         devices: list[Device] = []
@@ -210,7 +219,7 @@ class Builder:
             case "variable":
                 return Affine.var(self._name(parts[0]))
             case "negative":
-                return -self.affine(parts[0])
+                return -self.affine(parts[-1])
             case "product":
                 return self.affine(parts[1]) * int(parts[0])
             case "modulo":
@@ -281,9 +290,10 @@ class Builder:
             contents = bytes.fromhex(json.loads(str(data)))
         except ValueError:
             self._fail("the contents of a constant are hexadecimal digits", data, "two digits a byte")
-        return ConstantBuffer(
+        built = ConstantBuffer(
             self._name(name), self._dtype(dtype), tuple(int(str(s)) for s in sizes), contents
         )
+        return self._at(name, built)
 
 
 def _trees(tree: Node) -> list[Any]:

@@ -6,10 +6,22 @@ What needs integer sets (accesses in bounds, injectivity, races) is proved by `s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-from stripe.ir.block import Block, Constant, Intrinsic, Load, LoadIndex, Special, Statement, Store
-from stripe.ir.diagnostic import Check, Diagnostic, Scope
+from stripe.ir.block import (
+    Block,
+    Constant,
+    Constraint,
+    Index,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Special,
+    Statement,
+    Store,
+)
+from stripe.ir.diagnostic import Check, Diagnostic, Part, Scope
 from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import closest
 from stripe.ir.intrinsics import SPECIALS, result_dtype
@@ -54,63 +66,68 @@ def _scopes(
 def check_program(program: Program) -> Iterator[Diagnostic]:
     """The entry holds allocations and one block tagged `main`; constants belong to allocations tagged `const`."""
     entry = program.entry
+    whole = Scope(entry, (0,), None, {}, {})
     mains = [block for block in entry.blocks if "main" in block.tags]
     if len(mains) != 1:
-        yield Diagnostic(
-            f"the entry has {len(mains)} blocks tagged main", (0,), entry.name, "it needs exactly one"
-        )
+        yield whole.say(f"the entry has {len(mains)} blocks tagged main", "it needs exactly one")
     for ref in entry.refinements:
         if not ref.is_alloc:
-            yield Diagnostic(
-                f"'{ref.name}' of the entry is no allocation", (0,), entry.name, "use 'none new'"
-            )
+            yield whole.say(f"'{ref.name}' of the entry is no allocation", "use 'none new'", about=ref)
     buffers = {buffer.name: buffer for buffer in program.constants}
     if len(buffers) != len(program.constants):
-        yield Diagnostic("two constants have one name", (0,), entry.name)
-    for buffer in program.constants:
+        yield whole.say("two constants have one name")
+    for number, buffer in enumerate(program.constants):
+        here: Part = ("constant", number)
         ref = entry.find_ref(buffer.name)
         if ref is None or "const" not in ref.tags:
             hint = "allocate it in the entry, tagged #const"
-            yield Diagnostic(f"constant '{buffer.name}' has no allocation", (0,), entry.name, hint)
+            yield Diagnostic(f"constant '{buffer.name}' has no allocation", (), entry.name, hint, here)
         elif (ref.dtype, ref.sizes) != (buffer.dtype, buffer.sizes) or len(
             buffer.data
         ) != ref.elements * ref.dtype.bytes:
-            yield Diagnostic(
-                f"constant '{buffer.name}' differs from its allocation in shape", (0,), entry.name
-            )
+            reason = f"constant '{buffer.name}' differs from its allocation in shape"
+            yield Diagnostic(reason, (), entry.name, "", here)
     for ref in entry.refinements:
         if "const" in ref.tags and ref.name not in buffers:
-            yield Diagnostic(f"'{ref.name}' is tagged #const and has no data", (0,), entry.name)
+            yield whole.say(f"'{ref.name}' is tagged #const and has no data", about=ref)
 
 
 def check_names(scope: Scope) -> Iterator[Diagnostic]:
     """Names are words that the text can hold; one name, one thing."""
     block = scope.block
-    scalars = [name for statement in block.statements if (name := scalar_defined(statement)) is not None]
-    for what, names in (
-        ("index", [index.name for index in block.indices]),
-        ("refinement", [ref.name for ref in block.refinements]),
-        ("scalar", scalars),
-    ):
-        for name, count in Counter(names).items():
-            if count > 1:
-                yield scope.say(f"{what} '{name}' is defined {count} times")
-            if not is_name(name) and not (what == "scalar" and name):
-                yield scope.say(
-                    f"'{name}' cannot name an {what}" if what == "index" else f"'{name}' cannot name a {what}"
-                )
+    defined = [(number, scalar_defined(statement)) for number, statement in enumerate(block.statements)]
+    yield from _check_each(scope, "index", [(i.name, None, i) for i in block.indices])
+    yield from _check_each(scope, "refinement", [(r.name, None, r) for r in block.refinements])
+    scalars = [(name, number, None) for number, name in defined if name is not None]
+    yield from _check_each(scope, "scalar", scalars)
     if "\n" in block.name or any("\n" in comment for comment in block.comments):
         yield scope.say("the name or a comment spans lines")
+
+
+def _check_each(
+    scope: Scope, what: str, named: Sequence[tuple[str, int | None, Index | Refinement | None]]
+) -> Iterator[Diagnostic]:
+    """The names of one kind, each with the statement or the part of the block that has it: told is of the last."""
+    counts = Counter(name for name, _, _ in named)
+    for name, number, about in {name: (name, number, about) for name, number, about in named}.values():
+        if counts[name] > 1:
+            yield scope.say(f"{what} '{name}' is defined {counts[name]} times", "", number, about)
+        if not is_name(name) and not (what == "scalar" and name):
+            article = "an" if what == "index" else "a"
+            yield scope.say(f"'{name}' cannot name {article} {what}", "", number, about)
 
 
 def check_tags(scope: Scope) -> Iterator[Diagnostic]:
     """Tags are words."""
     block = scope.block
-    holders: list[Tags] = [block.tags, *(i.tags for i in block.indices), *(r.tags for r in block.refinements)]
-    holders += [statement.tags for statement in block.statements if not isinstance(statement, Block)]
-    for word in sorted({word for tags in holders for word in tags}):
-        if not is_tag(word):
-            yield scope.say(f"'{word}' cannot be a tag")
+    holders: list[tuple[Tags, int | None, Index | Refinement | None]] = [(block.tags, None, None)]
+    holders += [(index.tags, None, index) for index in block.indices]
+    holders += [(ref.tags, None, ref) for ref in block.refinements]
+    holders += [(s.tags, n, None) for n, s in enumerate(block.statements) if not isinstance(s, Block)]
+    for tags, number, about in holders:
+        for word in sorted(tags):
+            if not is_tag(word):
+                yield scope.say(f"'{word}' cannot be a tag", "", number, about)
 
 
 def check_indices(scope: Scope) -> Iterator[Diagnostic]:
@@ -118,15 +135,18 @@ def check_indices(scope: Scope) -> Iterator[Diagnostic]:
     outside = frozenset(index.name for index in scope.parent.indices) if scope.parent else frozenset[str]()
     for index in scope.block.indices:
         if index.range < 1:
-            yield scope.say(f"index '{index.name}' has range {index.range}", "a range is at least 1")
+            yield scope.say(
+                f"index '{index.name}' has range {index.range}", "a range is at least 1", about=index
+            )
         if index.affine is None:
             continue
         if index.range != 1:
-            yield scope.say(f"index '{index.name}' is passed in and has range {index.range}")
+            yield scope.say(f"index '{index.name}' is passed in and has range {index.range}", about=index)
         for name in sorted(index.affine.names() - outside):
             yield scope.say(
                 f"index '{index.name}' is passed '{name}', which the block outside does not have",
                 _near(name, outside),
+                about=index,
             )
 
 
@@ -134,86 +154,93 @@ def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
     """Constraints, accesses, locations and load_index use the block's own indices."""
     block = scope.block
     known = frozenset(index.name for index in block.indices)
-    for what, thing, names in _index_uses(block):
+    for what, names, number, about in _index_uses(block):
         for name in sorted(names - known):
-            yield scope.say(f"{what.format(thing)} uses the unknown index '{name}'", _near(name, known))
+            thing = about.name if isinstance(about, Refinement) else about
+            reason = f"{what.format(thing)} uses the unknown index '{name}'"
+            yield scope.say(reason, _near(name, known), number, about)
 
 
-def _index_uses(block: Block) -> Iterator[tuple[str, object, frozenset[str]]]:
-    """What uses indices, as a text with a place for a thing (few are ever shown), the thing, and the indices."""
+def _index_uses(
+    block: Block,
+) -> Iterator[tuple[str, frozenset[str], int | None, Constraint | Refinement | None]]:
+    """What uses indices, as a text with a place for its name (few are ever shown), the indices, and which statement or
+    part of the block it is.
+    """
     for constraint in block.constraints:
-        yield "constraint '{}'", constraint, constraint.affine.names()
+        yield "constraint '{}'", constraint.affine.names(), None, constraint
     for ref in block.refinements:
-        yield "the access of '{}'", ref.name, frozenset().union(*(a.names() for a in ref.access))
+        yield "the access of '{}'", frozenset().union(*(a.names() for a in ref.access)), None, ref
     for ref in block.refinements:
-        yield "the location of '{}'", ref.name, ref.location.names()
-    yield "the location of the block", "", block.location.names()
-    for statement in block.statements:
+        yield "the location of '{}'", ref.location.names(), None, ref
+    yield "the location of the block", block.location.names(), None, None
+    for number, statement in enumerate(block.statements):
         if isinstance(statement, LoadIndex):
-            yield "load_index", "", statement.affine.names()
+            yield "load_index", statement.affine.names(), number, None
 
 
 def check_refinements(scope: Scope) -> Iterator[Diagnostic]:
     """Ranks, sizes, strides, dtypes and directions agree with the source outside."""
     for ref in scope.block.refinements:
+        say = partial(scope.say, about=ref)
         if len(ref.access) != ref.rank:
-            yield scope.say(f"'{ref.name}' has {len(ref.access)} accesses for {ref.rank} dimensions")
+            yield say(f"'{ref.name}' has {len(ref.access)} accesses for {ref.rank} dimensions")
         if any(dim.size < 1 for dim in ref.dims):
-            yield scope.say(f"'{ref.name}' has a size below 1: {print_refinement(ref)}")
+            yield say(f"'{ref.name}' has a size below 1: {print_refinement(ref)}")
         if ref.bank_dim is not None and not 0 <= ref.bank_dim < ref.rank:
-            yield scope.say(f"'{ref.name}' has no dimension {ref.bank_dim} to run over banks")
+            yield say(f"'{ref.name}' has no dimension {ref.bank_dim} to run over banks")
         yield from _check_alloc(scope, ref) if ref.is_alloc else _check_view(scope, ref)
 
 
 def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+    say = partial(scope.say, about=ref)
     if ref.source:
-        yield scope.say(f"'{ref.name}' is an allocation and has the source '{ref.source}'")
+        yield say(f"'{ref.name}' is an allocation and has the source '{ref.source}'")
     if any(affine.terms or affine.offset for affine in ref.access):
-        yield scope.say(f"the allocation '{ref.name}' has an access other than 0")
+        yield say(f"the allocation '{ref.name}' has an access other than 0")
     if ref.offset < 0 or ref.offset % ref.dtype.bytes:
-        yield scope.say(f"'{ref.name}' lies at byte {ref.offset}", f"align it to {ref.dtype.bytes}")
+        yield say(f"'{ref.name}' lies at byte {ref.offset}", f"align it to {ref.dtype.bytes}")
     extent = 1
     for dim in sorted((d for d in ref.dims if d.size > 1), key=lambda d: d.stride):
         if dim.stride < extent:
-            yield scope.say(
-                f"elements of '{ref.name}' share memory: {print_refinement(ref)}", "widen the strides"
-            )
+            yield say(f"elements of '{ref.name}' share memory: {print_refinement(ref)}", "widen the strides")
             return
         extent = dim.stride * dim.size
 
 
 def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+    say = partial(scope.say, about=ref)
     source = scope.outer.get(ref.source)
     if source is None:
-        yield scope.say(
+        yield say(
             f"'{ref.name}' views '{ref.source}', which the block outside does not have",
             _near(ref.source, scope.outer),
         )
         return
     if source.rank != ref.rank:
-        yield scope.say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
+        yield say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
     elif any(d.stride != s.stride for d, s in zip(ref.dims, source.dims, strict=True)):
         strides = ", ".join(str(dim.stride) for dim in source.dims)
-        yield scope.say(
+        yield say(
             f"the strides of '{ref.name}' differ from those of its source",
             f"those of its source are {strides}",
         )
     if source.dtype != ref.dtype:
-        yield scope.say(
+        yield say(
             f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view"
         )
     if [d.name for d in ref.location.devices] != [d.name for d in source.location.devices]:
         hint = "a view lies where its source lies"
-        yield scope.say(
+        yield say(
             f"'{ref.name}' is located in {ref.location or 'nowhere'}, its source in {source.location or 'nowhere'}",
             hint,
         )
     if ref.dir.writes and source.dir is Direction.IN:
-        yield scope.say(
+        yield say(
             f"'{ref.name}' writes '{source.name}', which the block outside only reads", "make that inout"
         )
     if ref.dir.reads and source.dir is Direction.OUT:
-        yield scope.say(
+        yield say(
             f"'{ref.name}' reads '{source.name}', which the block outside only writes", "make that inout"
         )
 
@@ -311,7 +338,9 @@ def check_aggregations(scope: Scope) -> Iterator[Diagnostic]:
     for ref in allocs:
         aggs = sorted(agg.value for agg in written.get(ref.name, ()) if agg is not Agg.ASSIGN)
         if len(aggs) > 1:
-            yield scope.say(f"'{ref.name}' is written with {' and '.join(aggs)}", "use a buffer for each")
+            yield scope.say(
+                f"'{ref.name}' is written with {' and '.join(aggs)}", "use a buffer for each", about=ref
+            )
 
 
 def _aggregations(block: Block) -> dict[str, set[Agg]]:

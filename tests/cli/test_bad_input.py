@@ -73,9 +73,9 @@ STRIPE = [
     Bad("syntax", _stripe("block [] ( // mm", "block [ ( // mm"), ":1:", "unexpected '(", "expected"),
     Bad("character", _stripe("#main", "#m;ain"), ":6:", "unexpected character ';'", "expected"),
     Bad("early_end", MATMUL[: len(MATMUL) // 2], ":", "end of the file", "expected"),
-    Bad("index", _stripe("A[i, k]", "A[i, kk]"), ":11:", "the unknown index 'kk'", "k"),
+    Bad("index", _stripe("A[i, k]", "A[i, kk]"), ":12:17:", "the unknown index 'kk'", "k"),
     Bad("refinement", _stripe("load(A)", "load(AA)"), ":", "unknown refinement 'AA'", "did you mean 'A'?"),
-    Bad("source", _stripe("in<[0]> A[i, k]", "in<[0]> A = D[i, k]"), ":11:", "views 'D'", "known"),
+    Bad("source", _stripe("in<[0]> A[i, k]", "in<[0]> A = D[i, k]"), ":12:17:", "views 'D'", "known"),
     Bad("scalar", _stripe("mul($A, $B)", "mul($A, $BB)"), ":", "'$BB' is used before its definition", "'B'"),
     Bad("twice", _stripe("i:8, j:4", "i:8, i:4"), ":", "index 'i' is defined 2 times", ""),
     Bad("intrinsic", _stripe("mul(", "mull("), ":18:15", "unknown intrinsic 'mull'", "did you mean 'mul'?"),
@@ -83,13 +83,13 @@ STRIPE = [
     Bad("far", _stripe("A[i, k]", "A[i, 9223372036854775807 + k]"), ":", "the access of 'A' reaches", "2^62"),
     Bad("wide", _stripe("0x00000000", "0xfffffffffffffff0"), ":", "the address of 'A' reaches", "2^62"),
     Bad("strides", _stripe("A[i, k] fp32(1:6, 1:1)", "A[i, k] fp32(1:7, 1:1)"),
-        ":11:", "the strides of 'A' differ", "those of its source are 6, 1"),
-    Bad("rank", _stripe("A[i, k] fp32(1:6, 1:1)", "A[i] fp32(1:6)"), ":11:", "has 1 dimensions, its source 2", ""),
-    Bad("dtype", _stripe("A[i, k] fp32", "A[i, k] fp16"), ":11:", "'A' is fp16, its source fp32", "cast"),
+        ":12:17:", "the strides of 'A' differ", "those of its source are 6, 1"),
+    Bad("rank", _stripe("A[i, k] fp32(1:6, 1:1)", "A[i] fp32(1:6)"), ":12:17:", "has 1 dimensions, its source 2", ""),
+    Bad("dtype", _stripe("A[i, k] fp32", "A[i, k] fp16"), ":12:17:", "'A' is fp16, its source fp32", "cast"),
     Bad("unknown_dtype", _stripe("A[i, k] fp32", "A[i, k] fp33"), ":12:", "unknown dtype 'fp33'", "fp32"),
-    Bad("direction", _stripe("in<[0]> A[i, k]", "out<[0]> A[i, k]:add"), ":11:", "only reads", "inout"),
+    Bad("direction", _stripe("in<[0]> A[i, k]", "out<[0]> A[i, k]:add"), ":12:18:", "only reads", "inout"),
     Bad("store_dtype", _stripe("$C = mul($A, $B)", "$C = cmp_lt($A, $B)"), ":", "stores bool into fp32", ""),
-    Bad("range", _stripe("i:8", "i:0"), ":11:", "index 'i' has range 0", "at least 1"),
+    Bad("range", _stripe("i:8", "i:0"), ":11:61:", "index 'i' has range 0", "at least 1"),
     Bad("non_affine", _stripe("A[i, k]", "A[i, i*k]"), ":12:", "", ""),
     Bad("no_main", _stripe("#main ", ""), ":", "0 blocks tagged main", "exactly one"),
     Bad("deep", "0: block [] (\n" + "(" * 10_000, ":2:200", "nested too deeply", "200 deep"),
@@ -185,6 +185,66 @@ def test_hardware_model(bad: Bad, tmp_path: Path, capsys: Capture) -> None:
     program = _write(tmp_path, "mm.stripe", MATMUL)
     path = _write(tmp_path, f"{bad.name}.json.j2", bad.content)
     _check(bad, path, [str(program), "--hw", str(path)], capsys)
+
+
+PLACES = """\
+0: #program block [] ( // bad
+    #user none new@0x00000000 A[0, 0] fp32(8:6, 6:1)
+    in C = C[0] fp32(8:1)
+) {
+  0: #main block [] ( // main
+      in A[0, 0] fp32(8:6, 6:1)
+      out C[0]:assign fp32(8:1)
+  ) {
+    0: #kernel block [i:8, k:6, k:0, p = z] ( // kernel_0
+        - i + m >= 0
+        in A[i, kk] fp32(1:6, 1:1)
+        #hot in<DRAM[0]> B = A[i, k] fp32(1:6, 1:1)
+        out C[i]:add fp32(1:1)
+    ) {
+      0: $A = load(A)
+      1: $x = load(X)
+      2: $A = load_index(q)
+    }
+  }
+}
+const K fp32(4) = "00"
+"""
+
+
+def test_what_is_wrong_in_stripe_is_shown_at_its_own_place(tmp_path: Path, capsys: Capture) -> None:
+    path = _write(tmp_path, "places.stripe", PLACES)
+    assert main([str(path)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    found = [
+        (*line.removeprefix(f"{path}:").split(":")[:2], line.rpartition("error: ")[2])
+        for line in lines
+        if line.startswith(str(path))
+    ]
+    assert found == [
+        ("3", "8", "'C' of the entry is no allocation"),
+        ("3", "8", "'C' views 'C', which the block outside does not have"),
+        ("7", "11", "'C' writes 'C', which the block outside only reads"),
+        ("9", "33", "index 'k' is defined 2 times"),
+        ("9", "33", "index 'k' has range 0"),
+        ("9", "38", "index 'p' is passed 'z', which the block outside does not have"),
+        ("10", "9", "constraint '-i + m >= 0' uses the unknown index 'm'"),
+        ("11", "12", "the access of 'A' uses the unknown index 'kk'"),
+        ("12", "26", "'B' is located in DRAM[0], its source in nowhere"),
+        ("16", "7", "unknown refinement 'X'"),
+        ("17", "7", "scalar 'A' is defined 2 times"),
+        ("17", "7", "load_index uses the unknown index 'q'"),
+        ("21", "7", "constant 'K' has no allocation"),
+    ]
+
+
+def test_a_number_beyond_64_bits_is_shown_at_its_own_place(tmp_path: Path, capsys: Capture) -> None:
+    text = MATMUL.replace("A[i, k]", "A[9223372036854775807*i, k]")
+    path = _write(tmp_path, "large.stripe", text)
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().err.startswith(
+        f"{path}:12:17: block kernel_0: error: the access of 'A' reaches"
+    )
 
 
 def test_a_list_for_a_machine_that_does_not_exist(tmp_path: Path, capsys: Capture) -> None:
