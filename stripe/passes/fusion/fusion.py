@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -16,6 +15,7 @@ from stripe.passes.fusion.keep import Kept, StepOptions, find_ways, in_steps
 from stripe.passes.fusion.match import find_pairs
 from stripe.passes.fusion.order import Line, PairQueue
 from stripe.passes.fusion.plan import Plan, PlanOptions, Refusal, make_local_plan, make_plan, shared_exactly
+from stripe.passes.fusion.summary import output_ranges, summary
 
 
 class Fusion(Pass):
@@ -120,10 +120,8 @@ class Fusion(Pass):
 
     def refuses_pair(self, a: Block, b: Block) -> Refusal | None:
         """What the options have against fusing two blocks, before it is tried."""
-        if self.output_match and _output_ranges(a) != _output_ranges(b):
-            return Refusal(
-                f"output_match: their outputs run over {_output_ranges(a)} and {_output_ranges(b)}"
-            )
+        if self.output_match and output_ranges(a) != output_ranges(b):
+            return Refusal(f"output_match: their outputs run over {output_ranges(a)} and {output_ranges(b)}")
         return None
 
     def refuses_plan(self, a: Block, b: Block, plan: Plan) -> Refusal | None:
@@ -157,12 +155,6 @@ class Fusion(Pass):
     def inner_tags(self, tags: Tags, added: TagSet) -> Tags:
         """The tags of an inner block: those that its block had, but it is no kernel any more."""
         return tags.remove("kernel", *self.inner_remove_set).add(*added)
-
-
-def _output_ranges(block: Block) -> list[int]:
-    """The ranges of the indices that the outputs run over, sorted."""
-    names = {name for ref in block.outputs for affine in ref.access for name in affine.names()}
-    return sorted(index.range for index in block.iterated if index.name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +244,9 @@ class _Fuser:
         found = self._fuse(scope, line, a, b, scope.owned(line, a, first, second))
         if isinstance(found, Refusal):
             return found
-        fused, summary = found
+        fused, text = found
         line.join(first, second, fused)
-        self.context.applied(fused, summary)
+        self.context.applied(fused, text)
         return None
 
     def _with_filler(self, scope: _Scope, filler: Block, block: Block) -> Block | None:
@@ -295,7 +287,7 @@ class _Fuser:
         refusal = options.refuses_block(fused)
         if refusal is not None:
             return refusal
-        return fused, _summary(line.buffers, a, b, fused, plan)
+        return fused, summary(line.buffers, a, b, fused, plan)
 
     def _keep(
         self, scope: _Scope, line: Line, a: Block, b: Block, private: frozenset[str]
@@ -325,7 +317,7 @@ class _Fuser:
         if best is None:
             return Refusal(f"overlap not kept: {reason}")
         _, kept, plan = best
-        return kept.block, _kept_summary(line.buffers, a, b, kept, plan)
+        return kept.block, kept_summary(line.buffers, a, b, kept, plan)
 
     def _halves(self, a: Block, b: Block) -> tuple[Block, Block]:
         """Both blocks with the tags that they have inside."""
@@ -360,54 +352,3 @@ def _aliases(buffers: Mapping[str, Refinement], a: Block, b: Block) -> Refusal |
             if same and (mine.dir.writes or theirs.dir.writes):
                 return Refusal(f"{mine.source} and {theirs.source} are views of {origin}")
     return None
-
-
-def _summary(buffers: Mapping[str, Refinement], a: Block, b: Block, fused: Block, plan: Plan) -> str:
-    """What was shared, what is live at once now, and what it costs."""
-    indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
-    read = {ref.source for ref in b.refinements if ref.dir.reads}
-    parts = [f"{a.name} and {b.name} share [{indices}]"]
-    for source in sorted({ref.source for ref in a.outputs} & read):
-        whole = buffers[source]
-        view = next(ref for ref in fused.refinements if source in (ref.source, ref.name))
-        parts.append(f"{view.elements} of {whole.elements} elements of {source} in each point")
-    if plan.local:
-        parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
-    merged = _merges(b, plan)
-    if merged > 1:
-        parts.append(f"each result of {b.name} is merged {merged} times")
-    points = prod(entry.count for entry in plan.shared)
-    lost = [f"{_parallel(block)} of {block.name}" for block in (a, b) if _parallel(block) > points]
-    if lost:
-        parts.append(f"{points} points run in parallel instead of {' and '.join(lost)}")
-    return "; ".join(parts)
-
-
-def _kept_summary(buffers: Mapping[str, Refinement], a: Block, b: Block, kept: Kept, plan: Plan) -> str:
-    """As `_summary`, of a block in steps."""
-    indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
-    parts = [f"{a.name} and {b.name} run in {kept.steps} steps"]
-    if indices:
-        parts.append(f"they share [{indices}]")
-    for name, length in kept.rings.items():
-        parts.append(
-            f"a ring of {length} holds {kept.block.ref(name).elements} of {buffers[kept.sources[name]].elements} "
-            f"elements of {kept.sources[name]}"
-        )
-    if plan.recompute > 1:
-        parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
-    return "; ".join(parts)
-
-
-def _parallel(block: Block) -> int:
-    """How many points of a block contribute to different elements, by the ranges of the indices that outputs use."""
-    return prod(_output_ranges(block))
-
-
-def _merges(b: Block, plan: Plan) -> int:
-    """How many fused points contribute to one element of what the consumer writes."""
-    kept = {name for ref in b.outputs for affine in ref.access for name in affine.names()}
-    times = 1
-    for entry in plan.shared:
-        times *= 1 if entry.b_index in kept else entry.count
-    return times
