@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from stripe.cli.streams import silence_stdout
@@ -48,6 +52,43 @@ def guarded(
 ) -> int:
     """Runs a command and gives its exit status. Whatever is raised ends as one message on stderr."""
     words = sys.argv[1:] if argv is None else list(argv)
+    with _interrupts() as interrupts:
+        try:
+            return _reported(prog, words, command, interrupts)
+        except BaseException as error:
+            # Foreign code makes other errors of an interrupt: a module of C that cannot load, for one.
+            if not (interrupts or isinstance(error, KeyboardInterrupt)):
+                raise
+            print(f"{prog}: interrupted", file=sys.stderr)
+            return INTERRUPTED
+
+
+@contextmanager
+def _interrupts() -> Generator[list[int]]:
+    """A list that fills with the interrupts of this process (of the main thread, which alone can ask for them)."""
+    noted: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        noted.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _reported(
+    prog: str,
+    words: Sequence[str],
+    command: Callable[[Sequence[str], CrashRecord], int],
+    interrupts: Sequence[int],
+) -> int:
+    """The exit status; an error that came of an interrupt passes."""
     record = CrashRecord(command=(prog, *words))
     try:
         return command(words, record)
@@ -55,13 +96,12 @@ def guarded(
         hint = f"\n  hint: {error.hint}" if error.hint else ""
         print(f"{prog}: error: {error.reason}{hint}", file=sys.stderr)
         return USAGE_ERROR
-    except KeyboardInterrupt:
-        print(f"{prog}: interrupted", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:
         silence_stdout()
         return BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001 - the last place that can turn a fault of ours into a report
+    except Exception as error:  # the last place that can turn a fault of ours into a report
+        if interrupts:
+            raise
         return _report(prog, error, record)
 
 

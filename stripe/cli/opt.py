@@ -101,6 +101,11 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     if (answer := _answer(parser, namespace)) is not None:
         _write_answer(output.output, answer)
         return OK
+    if output.split and namespace.dump_dir is not None:
+        raise UsageError(
+            "--dump-dir holds one run, and --split-input-file makes one of each part",
+            "give the parts one by one",
+        )
     if output.openmp and output.emit != "c":
         raise UsageError("--openmp is for --emit c", "add --emit c, or leave it out")
     if namespace.run_reproducer is not None:

@@ -147,7 +147,7 @@ def _add_watching(parser: Parser) -> None:
         "--dump-dir",
         type=file_name,
         metavar="DIR",
-        help="write the program after each pass, the pass list and the model to DIR",
+        help="write the program after each pass, the pass list and the model to DIR; the dumps of an earlier run go",
     )
     group.add_argument(
         "--remarks",

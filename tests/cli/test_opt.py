@@ -92,10 +92,32 @@ def test_timing(mm: str, capsys: Capture) -> None:
 def test_dump_dir(mm: str, tmp_path: Path) -> None:
     folder = tmp_path / "dumps"
     assert main([mm, "--passes", "x:prune_indexes", "--dump-dir", str(folder)]) == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["00_input.stripe", "01_x.stripe", "config.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "00_input.stripe",
+        "01_x.stripe",
+        "config.json",
+        "dumps.json",
+    ]
     assert json.loads((folder / "config.json").read_text("utf-8")) == {
         "passes": [{"name": "x", "prune_indexes": {}}]
     }
+
+
+def test_dumps_of_an_earlier_run_go_and_nothing_else(mm: str, tmp_path: Path) -> None:
+    folder = tmp_path / "dumps"
+    assert main([mm, "--passes", "dce,prune_indexes,dce", "--hw", "dsp_conv", "--dump-dir", str(folder)]) == 0
+    (folder / "07_mine.stripe").write_text("mine", "utf-8")
+    (folder / "notes.txt").write_text("mine", "utf-8")
+    (tmp_path / "00_input.stripe").write_text("mine", "utf-8")
+    listing = json.loads((folder / "dumps.json").read_text("utf-8"))
+    listing["stripe_dumps"] += ["../00_input.stripe", "notes.txt", 3]
+    (folder / "dumps.json").write_text(json.dumps(listing), "utf-8")
+    assert main([mm, "--passes", "prune_indexes", "--dump-dir", str(folder)]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "00_input.stripe", "01_prune_indexes.stripe", "07_mine.stripe", "config.json", "dumps.json", "notes.txt",
+    ]  # fmt: skip
+    assert (tmp_path / "00_input.stripe").read_text("utf-8") == "mine"
+    assert main([mm, "--split-input-file", "--dump-dir", str(folder)]) == 2
 
 
 def test_a_dumped_pass_list_runs_again(mm: str, tmp_path: Path, capsys: Capture) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from stripe.cli import start
 from support.programs import MATMUL
+
+ROOT = Path(__file__).resolve().parents[2]
 
 HEAVY = ("numpy", "networkx", "islpy", "namedisl", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
 
@@ -51,6 +55,37 @@ def test_an_interrupt_is_130(tmp_path: Path) -> None:
     )
     done = _python(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")
+
+
+@pytest.mark.parametrize("command", ["opt", "run", "sim", "reduce"])
+def test_an_interrupt_while_modules_load_is_quiet(command: str) -> None:
+    """What raises stands for the first module that a command imports."""
+    code = (
+        "import sys\nfrom stripe.cli import start\n"
+        "class Stop:\n    def find_spec(self, *_):\n        raise KeyboardInterrupt\n"
+        f"sys.meta_path.insert(0, Stop())\nsys.exit(start.{command}())"
+    )
+    done = _python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_what_other_code_makes_of_an_interrupt_is_one_all_the_same(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\nimport stripe.cli.files as files\nfrom stripe.cli.opt import main\n"
+        "def stop(path):\n    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n        raise ImportError('cannot load')\n"
+        "files._read_bytes = stop\nsys.exit(main(['x.stripe']))"
+    )
+    done = _python(code)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")
+
+
+def test_the_commands_start_where_interrupts_are_quiet() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    for name, place in scripts.items():
+        module, _, function = place.partition(":")
+        assert (name, module) == (f"stripe-{function}", "stripe.cli.start")
+        assert callable(getattr(start, function))
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--list-passes"], ["{path}"]])

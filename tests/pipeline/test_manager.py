@@ -140,7 +140,7 @@ def test_dumps_are_numbered_and_come_with_the_documents(tmp_path: Path) -> None:
     entries = parse_passes('"odd/name":prune_indexes,dce')
     _run('"odd/name":prune_indexes,dce', Dumps(folder, {"config": [entry_json(entry) for entry in entries]}))
     assert sorted(path.name for path in folder.iterdir()) == [
-        "00_input.stripe", "01_odd_name.stripe", "02_dce.stripe", "config.json",
+        "00_input.stripe", "01_odd_name.stripe", "02_dce.stripe", "config.json", "dumps.json",
     ]  # fmt: skip
     assert (folder / "00_input.stripe").read_text("utf-8") == MATMUL
     assert json.loads((folder / "config.json").read_text("utf-8"))[0]["name"] == "odd/name"
