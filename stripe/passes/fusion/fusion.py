@@ -15,7 +15,7 @@ from stripe.passes.fusion.keep import Kept, StepOptions, find_ways, in_steps
 from stripe.passes.fusion.match import find_pairs
 from stripe.passes.fusion.order import Line, PairQueue
 from stripe.passes.fusion.plan import Plan, PlanOptions, Refusal, make_local_plan, make_plan, shared_exactly
-from stripe.passes.fusion.summary import output_ranges, summary
+from stripe.passes.fusion.summary import kept_summary, output_ranges, summary
 
 
 class Fusion(Pass):
