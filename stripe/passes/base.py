@@ -7,14 +7,25 @@ docstring's first line is the summary; the rest shows a block before and after.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from stripe.ir import Affine, Block, ConfigError, Location, Program, Stage, is_tag, parse_affine
+from stripe.ir import (
+    Affine,
+    Block,
+    ConfigError,
+    Location,
+    Program,
+    Stage,
+    closest,
+    is_tag,
+    parse_affine,
+    walk,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +85,18 @@ class PassContext:
     def analysis(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.ANALYSIS, block, message)
 
+    def unknown_names(self, option: str, thing: str, asked: Iterable[str], known: Iterable[str]) -> None:
+        """Says of each name that `option` asks for and nothing has which of the known ones is nearest.
+
+        `thing` is what has the names, such as 'index'; `known` are those of all the blocks that the pass looks at.
+        """
+        there = sorted(set(known))
+        for name in asked:
+            if name not in there:
+                near = closest(name, there)
+                hint = f"did you mean '{near}'?" if near else f"there are {', '.join(there) or 'none'}"
+                self.missed("", f"{option}: no block that the tags fit has the {thing} '{name}'; {hint}")
+
     def _say(self, kind: RemarkKind, block: Block | str, message: str) -> None:
         self.listener(Remark(kind, block if isinstance(block, str) else block.name, message))
 
@@ -124,6 +147,11 @@ class Pass(BaseModel):
     @abstractmethod
     def run(self, program: Program, context: PassContext) -> Program:
         """The rewritten program; the same object when nothing changed."""
+
+
+def matching(program: Program, reqs: tuple[str, ...]) -> tuple[Block, ...]:
+    """All blocks of `program` with the tags `reqs`."""
+    return tuple(block for _, block in walk(program.entry) if block.tags.has_all(reqs))
 
 
 UNIT_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"

@@ -19,7 +19,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet, matching
 from stripe.passes.common.splice import splice
 from stripe.passes.reduce_constraints import reduce_nest
 from stripe.poly import Nest, Points, pieces
@@ -63,6 +63,9 @@ class Peel(Pass):
                     parts[number] = self._peeled(child, context)
             return splice(with_statements(block, statements), parts)
 
+        names = (index.name for block in matching(program, self.reqs) for index in block.iterated)
+        asked = [name for name in self.idxs if not name.startswith("#")]
+        context.unknown_names("idxs", "index", asked, names)
         return with_entry(program, visit(Nest.root(program.entry)))
 
     def _peeled(self, nest: Nest, context: PassContext) -> list[Block]:

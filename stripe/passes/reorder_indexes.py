@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Index, Program, Refinement, rewrite_blocks, rewrite_matching, with_entry
-from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.ir import Block, Index, Program, Refinement, rewrite_blocks, rewrite_matching, walk, with_entry
+from stripe.passes.base import Pass, PassContext, Reqs, matching
 
 
 class ReorderIndexes(Pass):
@@ -50,6 +50,9 @@ class ReorderIndexes(Pass):
         def visit(block: Block) -> Block:
             return rewrite_blocks(block, reorder) if self.recursive else reorder(block)
 
+        blocks = [inner for block in matching(program, self.reqs) for _, inner in walk(block)]
+        names = (index.name for block in blocks for index in block.iterated)
+        context.unknown_names("order", "index", self.order, names)
         return with_entry(program, rewrite_matching(program.entry, self.reqs, visit))
 
     def _ordered(self, block: Block) -> tuple[Index, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stripe.ir import ConfigError, Program, Stage, StripeError, verify_structural, walk
-from stripe.passes.base import PassContext, Remark
+from stripe.ir import ConfigError, Program, Stage, StripeError, closest, verify_structural, walk
+from stripe.passes.base import PassContext, Remark, matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
@@ -62,8 +62,10 @@ class PassManager:
 
     def _apply(self, entry: PassEntry, program: Program) -> Program:
         """The result of one pass; what it says about its options gets the entry as its place."""
+        context = self._context(entry)
+        say_unmatched(entry, program, context)
         try:
-            return entry.pass_.run(program, self._context(entry))
+            return entry.pass_.run(program, context)
         except StripeError as error:
             if not error.place:
                 error.where = f"pass {entry.label}"
@@ -109,6 +111,23 @@ def require_stage(program: Program, reached: Stage, entry: PassEntry, ran: Seque
         + f": {first.message} ({first.name or 'the program'})",
         hint=f"{_who_ensures(wanted) or first.hint or 'put what establishes it'} before it",
     )
+
+
+_BLOCK_TAGS = frozenset({"reqs", "a_reqs", "b_reqs"})
+"""The options that pick blocks by their tags."""
+
+
+def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> None:
+    """A remark for each option whose tags no block has, with the tag that may be meant."""
+    options: dict[str, tuple[str, ...]] = entry.pass_.model_dump(include=set(_BLOCK_TAGS))
+    for option, tags in options.items():
+        if matching(program, tags):
+            continue
+        known = sorted({word for _, block in walk(program.entry) for word in block.tags})
+        strange = [tag for tag in tags if tag not in known]
+        near = [f"did you mean '{word}'?" for tag in strange if (word := closest(tag, known))]
+        hint = near[0] if near else f"blocks have {', '.join(known) or 'no tags'}"
+        context.missed("", f"{option}: no block has {' '.join(f'#{tag}' for tag in tags)}; {hint}")
 
 
 def require_no_addresses(program: Program, entry: PassEntry) -> None:

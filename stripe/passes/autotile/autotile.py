@@ -22,7 +22,7 @@ from stripe.passes.autotile.cost import FormulaModel, Limits, MachineModel, Tile
 from stripe.passes.autotile.footprint import Footprint
 from stripe.passes.autotile.nameless import nameless
 from stripe.passes.autotile.search import Ranked, Search, hill_climb
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet, matching
 from stripe.passes.common.tiling import tile_block
 
 if TYPE_CHECKING:
@@ -170,6 +170,8 @@ class Autotile(Pass):
             context.need_hardware(f"autotile into the memory '{self.memory}'")
 
         searches: dict[Block, tuple[Search, list[Ranked]]] = {}
+        names = (index.name for block in matching(program, self.reqs) for index in block.iterated)
+        context.unknown_names("fixed", "index", self.fixed, names)
 
         def tile(block: Block) -> Block:
             return block if block.tags.has_any(self.exclude) else self._tile(block, context, searches)
