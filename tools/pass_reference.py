@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GROUPS: dict[str, tuple[str, ...]] = {
     "Structure": (
         "fusion", "autotile", "tensorize", "peel", "partition", "unroll", "localize", "scalarize", "cache",
-        "register_cache", "vectorize", "thread", "subgroup", "package",
+        "register_cache", "split_reduction", "vectorize", "thread", "subgroup", "package",
     ),
     "Data": ("layout", "pad", "transpose", "fix_strides", "constant_fold", "constant_tensor"),
     "Placement in the machine": (

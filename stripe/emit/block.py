@@ -15,7 +15,7 @@ from stripe.emit.nest import Loop, Nest, plan_nest
 from stripe.emit.options import EmitOptions
 from stripe.emit.order import fast_order
 from stripe.emit.parallel import PARALLEL_TAGS, enough_items, separating_indices
-from stripe.emit.pragmas import pragma_lines
+from stripe.emit.pragmas import pragma_lines, tile_lines
 from stripe.emit.scope import Scope
 from stripe.emit.statements import StatementEmitter
 from stripe.emit.storage import Storage
@@ -153,8 +153,8 @@ class _Work:
                 self._open_accumulators(level, function, stack)
                 if level == 0 and collapse:
                     self._parallel_pragma(collapse, function)
-                elif level == len(loops) - 1 and level >= collapse:
-                    for line in pragma_lines(self.block, self._index(loops[level].var)):
+                elif level >= collapse:
+                    for line in self._hints(level):
                         function.raw(line)
                 stack.enter_context(function.braces(self._head(loops[level], function)))
                 if loops[level].guards and level != collapse - 1:
@@ -173,6 +173,14 @@ class _Work:
             stack.enter_context(function.braces(f"if ({' && '.join(tests)})"))
         for accumulator in opened:
             accumulator.open(function, self.scope, self.emitter.helpers, stack)
+
+    def _hints(self, level: int) -> list[str]:
+        """Preprocessor lines for loop number `level`."""
+        loops = [(self._index(loop.var), loop) for loop in self.nest.loops]
+        innermost = level == len(loops) - 1
+        return (
+            pragma_lines(self.block, loops[level][0]) if innermost else tile_lines(self.block, loops, level)
+        )
 
     def _index(self, var: str) -> Index:
         """The index of the block that the loop over `var` runs through."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
+from stripe.emit.nest import Loop
 from stripe.emit.parallel import separates
 from stripe.ir import Block, Index, Special, walk
 
@@ -11,6 +15,10 @@ _MOST = 65534
 
 _WIDE = 64
 """Bytes of vectors that gcc avoids by itself on most processors that have them."""
+
+
+_REGISTERS = 32
+"""Vectors that the registers of the largest machines hold."""
 
 
 def width_lines(entry: Block) -> list[str]:
@@ -29,10 +37,13 @@ def width_lines(entry: Block) -> list[str]:
 
 
 def _vector_bytes(block: Block) -> int:
+    return _lanes(block) * max((ref.dtype.bytes for ref in block.refinements), default=0)
+
+
+def _lanes(block: Block) -> int:
+    """Elements of a vector of the block, as a pass has tagged it; 0 where none has."""
     lanes = block.tags.get("vector")
-    if not isinstance(lanes, int) or isinstance(lanes, bool):
-        return 0
-    return lanes * max((ref.dtype.bytes for ref in block.refinements), default=0)
+    return lanes if isinstance(lanes, int) and not isinstance(lanes, bool) and lanes > 0 else 0
 
 
 def pragma_lines(block: Block, index: Index) -> list[str]:
@@ -46,15 +57,36 @@ def pragma_lines(block: Block, index: Index) -> list[str]:
     if "unroll" in block.tags:
         value = block.tags.get("unroll")
         wanted = value if isinstance(value, int) and not isinstance(value, bool) else index.range
-        count = max(1, min(wanted, index.range, _MOST))
-        return [
-            "#if defined(__clang__)",
-            f"#pragma clang loop unroll_count({count})",
-            "#elif defined(__GNUC__)",
-            f"#pragma GCC unroll {count}",
-            "#endif",
-        ]
+        return _unrolled(max(1, min(wanted, index.range, _MOST)))
     return []
+
+
+def tile_lines(block: Block, loops: Sequence[tuple[Index, Loop]], level: int) -> list[str]:
+    """Preprocessor lines for number `level` of `loops`, which is not the innermost of a block of vectors: it is written
+    out where it and those inside walk a tile of few results, within a loop that sums, so that registers hold the tile.
+
+    Otherwise gcc keeps the tile in memory: at -O2 always, at -O3 where it takes another order of the loops for better.
+    """
+    if not _lanes(block) or _has_inner(block):
+        return []
+    moving = {name for ref in block.outputs for access in ref.access for name in access.names()}
+    outside, inside = loops[:level], loops[level:]
+    is_tile = all(loop.is_plain and index.name in moving for index, loop in inside)
+    if not is_tile or all(index.name in moving for index, _ in outside):
+        return []
+    vectors = -(-inside[-1][0].range // _lanes(block))
+    copies = vectors * prod(index.range for index, _ in inside[:-1])
+    return _unrolled(inside[0][0].range) if copies <= _REGISTERS else []
+
+
+def _unrolled(count: int) -> list[str]:
+    return [
+        "#if defined(__clang__)",
+        f"#pragma clang loop unroll_count({count})",
+        "#elif defined(__GNUC__)",
+        f"#pragma GCC unroll {count}",
+        "#endif",
+    ]
 
 
 def _has_inner(block: Block) -> bool:

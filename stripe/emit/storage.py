@@ -16,6 +16,11 @@ from stripe.emit.scope import Scope
 from stripe.ir import Agg, Block, Load, Refinement, Special, Statement, reads_of, writes_of
 from stripe.ir.verifier import allocation_agg
 
+_REGISTER_BYTES = 2048
+"""The largest local array that registers may hold: 32 of 64 bytes. A larger one gets a `restrict` pointer: reading the
+array itself, gcc does not see that it is not the small one that a loop beside writes, which then stays in memory.
+"""
+
 
 class Storage:
     """Gives each allocation its memory; knows in the end how large the workspaces must be."""
@@ -75,7 +80,12 @@ class Storage:
             scope.stack_left -= size
             self.has_local = True
             aligned = f"_Alignas({ALIGNMENT}) " if ref.bytes >= ALIGNMENT else ""
-            function.line(f"{aligned}{c_type} {name}[{ref.span}];")
+            if ref.bytes <= _REGISTER_BYTES:
+                function.line(f"{aligned}{c_type} {name}[{ref.span}];")
+            else:
+                array = scope.names.take(f"{ref.name}_array")
+                function.line(f"{aligned}{c_type} {array}[{ref.span}];")
+                function.line(f"{c_type} *restrict {name} = {array};")
         elif self.options.checked:
             source = f"{self.helpers.need('allocate')}({ref.span} * sizeof({c_type}))"
             function.line(f"{c_type} *{name} = {source};")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Direction, Location, Path, Program, Refinement, with_entry
+from stripe.ir import Block, Direction, Index, Location, Path, Program, Refinement, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.cache_copy import CacheOptions, cache_view
 from stripe.passes.common.locations import check_unit
+from stripe.passes.common.sharing import is_packed, sharing, split_shared, vector_dim
+from stripe.passes.common.strides import memory_order
+from stripe.passes.common.visibility import replace_at
 from stripe.poly import nest_at
 
 
@@ -61,6 +65,23 @@ class Cache(Pass):
     prefetch: int = Field(
         default=0, ge=0, description="transfer this many points ahead: `prefetch` tags the loads"
     )
+    shared: int = Field(
+        default=0,
+        ge=0,
+        description="cache only what at least this many points of the block share, and once for them: the block splits "
+        "into one over the indices that move the view, which holds the copy, and inside it one over the others; 0: a "
+        "copy for each point",
+    )
+    shared_max: int = Field(
+        default=0, ge=0, description="with shared: most points that share one copy; 0: no limit"
+    )
+    vector: bool = Field(
+        default=False,
+        description="cache only views that are read along vectors of results and do not lie in memory so; the copies "
+        "have these elements side by side",
+    )
+    outer_set: TagSet = Field(default=(), description="with shared: tags added to the outer block")
+    inner_set: TagSet = Field(default=("shared",), description="with shared: tags of the inner block")
     load_set: TagSet = Field(default=("cache", "cache_load"), description="tags of the blocks that load")
     store_set: TagSet = Field(default=("cache", "cache_store"), description="tags of the blocks that store")
 
@@ -69,24 +90,72 @@ class Cache(Pass):
         for spec in (self.mem_loc, self.xfer_loc):
             if spec is not None:
                 check_unit(spec, context.hardware)
-        options = CacheOptions(
+        entry = program.entry
+        for path in _matches(entry, (0,), self.reqs):
+            entry = self._cached_at(entry, path, context)
+        return with_entry(program, entry)
+
+    def _cached_at(self, entry: Block, path: Path, context: PassContext) -> Block:
+        """`entry` with the views of the block at `path` cached that are wanted."""
+        block = nest_at(entry, path).block
+        together: tuple[Index, ...] = ()
+        for ref in block.refinements:
+            if not self._wants(block, ref):
+                continue
+            layout = self._layout(block, ref, context)
+            if layout is None:
+                continue
+            points = sharing(block, ref)
+            reason = self._unshared(points, together)
+            if reason:
+                context.missed(block, f"{ref.name} is not cached: {reason}")
+                continue
+            at, split = entry, entry
+            if self.shared and not together:
+                split = replace_at(entry, path, lambda block, points=points: self._split(block, points))
+            entry = cache_view(split, path, ref.name, self._options(layout), context)
+            if entry is split:
+                entry = at
+            elif self.shared:
+                together = points
+        return entry
+
+    def _unshared(self, points: tuple[Index, ...], together: tuple[Index, ...]) -> str:
+        """Why a view that `points` share gets no copy for them, if so; the block is split for `together`."""
+        count = prod(index.range for index in points)
+        if count < self.shared:
+            return f"{count} points share it, fewer than {self.shared}"
+        return "others share it than share the copies before" if together not in ((), points) else ""
+
+    def _split(self, block: Block, points: tuple[Index, ...]) -> Block:
+        return split_shared(block, points, self.shared_max, self.outer_set, self.inner_set)
+
+    def _layout(self, block: Block, ref: Refinement, context: PassContext) -> tuple[int, ...] | None:
+        """The order of the copy's dimensions; None where `vector` leaves the view alone."""
+        if not self.vector:
+            return self.layout
+        readers = [inner for inner in block.blocks if not self.ref or self.ref in inner.tags]
+        last = vector_dim(block, ref.name, readers)
+        if last is None:
+            context.missed(block, f"{ref.name} is not cached: no vector of results is read along it")
+            return None
+        if is_packed(ref, last):
+            context.missed(block, f"{ref.name} is not cached: its vectors lie side by side")
+            return None
+        return (*(dim for dim in memory_order(ref) if dim != last), last)
+
+    def _options(self, layout: tuple[int, ...]) -> CacheOptions:
+        return CacheOptions(
             self.mem_loc.location() if self.mem_loc else Location(),
             self.xfer_loc.location() if self.xfer_loc else Location(),
             self.add_constraints,
             self.reorder_idx,
             self.odd_size,
-            self.layout,
+            layout,
             self.prefetch,
             self.load_set,
             self.store_set,
         )
-        entry = program.entry
-        for path in _matches(entry, (0,), self.reqs):
-            block = nest_at(entry, path).block
-            for ref in block.refinements:
-                if self._wants(block, ref):
-                    entry = cache_view(entry, path, ref.name, options, context)
-        return with_entry(program, entry)
 
     def _wants(self, block: Block, ref: Refinement) -> bool:
         if (

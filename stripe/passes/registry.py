@@ -41,6 +41,7 @@ BUILTIN: dict[str, str] = {
     "rewrite_locations": "rewrite_locations:RewriteLocations",
     "scalarize": "scalarize:Scalarize",
     "schedule": "schedule.schedule:Schedule",
+    "split_reduction": "split_reduction:SplitReduction",
     "subgroup": "subgroup.subgroup:Subgroup",
     "tensorize": "tensorize.tensorize:Tensorize",
     "thread": "thread:Thread",

@@ -94,7 +94,7 @@ def test_reordering_brings_the_contiguous_index_inside_and_keeps_every_bit() -> 
 
 
 def test_wide_vectors_are_asked_for_where_a_pass_has_counted_on_them() -> None:
-    """gcc takes vectors of 32 bytes on most processors that have 64: accumulators of a tile then leave the registers."""
+    """gcc takes vectors of 32 bytes on most processors that have 64: tiles then leave the registers."""
     asked = '#pragma GCC target("prefer-vector-width=512")'
 
     def of_vectors(lanes: int) -> Program:

@@ -1,0 +1,187 @@
+"""The pass `split_reduction`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Dim,
+    Direction,
+    Index,
+    Load,
+    Program,
+    Refinement,
+    Special,
+    Store,
+    Tags,
+    fresh,
+    rewrite_matching,
+    substitute,
+    with_entry,
+)
+from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.common.sharing import sharing, step
+from stripe.passes.common.tiling import tile_block
+
+
+class SplitReduction(Pass):
+    """Gives each lane of vectors a partial result of its own where a block reduces along contiguous memory.
+
+    With vectors of 32 bytes, `{ "reqs": ["dot"], "vectors": 2 }`:
+
+        #dot block [k:100, x:10] (               #dot block [k:1, x:10] (
+            in I[x, k] fp32(1:100, 1:1)     =>       none new O_parts[0] fp32(16:1) …
+            out O[x]:add fp32(1:1)               ) {
+                                                   0: #part block [k.o:6, k:16] ( … out O = O_parts[k]:add fp32(1:1)
+                                                   1: #part block [k:4] ( … out O = O_parts[k]:add fp32(1:1)
+                                                   2: #total block [k:16] ( in O_parts[k], out O[0]:add fp32(1:1)
+
+    The same contributions reach the same elements, by way of partial results of their monoid: a float sum is rounded
+    otherwise. Blocks that `vectorize` takes without that are left alone.
+    """
+
+    pass_name: ClassVar[str] = "split_reduction"
+
+    reqs: Reqs
+    vectors: int = Field(default=4, ge=1, description="vectors of partial results of an element, at most")
+    vector_bytes: int = Field(gt=0, description="width of a vector in bytes")
+    shared: int = Field(
+        default=0,
+        ge=0,
+        description="leave blocks alone that `vectorize` would take if what this many points share lay otherwise: "
+        "a copy of it is better; 0: none",
+    )
+    outer_set: TagSet = Field(default=(), description="tags added to the block of elements")
+    part_set: TagSet = Field(default=("part",), description="tags of blocks that make partial results")
+    total_set: TagSet = Field(default=("total",), description="tags of the block that merges them")
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def split(block: Block) -> Block:
+            lanes = self.vector_bytes // max((ref.dtype.bytes for ref in block.refinements), default=1)
+            reason = _unfit(block) or self._covered(block, lanes)
+            found = [index for index in block.iterated if lanes > 1 and _is_reduced(block, index, lanes)]
+            if reason or not found:
+                reason = reason or f"no reduction runs along {2 * lanes} elements of memory or more"
+                context.missed(block, f"not split: {reason}")
+                return block
+            along = max(found, key=lambda index: index.range)
+            vectors = min(self.vectors, along.range // (2 * lanes))
+            context.applied(
+                block, f"{along.name}: partial results in {vectors} vector{'s' * (vectors > 1)} of {lanes}"
+            )
+            nest = _split(block, along.name, vectors * lanes, self.part_set, self.total_set)
+            return replace(nest, tags=nest.tags.add(*self.outer_set))
+
+        return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
+
+    def _covered(self, block: Block, lanes: int) -> str:
+        """Why vectors along results are better, if they are."""
+        for index in block.iterated:
+            if index.range < min(lanes, 2) or any(step(ref, index.name) != 1 for ref in block.outputs):
+                continue
+            far = [ref for ref in block.inputs if step(ref, index.name) not in (0, 1)]
+            if not far:
+                return f"results lie along {index.name}"
+            if self.shared and all(_points(block, ref) >= self.shared for ref in far):
+                return (
+                    f"results lie along {index.name}, and {_points(block, far[0])} points share {far[0].name}"
+                )
+        return ""
+
+
+def _points(block: Block, ref: Refinement) -> int:
+    """How many points read the same elements of a view."""
+    return prod(index.range for index in sharing(block, ref))
+
+
+def _unfit(block: Block) -> str:
+    """Why a block cannot be split whatever its indices are, if so."""
+    if any(isinstance(statement, Block | Special) for statement in block.statements):
+        return "it holds more than scalars"
+    if block.constraints or block.allocs or any(ref.dir is Direction.INOUT for ref in block.refinements):
+        return "it has constraints, allocations or outputs that it reads"
+    if not block.outputs or any(ref.agg is Agg.ASSIGN for ref in block.outputs):
+        return "it assigns"
+    return ""
+
+
+def _is_summed(block: Block, index: Index) -> bool:
+    return all(step(ref, index.name) == 0 for ref in block.outputs)
+
+
+def _is_reduced(block: Block, index: Index, lanes: int) -> bool:
+    """Whether an index moves no output, and inputs by one element or none, far enough for vectors."""
+    steps = {step(ref, index.name) for ref in block.inputs}
+    return _is_summed(block, index) and index.range >= 2 * lanes and steps in ({1}, {0, 1})
+
+
+def _split(block: Block, along: str, lanes: int, part_set: TagSet, total_set: TagSet) -> Block:
+    """`block` with `lanes` partial results for each element."""
+    nest = tile_block(block, {index.name: 1 for index in block.iterated if not _is_summed(block, index)})
+    (inner,) = nest.blocks
+    names = {ref.name for ref in nest.refinements}
+    partial: dict[str, Refinement] = {}
+    for ref in inner.outputs:
+        partial[ref.name] = _partial(ref, fresh(f"{ref.name}_parts", names), lanes)
+        names.add(partial[ref.name].name)
+    inner = replace(inner, tags=inner.tags.add(*part_set))
+    parts = [_part(inner, along, lanes, partial, whole=whole) for whole in (True, False)]
+    totals = [_total(inner.ref(name), part, along, lanes, total_set) for name, part in partial.items()]
+    return replace(
+        nest,
+        refinements=(*nest.refinements, *partial.values()),
+        statements=(*(part for part in parts if part is not None), *totals),
+    )
+
+
+def _partial(ref: Refinement, name: str, lanes: int) -> Refinement:
+    """The allocation for the partial results of one element."""
+    return Refinement(name, Direction.NONE, "", (Affine(),), ref.dtype, (Dim(lanes, 1),))
+
+
+def _part(
+    inner: Block, along: str, lanes: int, partial: dict[str, Refinement], *, whole: bool
+) -> Block | None:
+    """The contributions to partial results: of all whole groups of lanes, or of those that are left."""
+    range_ = inner.index(along).range
+    groups, rest = divmod(range_, lanes)
+    if not (groups if whole else rest):
+        return None
+    lane = Affine.var(along)
+    group = fresh(f"{along}.o", {index.name for index in inner.indices})
+    place = lane + lanes * (Affine.var(group) if whole else Affine(groups))
+    moved = substitute(inner, {along: place})
+    refs = tuple(
+        replace(ref, source=partial[ref.name].name, access=(lane,), dims=(Dim(1, 1),), tags=Tags())
+        if ref.name in partial
+        else ref
+        for ref in moved.refinements
+    )
+    others = tuple(index for index in inner.indices if index.name != along)
+    own = replace(inner.index(along), range=lanes if whole else rest)
+    groups_index = (Index(group, groups),) if whole else ()
+    return replace(moved, indices=(*others, *groups_index, own), refinements=refs)
+
+
+def _total(ref: Refinement, part: Refinement, along: str, lanes: int, total_set: TagSet) -> Block:
+    """The block that contributes the partial results to their element."""
+    source = replace(
+        part,
+        dir=Direction.IN,
+        source=part.name,
+        access=(Affine.var(along),),
+        dims=(Dim(1, 1),),
+        name=part.name,
+    )
+    target = replace(ref, access=(Affine(),) * ref.rank)
+    body = (Load(ref.name, part.name), Store(ref.name, ref.name))
+    return Block(
+        f"sum_{ref.name}", (Index(along, lanes),), (), (source, target), body, tags=Tags.of(*total_set)
+    )
