@@ -388,6 +388,15 @@ class Relation:
         whole = hull.intersect_domain(self.raw.domain().coalesce())
         return Relation(self.ins, self.outs, whole) if whole.is_single_valued() else self
 
+    def explicit(self) -> Relation:
+        """The same function with each image as floors of its point. Else numbers of which only the existence is known
+        (what compositions went through) pile up, and comparing two such relations takes for ever.
+        """
+        if not any(part.dim(isl.dim_type.div) for part in self.raw.get_basic_maps()):
+            return self
+        function = isl.PwMultiAff.from_map(self.raw)
+        return Relation(self.ins, self.outs, isl.Map.from_pw_multi_aff(function).coalesce())
+
     def coalesced(self) -> Relation:
         return Relation(self.ins, self.outs, self.raw.coalesce())
 

@@ -288,11 +288,11 @@ class Definer:
         for part in definition.values:
             reached = at.then(part.image)
             if not reached.is_empty:
-                found.append(Piece(part.term, reached))
+                found.append(Piece(part.term, reached.explicit()))
         for group in definition.groups:
             reached = at.into(group.keys)
             if not reached.is_empty:
-                found.append(Piece(Reduced(node, dtype), reached))
+                found.append(Piece(Reduced(node, dtype), reached.explicit()))
         rest = at.into(at.range - definition.covered)
         if not rest.is_empty:
             found += self._initial(node, rest)

@@ -12,6 +12,8 @@ from benchmarks import programs
 from benchmarks.passes import shipped
 from stripe.ir import Program
 from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.passlist import parse_passes
 from stripe.verify.exact import prove_equal
 from stripe.verify.witness import Different, Equal, Verdict
 
@@ -42,3 +44,25 @@ def test_a_changed_layer_in_the_middle_is_found() -> None:
     assert spoiled != text
     scheduled = shipped("slides").run(programs.lowered(spoiled))
     assert isinstance(prove_equal(programs.lowered(text), scheduled), Different)
+
+
+RESHAPED = """
+function (A[M=4, N=3, K=5]: fp32) -> (O) {
+  T = reshape(A, 20, 1, 3);
+  S = T + T * 2;
+  R = reshape(S, 30, 2);
+  O = R * R + R * R;
+}
+"""
+
+
+def test_reshapes_that_are_read_several_times_are_proved() -> None:
+    """What tiled and fused copies went through does not pile up: this took over a minute before it was *unknown*."""
+    passes = (
+        "autotile{reqs=[kernel],max_sizes_product=8,outer_set=[outer],inner_set=[inner]},peel{reqs=[kernel]},"
+        "fusion{a_reqs=[kernel],b_reqs=[kernel],fused_set=[kernel,outer]}"
+    )
+    before = programs.lowered(RESHAPED)
+    after = PassManager(parse_passes(passes)).run(before)
+    assert after != before
+    assert prove_equal(before, after, operations=STEPS) == Equal()
