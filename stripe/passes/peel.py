@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -72,9 +72,9 @@ class Peel(Pass):
         block = nest.block
         interior: dict[str, Interval] = {}
         edges: list[Block] = []
-        for index in self._by_share(nest):
-            within = nest.with_block(_restricted(block, interior)) if interior else nest
-            good = _interior(within, index)
+        tests = _tests(nest)
+        for index in self._by_share(nest, tests):
+            good = _interior(nest, tests, index)
             if good == (0, index.range - 1):
                 continue
             if good is None:
@@ -93,6 +93,7 @@ class Peel(Pass):
                 continue
             edges += [_restricted(block, interior | {index.name: part}) for part in outside]
             interior[index.name] = good
+            tests = _tests(nest.with_block(_restricted(block, interior)))
         if not interior:
             return [block]
         inner = _restricted(block, interior)
@@ -106,12 +107,12 @@ class Peel(Pass):
         context.applied(block, f"interior {cuts}: {share:.1f} % of the points; {len(reduced) - 1} edges")
         return reduced
 
-    def _by_share(self, nest: Nest) -> list[Index]:
+    def _by_share(self, nest: Nest, tests: Sequence[_Test]) -> list[Index]:
         """The indices to split, those first that lose the smallest share of their values: later ones may then need no
         split any more."""
 
         def lost(index: Index) -> float:
-            good = _interior(nest, index)
+            good = _interior(nest, tests, index)
             return 1.0 if good is None else 1 - (good[1] - good[0] + 1) / index.range
 
         return sorted(filter(self._wants, nest.block.iterated), key=lost)
@@ -126,17 +127,48 @@ class Peel(Pass):
         return replace(block, tags=block.tags.add(*tags))
 
 
-def _interior(nest: Nest, index: Index) -> Interval | None:
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A constraint on indices in these intervals."""
+
+    affine: Affine
+    names: frozenset[str]
+    ranges: Mapping[str, Interval]
+
+
+def _tests(nest: Nest) -> list[_Test]:
+    """The constraints of the innermost block of `nest` and of all inside."""
+    found: list[_Test] = []
+    for inner in nest.walk():
+        affines = (constraint.affine.subs(inner.local) for constraint in inner.block.constraints)
+        found += [_Test(affine, affine.names(), inner.domain.ranges) for affine in affines]
+    return found
+
+
+def _interior(nest: Nest, tests: Iterable[_Test], index: Index) -> Interval | None:
     """The longest run of values of an index at which every constraint on it holds; None when there is none."""
     name = nest.local[index.name].single_name
     assert name is not None
-    good = Points.build((name,), {name: (0, index.range - 1)})
-    for inner in nest.walk():
-        box = Points.build(inner.domain.names, inner.domain.ranges)
-        for constraint in inner.block.constraints:
-            affine = constraint.affine.subs(inner.local)
-            if name in affine.names():
-                good = good - box.where([-1 - affine]).onto((name,))
+    low, high = 0, index.range - 1
+    others: list[_Test] = []
+    for test in tests:
+        if name not in test.names:
+            continue
+        if not test.affine.is_linear:
+            others.append(test)
+            continue
+        step = test.affine.coeff(name)
+        least = (test.affine - Affine.var(name) * step).bounds(test.ranges)[0]
+        if step > 0:  # step * value + least >= 0
+            low = max(low, -(least // step))
+        else:
+            high = min(high, least // -step)
+    if low > high or not others:
+        return (low, high) if low <= high else None
+    good = Points.build((name,), {name: (low, high)})
+    for test in others:
+        box = Points.build(tuple(test.ranges), test.ranges)
+        good = good - box.where([-1 - test.affine]).onto((name,))
     runs = [run for piece in pieces(good.coalesced()) if (run := piece.bounds(name)) is not None]
     return max(runs, key=lambda run: (run[1] - run[0], -run[0]), default=None)
 

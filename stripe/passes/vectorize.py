@@ -21,7 +21,7 @@ from stripe.ir import (
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.nests import rewrite_below, rewrite_nests
 from stripe.passes.common.tiling import tile_block
-from stripe.poly import Nest, nest_at
+from stripe.poly import Nest
 
 
 class Vectorize(Pass):
@@ -162,6 +162,8 @@ class Vectorize(Pass):
         needed = max(
             self.read_align_bytes if ref.dir.reads else 1, self.write_align_bytes if ref.dir.writes else 1
         )
+        if needed == 1:
+            return ("vector_tx",)
         address = _address(nest, ref) - own
         steps = [address.offset, *(coefficient for _, coefficient in address.terms)]
         if index.range > chosen.lanes:
@@ -202,7 +204,20 @@ def _address(nest: Nest, ref: Refinement) -> Affine:
 
 
 def _step(nest: Nest, ref: Refinement, index: Index) -> int | None:
-    """Elements by which a step of an index moves the view; None where floors and remainders decide."""
+    """Elements by which a step of an index moves the view; None where floors and remainders decide.
+
+    The index is the block's own, and what lies outside moves the view's origin by none of it.
+    """
+    total = 0
+    for access, stride in zip(ref.access, ref.strides, strict=True):
+        total += access.coeff(index.name) * stride
+        if any(not isinstance(atom, str) and index.name in atom.arg.names() for atom, _ in access.terms):
+            return _step_exactly(nest, ref, index)
+    return total
+
+
+def _step_exactly(nest: Nest, ref: Refinement, index: Index) -> int | None:
+    """The same where floors and remainders of several dimensions may cancel."""
     name = nest.local[index.name].single_name
     assert name is not None
     address = _address(nest, ref)
@@ -213,7 +228,7 @@ def _step(nest: Nest, ref: Refinement, index: Index) -> int | None:
 def _base(nest: Nest, ref: Refinement) -> int:
     """The byte address of the allocation behind a view, as far as a pass has chosen it."""
     buffer = nest.views[ref.name].buffer
-    return nest_at(nest.blocks[0], buffer.path).block.ref(buffer.name).offset if buffer.path else 0
+    return nest.blocks[len(buffer.path) - 1].ref(buffer.name).offset if buffer.path else 0
 
 
 def _amount(step: int | None) -> str:

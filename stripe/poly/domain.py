@@ -120,6 +120,7 @@ class Nest:
     local: Mapping[str, Affine]
     views: Mapping[str, View]
     widths: tuple[int, ...]
+    outer: Nest | None = None
 
     @staticmethod
     def root(block: Block, path: Path = (0,), outside: Mapping[str, Interval] | None = None) -> Nest:
@@ -155,9 +156,8 @@ class Nest:
             return self
         if self.depth == 0:
             return Nest.root(block, self.path)
-        outer = Nest.root(self.blocks[0], self.path[:1])
-        for number in self.path[1:-1]:
-            outer = outer.enter(number)
+        outer = self.outer
+        assert outer is not None
         return _nest(block, self.path, outer, outer.domain, outer.local)
 
     def children(self) -> Iterator[tuple[int, Nest]]:
@@ -209,7 +209,7 @@ def _nest(block: Block, path: Path, outer: Nest | None, base: Domain, outside: M
     views = Views(block, path, outer, local)
     blocks = (block,) if outer is None else (*outer.blocks, block)
     widths = (*(outer.widths if outer is not None else (len(base.names),)), len(domain.names))
-    return Nest(blocks, path, domain, local, views, widths)
+    return Nest(blocks, path, domain, local, views, widths, outer)
 
 
 def _view(ref: Refinement, path: Path, outer: Nest | None, local: Mapping[str, Affine]) -> View:

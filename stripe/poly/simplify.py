@@ -15,6 +15,7 @@ from math import gcd
 from stripe.ir import Affine, Block, Constraint, FloorDiv, Index, Interval, LoadIndex, Refinement, Statement
 from stripe.poly.domain import Domain, Nest
 from stripe.poly.limits import within
+from stripe.poly.propagate import propagated
 from stripe.poly.sets import Points
 
 _OPERATIONS = 500_000
@@ -27,6 +28,9 @@ def feasible(domain: Domain) -> bool:
         return False
     if all(verdicts):
         return True
+    box = propagated(domain.ranges, domain.constraints)
+    if box is None or box.is_exact:
+        return box is not None
     return within(_OPERATIONS, lambda: domain.points.is_empty) is not True
 
 
@@ -40,6 +44,11 @@ def implied(affine: Affine, domain: Domain) -> bool:
     relevant = _related(domain, affine.names())
     if not relevant.constraints and affine.is_linear:
         return False  # over a box the interval of a linear affine is exact
+    box = propagated(relevant.ranges, relevant.constraints)
+    if box is None or affine.bounds(box.ranges)[0] >= 0:
+        return True
+    if box.attains(affine):
+        return False
     broken = relevant.with_constraints((-affine - 1,))
     return within(_OPERATIONS, lambda: broken.points.is_empty) is True
 
@@ -64,6 +73,9 @@ def tighten(domain: Domain) -> dict[str, Interval] | None:
     constrained = {name for affine in domain.constraints for name in affine.names()}
     if not constrained:
         return dict(domain.ranges) if feasible(domain) else None
+    box = propagated(domain.ranges, domain.constraints)
+    if box is None or box.is_exact:
+        return None if box is None else dict(box.ranges)
     names = tuple(name for name in domain.names if name in constrained)
     found = Points.build(names, {n: domain.ranges[n] for n in names}, domain.constraints).box()
     return None if found is None else {**domain.ranges, **found}
