@@ -95,6 +95,10 @@ def write_bytes(path: str, data: bytes) -> None:
         else:
             _replace(target, data)
     except OSError as error:
+        if not target.parent.exists():
+            raise ConfigError(
+                f"there is no folder '{target.parent}'", path=path, hint="make it first"
+            ) from None
         raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
 
 

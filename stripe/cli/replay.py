@@ -59,6 +59,10 @@ def replay(path: str, output: OutputOptions, options: PipelineOptions, record: C
     Raises ConfigError when the file is no reproducer.
     """
     document = read_json(Path(path))
+    if not isinstance(document.data, dict) or "stripe_reproducer" not in document.data:
+        raise document.error(
+            "this is no crash reproducer", (), "it is the file that the report of a fault names"
+        )
     found = validate(Reproducer, document)
     job = _job(path, document, found, options, record)
     if found.tool == "stripe-run":

@@ -80,6 +80,17 @@ def split_source(source: Source) -> tuple[Source, ...]:
 
 def load_program(source: Source, options: InputOptions) -> Loaded:
     """The program that a text denotes, checked for structure. Raises StripeError with its place."""
+    try:
+        return _load(source, options)
+    except StripeError as error:
+        guessed = _guess(source.text)
+        if guessed != source.format and error.line == _first_line(source.text)[0]:
+            option = f"say --input-format {guessed}, or end its name in .{guessed}"
+            error.hint = f"this looks like {guessed.capitalize()}: {option}"
+        raise
+
+
+def _load(source: Source, options: InputOptions) -> Loaded:
     if source.format == "stripe":
         if options.shapes:
             raise ConfigError("--shape is for Tile inputs; Stripe says its shapes", hint="leave --shape out")
@@ -157,6 +168,10 @@ def _by_suffix(path: str) -> str:
 
 def _guess(text: str) -> str:
     """Stripe begins with the number of its first statement; everything else is taken for Tile."""
-    lines = (line.strip() for line in text.splitlines())
-    first = next((line for line in lines if line and not line.startswith("//")), "")
-    return "stripe" if _STRIPE_START.match(first) else "tile"
+    return "stripe" if _STRIPE_START.match(_first_line(text)[1]) else "tile"
+
+
+def _first_line(text: str) -> tuple[int, str]:
+    """The first line that is neither empty nor a comment, with its number; 0 when there is none."""
+    lines = ((number, line.strip()) for number, line in enumerate(text.split("\n"), start=1))
+    return next(((n, line) for n, line in lines if line and not line.startswith("//")), (0, ""))

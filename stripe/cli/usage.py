@@ -6,6 +6,7 @@ Nothing but argparse is imported here, because `--help` passes by.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
@@ -34,7 +35,12 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for every complaint."""
+        """Called by argparse for every complaint; those that speak of its insides are put in other words."""
+        if match := re.fullmatch(r"argument (\S+): expected one argument", message):
+            metavar = self._option_string_actions[match[1].split("/")[0]].metavar
+            raise UsageError(f"{match[1]} needs a value", f"write {match[1]} {metavar}")
+        if match := re.fullmatch(r"argument (\S+): ignored explicit argument (.*)", message):
+            raise UsageError(f"{match[1]} takes no value, and {match[2]} is given", f"write {match[1]} alone")
         raise UsageError(message, f"'{self.prog} --help' lists the options")
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:

@@ -75,6 +75,7 @@ class Route:
 
     @property
     def buses(self) -> tuple[Bus, ...]:
+        """The bus of each hop."""
         return tuple(hop.bus for hop in self.hops)
 
     def cycles(self, size: int) -> float:
@@ -112,10 +113,12 @@ class UnitGraph:
 
     @cached_property
     def memories(self) -> tuple[str, ...]:
+        """All memories, `NAME[number]`, in the order of the model."""
         return tuple(unit for name in self.model.mem_units for unit in self.instances(name))
 
     @cached_property
     def exec_units(self) -> tuple[str, ...]:
+        """All units that compute, `NAME[number]`, in the order of the model."""
         return tuple(unit for name in self.model.exec_units for unit in self.instances(name))
 
     @cached_property

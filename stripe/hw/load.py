@@ -22,16 +22,23 @@ def find_file(name_or_path: str, kind: str) -> Path:
     A text with a folder or a suffix is a path. Raises ConfigError with the names there are.
     """
     if is_path(name_or_path):
-        return Path(name_or_path)
+        path = Path(name_or_path)
+        if path.name in shipped(kind) and not path.exists():
+            hint = f"without a folder, '{path.name}' is the one that comes with the program"
+            raise ConfigError("there is no such file", path=name_or_path, hint=hint)
+        return path
     file = data_dir(kind) / f"{name_or_path}.json.j2"
     if name_or_path and file.is_file():
         return file
     known = shipped(kind)
     near = closest(name_or_path, known)
     thing = {"hwmodels": "hardware model", "optconfigs": "pass list"}.get(kind, kind)
+    beside = next(
+        (f"./{name_or_path}{end}" for end in SUFFIXES if Path(f"{name_or_path}{end}").is_file()), None
+    )
     hint = (
-        f"did you mean '{near}'?"
-        if near
+        f"did you mean '{beside or near}'?"
+        if beside or near
         else f"there are {', '.join(known) or 'none'}; or give the path of a file"
     )
     raise ConfigError(f"there is no {thing} called '{name_or_path}'", hint=hint)
@@ -100,6 +107,8 @@ def load_hardware(
     path = find_file(name_or_path, "hwmodels")
     values = resolve_parameters(path, defines or {}, elsewhere)
     document = render_json(path, values)
+    if isinstance(document.data, dict) and "passes" in document.data:
+        raise document.error("this is a pass list, not a hardware model", (), "give it with --config")
     model = validate(HardwareModel, document)
     problems = check_model(model)
     if problems:

@@ -115,6 +115,7 @@ class MemUnit(Unit):
 
     @property
     def is_cache(self) -> bool:
+        """Whether it fills by itself, so that routes pass through it."""
         return self.kind == "cache"
 
 
@@ -273,6 +274,7 @@ class Documented(Part):
 
     @property
     def is_verified(self) -> bool:
+        """Whether somebody knows where the value comes from."""
         return self.source != UNVERIFIED
 
 
@@ -307,6 +309,7 @@ class HardwareModel(Part):
 
     @property
     def unit_names(self) -> tuple[str, ...]:
+        """The names of all units: memories, then what computes, then what moves."""
         return tuple(self.units)
 
     def unit(self, name: str) -> MemUnit | ExecUnit | TxUnit:

@@ -22,6 +22,7 @@ def _known_dtype(name: str) -> str:
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
+    """That a model names something unknown, with the nearest known name or all of them."""
     near = closest(name, known)
     return f"unknown {kind} '{name}'; " + (
         f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
@@ -65,6 +66,7 @@ EnergyTable = Annotated[
 
 
 def look_up(table: Mapping[str, float], operation: str, dtype: DType) -> float | None:
+    """The entry for an operation on a dtype, the most specific key first; None where there is none."""
     for key in (f"{operation}:{dtype.name}", operation, dtype.name, "all"):
         if key in table:
             return table[key]

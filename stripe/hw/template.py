@@ -103,8 +103,7 @@ def read_text(path: Path) -> str:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        near = closest(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else None
-        hint = f"did you mean '{path.with_name(near)}'?" if near else None
+        hint = _similar_file(path)
         raise ConfigError("there is no such file", path=str(path), hint=hint) from None
     except IsADirectoryError:
         raise ConfigError("this is a directory, not a file", path=str(path)) from None
@@ -122,6 +121,15 @@ def read_text(path: Path) -> str:
     if len(text) > MAX_SOURCE:
         raise ConfigError(f"the file has {len(text)} characters, more than {MAX_SOURCE}", path=str(path))
     return text.replace("\r\n", "\n")
+
+
+def _similar_file(path: Path) -> str | None:
+    """The file beside `path` that is called most like it; what stands after the first point does not count."""
+    if not path.parent.is_dir():
+        return f"there is no folder '{path.parent}' either"
+    names = {other.name.split(".")[0]: other.name for other in sorted(path.parent.iterdir())}
+    near = closest(path.name.split(".")[0], names)
+    return f"did you mean '{path.with_name(names[near])}'?" if near else None
 
 
 def render(path: Path, parameters: Mapping[str, Scalar]) -> str:
@@ -153,6 +161,8 @@ def parse_document(text: str, path: str) -> Document:
 def _document(
     path: str, text: str, pieces: tuple[tuple[int, Piece], ...], sources: Mapping[str, str]
 ) -> Document:
+    if not text.strip():
+        raise ConfigError("there is nothing in the file but blanks and comments", path=path)
     try:
         return Document(path, text, parse_json5(text), pieces, sources)
     except JsonSyntaxError as error:

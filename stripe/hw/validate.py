@@ -30,7 +30,7 @@ def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -
         return _strictly(model_class, value)
     except ValidationError as error:
         found = [_located(details, model_class, document, at, value) for details in _distinct(error, value)]
-        raise combine(found) from None
+        raise combine(sorted(found, key=lambda one: (one.line or 0, one.caret or 0))) from None
 
 
 def _strictly(model_class: type[_Model], value: JsonValue) -> _Model:

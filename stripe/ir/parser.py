@@ -94,6 +94,8 @@ def _tree(text: str, filename: str, rule: str) -> Any:
         token: Any = error.token
         expected: set[str] = error.accepts or error.expected
         found = "end of the file" if str(token) == "" else f"'{token}'"
+        if rule == "start" and expected == {"INT"} and not _PROGRAM_TEXT.search(text[: token.start_pos or 0]):
+            raise _token_error(text, filename, f"unexpected {found}", token, _BEGINNING) from None
         raise _token_error(text, filename, f"unexpected {found}", token, _expected_text(expected)) from None
     except UnexpectedCharacters as error:
         place = Span(filename, error.line, error.column)
@@ -105,6 +107,10 @@ def _tree(text: str, filename: str, rule: str) -> Any:
             text, Span(filename, 1, 1), "the text ends too early", _expected_text(set(error.expected))
         ) from None
 
+
+_BEGINNING = "a program begins with '0: #program block [] ('"
+_PROGRAM_TEXT = re.compile(r"^\s*(?!//)\S", re.MULTILINE)
+"""A line that is neither empty nor a comment."""
 
 _TERMINAL_WORDS = {
     "INT": "a number", "SIGNED_INT": "a number", "NAME": "a name", "SCALAR": "a scalar such as $x", "TAG": "a word",

@@ -109,18 +109,20 @@ class PassContext:
         return self.hardware
 
 
-Reqs: TypeAlias = Annotated[
-    tuple[str, ...], Field(description="tags that a block must have, all of them; 'all' fits any block")
-]
-
-
 def _as_tag(word: str) -> str:
+    if is_tag(word.removeprefix("#")) and word.startswith("#"):
+        raise ValueError(f"'{word}' cannot be a tag; write '{word[1:]}', without the '#'")
     if not is_tag(word):
         raise ValueError(f"'{word}' cannot be a tag: letters, digits and _ . - that begin with a letter")
     return word
 
 
 TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_as_tag)], ...]
+
+
+Reqs: TypeAlias = Annotated[
+    TagSet, Field(description="tags that a block must have, all of them; 'all' fits any block")
+]
 
 
 class Pass(BaseModel):

@@ -86,6 +86,8 @@ def read_pass_list(document: Document) -> PassList:
     data = document.data
     if not isinstance(data, dict):
         raise document.error("a pass list is an object", (), 'write { "passes": [ … ] }')
+    if "passes" not in data and "clock_mhz" in data:
+        raise document.error("this is a hardware model, not a pass list", (), "give it with --hw")
     for key in data:
         if key not in _KEYS:
             near = closest(key, _KEYS)

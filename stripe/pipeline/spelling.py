@@ -82,7 +82,8 @@ class _Reader:
         while self._accept(","):
             found.append(self._entry())
         if self._pos < len(self._text):
-            raise self._error(f"unexpected '{self._text[self._pos]}'", "passes are separated by ','")
+            form = f"options stand in braces, {found[-1].pass_name}{{option=value}}, and ',' stands between passes"
+            raise self._error(f"unexpected '{self._text[self._pos]}'", form)
         return tuple(found)
 
     def _entry(self) -> SpelledPass:
@@ -140,6 +141,8 @@ class _Reader:
                 raise self._error(f"{string} is no JSON string", None) from None
         if word := self._match(_WORD):
             return _read_word(word)
+        if self._text.startswith("#", self._pos):
+            raise self._error("expected a value, found '#'", "tags are written without '#'")
         raise self._error("expected a value", 'a word, a number, a "text", a list [a,b] or an object {k:v}')
 
     def _key(self, what: str) -> str:

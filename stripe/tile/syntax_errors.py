@@ -39,6 +39,12 @@ _CHARACTER_HINTS = {
 }
 
 
+_TYPOGRAPHIC = {
+    "×": "write '*'", "·": "write '*'", "÷": "write '/'", "−": "write '-'", "–": "write '-'", "≤": "write '<='",
+    "≥": "write '>='", "≠": "write '!='", "→": "write '->'", "\u00a0": "this is a no-break space; write a plain one",
+}  # fmt: skip
+
+
 def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: str) -> StripeError:
     """The StripeError for an error of the parser."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
@@ -58,6 +64,9 @@ def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: 
         character = str(cast(object, error.char))  # pyright: ignore[reportUnknownMemberType]
         allowed = {str(name) for name in cast("set[str]", error.allowed or ())}
         hint = _CHARACTER_HINTS.get(character) or _expected(allowed)
+        if not character.isascii():
+            what = "names are made of ASCII letters, digits and '_'" if character.isalnum() else hint
+            hint = _TYPOGRAPHIC.get(character, what)
         return source.error(
             f"unexpected character {character!r}", Span(filename, error.line, error.column), hint
         )

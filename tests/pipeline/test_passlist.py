@@ -151,6 +151,16 @@ def test_whole_numbers_may_be_written_as_json_schema_has_them(tmp_path: Path) ->
     assert repr(options["max_count"]) == "1000"
 
 
+def test_what_is_wrong_is_told_in_the_order_of_the_text(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path, '{"passes": [{"name": "x", "autotile": {"max_count": 1.5, "fast": 1, "exclude": 3}}]}'
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_pass_list(path, {})
+    keys = [error.place.rpartition(".")[2] for error in (caught.value, *caught.value.others)]
+    assert keys == ["max_count", "fast", "exclude"]
+
+
 def test_all_wrong_entries_are_reported_at_once(tmp_path: Path) -> None:
     path = _write(
         tmp_path, '{"passes": [{"name": "a", "dec": {}}, {"name": "b"}, {"name": "c", "dce": {"x": 1}}]}'
