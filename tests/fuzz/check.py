@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import signal
 import traceback
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from fuzz.case import Case
-from fuzz.pass_lists import Entry
+from fuzz.pass_lists import Entry, read_entry
 from stripe.exec.arith import Array
 from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.compile import CompileOptions, compile_program
@@ -21,7 +20,6 @@ from stripe.exec.exactness import best_magnitude, order_free, uses_transcendenta
 from stripe.exec.interp import interpret
 from stripe.exec.sanitize import SanitizerError
 from stripe.exec.toolchain import CompileError
-from stripe.hw.template import parse_document
 from stripe.ir import (
     Block,
     Program,
@@ -32,9 +30,8 @@ from stripe.ir import (
     verify_structural,
     walk,
 )
-from stripe.pipeline.instrument import InternalFault, PassEntry
+from stripe.pipeline.instrument import InternalFault
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.passlist import read_pass_list
 from stripe.verify.exact import prove_equal
 from stripe.verify.witness import Different, Equal, Unknown, Verdict
 from support.batch import Arrays, merge, merge_arrays, split_arrays
@@ -173,11 +170,6 @@ def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, l
             return Failure("invalid IR", name, wrong, failed)
         program = result
     return program, ran
-
-
-def read_entry(item: Entry) -> PassEntry:
-    (entry,) = read_pass_list(parse_document(json.dumps({"passes": [item]}), "fuzz")).entries
-    return entry
 
 
 def _invalid(program: Program, stage: Stage) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
@@ -12,15 +14,19 @@ from pydantic import JsonValue, ValidationError
 
 from stripe.hw import find_file, shipped
 from stripe.hw.schema import HardwareModel
-from stripe.ir import ConfigError, Program, walk
+from stripe.hw.template import parse_document
+from stripe.ir import ConfigError, Program, StripeError, walk
 from stripe.passes.registry import find_pass, pass_names
-from stripe.pipeline.passlist import entry_json, load_pass_list
+from stripe.pipeline.instrument import InternalFault, PassEntry
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.passlist import entry_json, load_pass_list, read_pass_list
 
 Entry: TypeAlias = dict[str, JsonValue]
 """An entry of a pass list, as JSON."""
 Schema: TypeAlias = dict[str, JsonValue]
 
 NEW_TAGS = ("outer", "inner", "tagged")
+TRIES = 5
 NUMBERS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 64, 1024)
 TILED: tuple[Entry, ...] = (
     {
@@ -76,6 +82,7 @@ class Words:
     def of(program: Program, hardware: HardwareModel) -> Words:
         tags: dict[str, None] = dict.fromkeys(("kernel", "all", "main", "program"))
         indices: dict[str, None] = {}
+        used: dict[str, None] = {}
         refs: dict[str, None] = {}
         ref_tags: dict[str, None] = dict.fromkeys(("tmp", "cached"))
         for _, block in walk(program.entry):
@@ -83,25 +90,69 @@ class Words:
             indices.update(dict.fromkeys(index.name for index in block.indices))
             refs.update(dict.fromkeys(ref.name for ref in block.refinements))
             ref_tags.update(dict.fromkeys(tag for ref in block.refinements for tag in ref.tags))
-        units = (tuple(hardware.exec_units), tuple(hardware.mem_units), tuple(hardware.tx_units))
+            used.update(dict.fromkeys(device.name for device in block.location.devices))
+            for ref in block.refinements:
+                used.update(dict.fromkeys(device.name for device in ref.location.devices))
+        kinds = (hardware.exec_units, hardware.mem_units, hardware.tx_units)
+        units = [
+            (*(name for name in used if name in kind), *kind) for kind in kinds
+        ]  # those in use twice as often
         return Words((*tags, *NEW_TAGS), tuple(ref_tags), tuple(indices) or ("i",), tuple(refs), *units)
 
 
 @st.composite
-def pass_lists(draw: st.DrawFn, words: Words, hardware: HardwareModel) -> tuple[Entry, ...]:
-    """One to six entries; sometimes a part of a shipped list among them, or what locates everything."""
+def pass_lists(draw: st.DrawFn, program: Program, hardware: HardwareModel) -> tuple[Entry, ...]:
+    """One to six entries; sometimes a part of a shipped list among them, or what locates everything. The words of each
+    entry are those of the program that the entries before it make, so that passes meet the tags, locations and views
+    that others set.
+    """
     entries: list[Entry] = []
     for _ in range(draw(st.integers(1, 6))):
         kind = draw(st.integers(0, 9))
         if kind == 0:
             listed = draw(st.sampled_from(_shipped_entries(hardware.model_dump_json())))
             start = draw(st.integers(0, len(listed) - 1))
-            entries += listed[start : start + draw(st.integers(1, len(listed)))]
+            more = listed[start : start + draw(st.integers(1, len(listed)))]
         elif kind <= 2:
-            entries += draw(st.sampled_from(preparations(hardware)))
+            more = list(draw(st.sampled_from(preparations(hardware))))
         else:
-            entries += draw(entries_of(draw(st.sampled_from(pass_names())), words))
+            more = draw(entries_that_change(draw(st.sampled_from(pass_names())), program, hardware))
+        entries += more
+        try:
+            program = run_entries(program, more, hardware)
+        except InternalFault:  # the check of the case meets it again and reports it
+            break
     return tuple(entries)
+
+
+@st.composite
+def entries_that_change(draw: st.DrawFn, name: str, program: Program, hardware: HardwareModel) -> list[Entry]:
+    """An entry with the pass `name` that changes the program, if one is found within a few."""
+    words = Words.of(program, hardware)
+    found: list[Entry] = []
+    for _ in range(TRIES):
+        found = draw(entries_of(name, words))
+        try:
+            if run_entries(program, found, hardware) is not program:
+                break
+        except InternalFault:
+            break
+    return found
+
+
+def run_entries(program: Program, entries: Sequence[Entry], hardware: HardwareModel) -> Program:
+    """The program after those of the entries that do not refuse."""
+    for item in entries:
+        try:
+            program = PassManager((read_entry(item),), hardware).run(program)
+        except StripeError:
+            continue
+    return program
+
+
+def read_entry(item: Entry) -> PassEntry:
+    (entry,) = read_pass_list(parse_document(json.dumps({"passes": [item]}), "fuzz")).entries
+    return entry
 
 
 @cache

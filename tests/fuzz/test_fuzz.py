@@ -7,7 +7,7 @@ import pytest
 from fuzz.__main__ import draw_cases, draw_many
 from fuzz.case import SMALL, machine
 from fuzz.check import Counts, check_cases
-from fuzz.pass_lists import Words, pass_lists
+from fuzz.pass_lists import pass_lists
 from stripe.passes.registry import pass_names
 from stripe.tile import compile_tile
 
@@ -25,7 +25,7 @@ def test_every_registered_pass_is_fuzzed() -> None:
     """A new pass is drawn because it is registered; its options come from its own schema."""
     hardware = machine(SMALL[0])
     program = compile_tile("function (A[M=4, N=3]: fp32) -> (O) { T[i : M] = +(A[i, j]); O = relu(T); }")
-    lists = draw_many(pass_lists(Words.of(program, hardware), hardware), 300, 0)
+    lists = draw_many(pass_lists(program, hardware), 300, 0)
     drawn = {key for entries in lists for entry in entries for key in entry if key != "name"}
     assert drawn >= set(pass_names())
 

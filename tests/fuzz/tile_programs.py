@@ -91,7 +91,7 @@ def tile_programs(draw: st.DrawFn) -> str:
         curved = draw(st.sampled_from(CURVED)).format(made_names[-1])
         source = Source(inputs, (*source.statements, f"CURVED = {curved}"))
         made_names.append("CURVED")
-    outputs = {made_names[-1], *draw(st.lists(st.sampled_from(made_names), max_size=1))}
+    outputs = {made_names[-1], *draw(st.lists(st.sampled_from(made_names), max_size=2))}
     return source.text(sorted(outputs))
 
 

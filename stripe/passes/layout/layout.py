@@ -169,7 +169,7 @@ class Layout(Pass):
         packed."""
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
         element = tuple(Affine.var(index.name) for index in indices)
-        location = self.copy_loc.location() if self.copy_loc else beside(user)
+        location = self.copy_loc.fixed() if self.copy_loc else beside(user)
         source, target = (view, local) if verb == "pack" else (local, view)
         return copy_block(
             f"{verb}_{view.name}",

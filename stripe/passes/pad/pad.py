@@ -293,7 +293,7 @@ class _Padder:
         return Tags.of(*self.options.copy_set)
 
     def _location(self) -> Location:
-        return self.options.copy_loc.location() if self.options.copy_loc else beside(self.kernel)
+        return self.options.copy_loc.fixed() if self.options.copy_loc else beside(self.kernel)
 
     def text(self) -> str:
         """What was done, with the numbers."""

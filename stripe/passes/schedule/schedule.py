@@ -30,7 +30,7 @@ from stripe.ir import (
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.locations import check_unit
 from stripe.passes.common.visibility import block_at_path, replace_at
-from stripe.passes.prune_refinements import prune_block, user_tensors
+from stripe.passes.prune_refinements import drop_constants, prune_block, user_tensors
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.build import Target, build_statements, reduced, reuse_deps, stream_operands
 from stripe.passes.schedule.plan import Limits, Planner, Step, SwapIn, SwapOut
@@ -135,7 +135,7 @@ class Schedule(Pass):
             return program
         user = user_tensors(program)
         entry = prune_block(with_directions(entry), user)
-        return with_entry(program, entry)
+        return drop_constants(with_entry(program, entry))
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
         banks = self._banks(block_at_path(entry, path), context.hardware)
