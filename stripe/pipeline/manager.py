@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, verify_structural, walk
-from stripe.passes.base import PassContext, Remark, matching
+from stripe.passes.base import PassContext, Remark, TagSet, matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
@@ -119,8 +119,11 @@ _BLOCK_TAGS = frozenset({"reqs", "a_reqs", "b_reqs"})
 
 def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> None:
     """A remark for each option whose tags no block has, with the tag that may be meant."""
-    options: dict[str, tuple[str, ...]] = entry.pass_.model_dump(include=set(_BLOCK_TAGS))
-    for option, tags in options.items():
+    fields = type(entry.pass_).model_fields
+    for option in sorted(
+        _BLOCK_TAGS & {name for name, field in fields.items() if field.annotation == TagSet}
+    ):
+        tags: tuple[str, ...] = getattr(entry.pass_, option)
         if matching(program, tags):
             continue
         known = sorted({word for _, block in walk(program.entry) for word in block.tags})

@@ -170,6 +170,13 @@ def test_an_emitted_program_that_crashes_leaves_a_reproducer(
     assert "the emitted program crashed: SIGSEGV" in _replayed(err, capsys)
 
 
+def test_a_wrong_program_that_nobody_checked_is_no_fault_of_ours(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "wrong.stripe"
+    path.write_text(MATMUL.replace("i:8", "i:99999999"), "utf-8")
+    assert main([str(path), "--engine", "c", "--verify", "none"]) == 1
+    assert "the input: error: A[8, 0]: read out of bounds of (8, 6)" in capsys.readouterr().err
+
+
 def test_code_that_the_compiler_refuses_leaves_a_reproducer(
     mm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
