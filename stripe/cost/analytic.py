@@ -11,9 +11,9 @@ from stripe.cost.machine import Machine, Way
 from stripe.cost.operations import Operations
 from stripe.cost.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
 from stripe.cost.pipeline import Stage, pipeline_cycles, pipeline_slices
-from stripe.cost.rates import can_compute, effort
+from stripe.cost.rates import effort, missing_rates
 from stripe.cost.statement import Flow, StatementCost, TileSlice
-from stripe.cost.tally import Busy, ByteRates, Part, Seat, Tally, main_parts
+from stripe.cost.tally import Busy, ByteRates, Part, Seat, Tally, WorkByUnit, joint_seat, main_parts
 from stripe.cost.uneven import tile_cycles
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import ExecUnit
@@ -60,7 +60,7 @@ class CostModel:
         if not tally.parts:  # a loop over nothing but transfers
             name, index = _unit_and_number(busy.resource)
             return self._result(piece, number, tally, name, (index,), 0.0, cycles, True)
-        seat = main_parts(tally.parts)[0].seat
+        seat = joint_seat(main_parts(tally.parts))
         latency = min(cycles, self.machine.model.exec_unit(seat.name).latency_cycles)
         return self._result(piece, number, tally, seat.name, seat.numbers, latency, cycles, False)
 
@@ -69,17 +69,15 @@ class CostModel:
         latency: float, cycles: float, transfer: bool,
     ) -> StatementCost:  # fmt: skip
         parts = main_parts(tally.parts)
-        seat = parts[0].seat if parts else Seat(unit, numbers, 1, defaulted=False)
+        seat = joint_seat(parts) if parts else Seat(unit, numbers, 1, defaulted=False)
         computing = [inner for inner in pieces_below(piece) if isinstance(inner, Compute)]
         share = sum(part.effort.cycles * part.effort.utilisation for part in parts)
         total = sum(part.effort.cycles for part in parts)
         tally.stalls["operands"] = sum(part.operands for part in parts)
         tally.stalls["fill"] = sum(part.fill for part in parts)
-        inside: defaultdict[str, float] = defaultdict(float)
-        for part in tally.parts:
-            if part.seat.name != seat.name:
-                for name in part.seat.units:
-                    inside[name] += part.compute
+        own, inside = WorkByUnit.of(tally.parts, seat)
+        for name, cycles_there in inside.unnumbered.items():
+            tally.demand[name] += cycles_there
         return StatementCost(
             name=piece.name,
             number=number,
@@ -89,7 +87,7 @@ class CostModel:
             parallel=seat.parallel,
             defaulted=seat.defaulted,
             operations=Operations.sum(inner.operations for inner in computing),
-            compute_cycles=sum(part.compute for part in parts),
+            compute_cycles=max(own.compute.values(), default=0.0),
             utilisation=share / total if total else 1.0,
             rule=", ".join(dict.fromkeys(part.effort.rule for part in parts if part.effort.cycles)),
             latency=latency,
@@ -102,7 +100,9 @@ class CostModel:
             notes=tuple(dict.fromkeys(tally.notes)),
             tiles=piece.trips if isinstance(piece, Loop) else 1,
             slices=tally.slices,
-            inside=dict(inside),
+            inside=inside.compute,
+            useful=own.useful if seat.numbers is not None else {},
+            useful_inside=inside.useful,
         )
 
     def _run(self, piece: Piece, tally: Tally) -> Busy:
@@ -279,7 +279,7 @@ class CostModel:
     def _default_seat(self, piece: Compute) -> Seat:
         best: tuple[float, Seat] | None = None
         for name, unit in self.machine.model.exec_units.items():
-            if not can_compute(piece.operations, unit):
+            if missing_rates(piece.operations, unit):
                 continue
             seat = Seat(name, None, _spread(piece, unit), defaulted=True)
             try:

@@ -35,22 +35,27 @@ class Transfer:
 
     @property
     def far(self) -> Access:
+        """The access to where the elements come from or end: further outside."""
         return self.read if self.fills else self.written
 
     @property
     def near(self) -> Access:
+        """The access to the copy, further inside."""
         return self.written if self.fills else self.read
 
     @property
     def source(self) -> Location:
+        """The memory that is read."""
         return location_of(self.nest, self.read)
 
     @property
     def sink(self) -> Location:
+        """The memory that is written."""
         return location_of(self.nest, self.written)
 
     @property
     def aggregates(self) -> bool:
+        """Whether it merges into what is there instead of replacing it."""
         return self.written.agg is not Agg.ASSIGN
 
 
@@ -111,6 +116,7 @@ class Copies:
         return found
 
     def is_copy(self, buffer: Buffer) -> bool:
+        """Whether the buffer holds elements of another one, which transfers bring."""
         return buffer in self._held
 
     def root(self, buffer: Buffer) -> Buffer:

@@ -68,6 +68,7 @@ class KernelCounts:
 
     @property
     def macs(self) -> int:
+        """Multiply-accumulates: a multiply and the add of its result count as one."""
         return self.operations.mac_count
 
     def find(self, operand: str, source: str, sink: str) -> Traffic:

@@ -17,7 +17,8 @@ _EPSILON = 1e-9
 @dataclass(frozen=True)
 class Task:
     """Something that runs once. `pools` are sets of units, of each of which it takes so many; `demand` is for how
-    many cycles it needs all of a shared resource, of the `cycles` that it works when nothing else does."""
+    many cycles it needs all of a shared resource, of the `cycles` that it works when nothing else does; `own` is the
+    same for each of the units that it gets, which others may need too without occupying them."""
 
     name: str
     latency: float
@@ -25,6 +26,7 @@ class Task:
     pools: tuple[tuple[tuple[str, ...], int], ...]
     demand: Mapping[str, float]
     deps: tuple[int, ...]
+    own: float = 0.0
 
 
 @dataclass
@@ -104,7 +106,10 @@ def _start(
         for unit in units:
             free[unit] -= 1
         runs[number].start, runs[number].units = now, units
-        shares = {r: need / task.cycles for r, need in task.demand.items() if need > 0} if task.cycles else {}
+        needs = dict(task.demand)
+        for unit in units if task.own else ():
+            needs[unit] = needs.get(unit, 0.0) + task.own
+        shares = {r: need / task.cycles for r, need in needs.items() if need > 0} if task.cycles else {}
         started.append(_Working(number, task.latency, task.cycles, shares))
     return started
 

@@ -28,6 +28,7 @@ class Box:
 
     @property
     def volume(self) -> int:
+        """Elements of the box."""
         return prod(self.sizes)
 
 

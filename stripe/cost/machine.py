@@ -44,9 +44,11 @@ class Way:
 
     @property
     def middle(self) -> tuple[str, ...]:
+        """The units between its ends, in order."""
         return tuple(hop.sink for hop in self.hops[:-1])
 
     def then(self, other: Way, setup: float = 0.0, stage: str | None = None) -> Way:
+        """This way and then another; `setup` are cycles between them, `stage` the unit there if no route passes it."""
         return Way(
             self.hops + other.hops,
             min(self.bytes_per_cycle, other.bytes_per_cycle),
@@ -79,9 +81,11 @@ class Machine:
         return f"{name}[0]"
 
     def memory_of(self, unit: str) -> MemUnit:
+        """The memory that `NAME[number]` is one of. Raises ConfigError."""
         return self.model.memory(parse_unit(unit)[0])
 
     def exec_of(self, unit: str) -> ExecUnit:
+        """The kind of unit that `NAME[number]` is one of. Raises ConfigError."""
         return self.model.exec_unit(parse_unit(unit)[0])
 
     def memory(self, location: Location) -> str:

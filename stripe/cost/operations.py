@@ -37,13 +37,16 @@ class Operations:
 
     @property
     def total(self) -> int:
+        """All operations; a multiply-accumulate is two of them."""
         return sum(self.counts.values())
 
     @property
     def mac_count(self) -> int:
+        """Multiply-accumulates."""
         return sum(self.macs.values())
 
     def times(self, factor: int) -> Operations:
+        """Those of `factor` points alike."""
         return Operations(
             {key: number * factor for key, number in self.counts.items()},
             {key: number * factor for key, number in self.macs.items()},
@@ -51,6 +54,7 @@ class Operations:
 
     @staticmethod
     def sum(parts: Iterable[Operations]) -> Operations:
+        """Those of all parts together."""
         counts: Counter[tuple[str, DType]] = Counter()
         macs: Counter[tuple[DType, DType]] = Counter()
         for part in parts:

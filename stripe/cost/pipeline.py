@@ -31,6 +31,7 @@ class Stage:
     """The cycles in each tile, where they differ."""
 
     def at(self, tile: int) -> float:
+        """Cycles in the tile of this number, 0 first."""
         return self.each[tile] if self.each else self.cycles
 
 

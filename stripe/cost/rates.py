@@ -31,24 +31,27 @@ def effort(compute: Compute, name: str, unit: ExecUnit) -> Effort:
         if shape is not None and unit.array.dataflow in ("weight_stationary", "output_stationary"):
             cycles = compute.runs * systolic_cycles(unit.array, *shape)
             return Effort(cycles, min(1.0, plain / cycles) if cycles else 1.0, "systolic array")
-    stencil = _stencil_of(compute, unit)
-    if stencil is not None:
-        return _stencil_effort(compute, stencil, plain)
+    use = stencil_use(compute.leaves[0].block, unit) if len(compute.leaves) == 1 else None
+    if use is not None:
+        return _stencil_effort(compute, use, plain)
     if unit.vector_bytes is not None and len(compute.leaves) == 1:
         share = vector_share(compute.leaves[0].block, unit.vector_bytes)
         return Effort(plain / share, share, "vectors")
     return Effort(plain, 1.0, "operations per cycle")
 
 
-def rate_cycles(operations: Operations, name: str, unit: ExecUnit) -> float:
-    """Operations by the rate of each; the add of a multiply-accumulate goes at the rate of the multiply."""
-    left = dict(operations.counts)
-    cycles = 0.0
+def rated(operations: Operations) -> dict[tuple[str, DType], int]:
+    """How many operations go at the rate of each: the add of a multiply-accumulate at that of its multiply."""
+    found = dict(operations.counts)
     for (product, result), number in operations.macs.items():
-        cycles += 2 * number / _rate(unit, name, "mul", product)
-        left["mul", product] = left.get(("mul", product), 0) - number
-        left["add", result] = left.get(("add", result), 0) - number
-    return cycles + sum(n / _rate(unit, name, op, dtype) for (op, dtype), n in left.items() if n)
+        found["mul", product] = found.get(("mul", product), 0) + number
+        found["add", result] = found.get(("add", result), 0) - number
+    return {key: number for key, number in found.items() if number}
+
+
+def rate_cycles(operations: Operations, name: str, unit: ExecUnit) -> float:
+    """Cycles of operations on the unit called `name`, by the rates. Raises ConfigError for one without a rate."""
+    return sum(number / _rate(unit, name, op, dtype) for (op, dtype), number in rated(operations).items())
 
 
 def _rate(unit: ExecUnit, name: str, op: str, dtype: DType) -> float:
@@ -62,55 +65,73 @@ def _rate(unit: ExecUnit, name: str, op: str, dtype: DType) -> float:
     return rate
 
 
-def can_compute(operations: Operations, unit: ExecUnit) -> bool:
-    """Whether the unit has a rate for each operation."""
-    left = dict(operations.counts)
-    for (product, result), number in operations.macs.items():
-        left["add", result] = left.get(("add", result), 0) - number
-        if unit.rate("mul", product) is None:
-            return False
-    return all(unit.rate(op, dtype) is not None for (op, dtype), number in left.items() if number)
-
-
-def _stencil_of(compute: Compute, unit: ExecUnit) -> tuple[Block, Stencil] | None:
-    """The stencil of the unit that the leaf is an instance of, by the tags that `tensorize` sets."""
-    if len(compute.leaves) != 1 or "stencil" not in compute.leaves[0].block.tags:
-        return None
-    block = compute.leaves[0].block
-    roles = {
-        tag.removeprefix("stencil_") for i in block.indices for tag in i.tags if tag.startswith("stencil_")
-    }
-    fitting = [stencil for stencil in unit.stencils if roles <= {index.name for index in stencil.idxs}]
-    return (block, min(fitting, key=lambda s: len(s.idxs))) if fitting else None
-
-
-def _stencil_effort(compute: Compute, found: tuple[Block, Stencil], plain: float) -> Effort:
-    """Uses of the stencil, each as long as a full one: lanes that have no point idle."""
-    block, stencil = found
-    by_role = {
-        tag.removeprefix("stencil_"): i for i in block.indices for tag in i.tags if tag.startswith("stencil_")
-    }
-    useful = prod(by_role[rules.name].range if rules.name in by_role else 1 for rules in stencil.idxs)
-    full = prod(
-        rules.size if rules.size != -1 else (by_role[rules.name].range if rules.name in by_role else 1)
-        for rules in stencil.idxs
+def missing_rates(operations: Operations, unit: ExecUnit) -> tuple[str, ...]:
+    """The operations for which the unit has no rate, as `op:dtype`, in order."""
+    return tuple(
+        sorted(f"{op}:{dtype.name}" for op, dtype in rated(operations) if unit.rate(op, dtype) is None)
     )
-    rest = prod(index.range for index in block.iterated if index not in by_role.values())
+
+
+@dataclass(frozen=True, slots=True)
+class StencilUse:
+    """A block that does what a stencil does. Over the indices of the stencil it has `matched` points, which take so
+    many `instructions` of `full` points each, idle lanes too; and all that `times` over its other indices."""
+
+    stencil: Stencil
+    matched: int
+    full: int
+    instructions: int
+    times: int
+
+    @property
+    def share(self) -> float:
+        """The part of the lanes that has a point to work on."""
+        return self.matched / (self.full * self.instructions)
+
+
+def stencil_use(block: Block, unit: ExecUnit) -> StencilUse | None:
+    """The smallest stencil of the unit that `block` is a use of, by the tags that `tensorize` sets; None for another
+    block. An index longer than the stencil's takes several instructions."""
+    if "stencil" not in block.tags:
+        return None
+    roles = {
+        tag.removeprefix("stencil_"): index
+        for index in block.indices
+        for tag in index.tags
+        if tag.startswith("stencil_")
+    }
+    fitting = [stencil for stencil in unit.stencils if roles.keys() <= {index.name for index in stencil.idxs}]
+    if not fitting:
+        return None
+    stencil = min(fitting, key=lambda stencil: len(stencil.idxs))
+    ranges = [roles[index.name].range if index.name in roles else 1 for index in stencil.idxs]
+    sizes = [there if i.size == -1 else i.size for i, there in zip(stencil.idxs, ranges, strict=True)]
+    return StencilUse(
+        stencil,
+        matched=prod(ranges),
+        full=prod(sizes),
+        instructions=prod(ceil(there / size) for there, size in zip(ranges, sizes, strict=True)),
+        times=prod(index.range for index in block.iterated if index not in roles.values()),
+    )
+
+
+def _stencil_effort(compute: Compute, use: StencilUse, plain: float) -> Effort:
+    """Uses of the stencil, each as long as a full one: lanes that have no point idle."""
     outer = compute.leaves[0].domain
     last = set(compute.leaves[0].own)
-    uses = compute.runs * prod(
+    runs = compute.runs * prod(
         high - low + 1
         for name, (low, high) in zip(outer.names, outer.intervals, strict=True)
         if name not in last and name not in compute.nest.prefix(compute.nest.depth - 1)
     )
-    points = uses * useful * rest
-    share = useful / full if full else 1.0
-    startup = uses * rest * stencil.startup_cost * (plain / points if points else 0.0)
-    if stencil.cycles is not None:
-        cycles = uses * rest * stencil.cycles
-        return Effort(cycles, min(1.0, plain / cycles), f"stencil {stencil.name or ''}".strip())
-    cycles = plain / share + startup
-    return Effort(cycles, plain / cycles if cycles else 1.0, f"stencil {stencil.name or ''}".strip())
+    instructions = runs * use.times * use.instructions
+    rule = f"stencil {use.stencil.name or ''}".strip()
+    if use.stencil.cycles is not None:
+        cycles = instructions * use.stencil.cycles
+        return Effort(cycles, min(1.0, plain / cycles), rule)
+    a_point = plain / (runs * use.times * use.matched)
+    cycles = plain / use.share + instructions * use.stencil.startup_cost * a_point
+    return Effort(cycles, plain / cycles if cycles else 1.0, rule)
 
 
 def vector_share(block: Block, vector_bytes: int) -> float:

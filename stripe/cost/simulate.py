@@ -137,7 +137,13 @@ def _task(cost: StatementCost, machine: Machine, deps: tuple[int, ...]) -> Task:
         else:
             pools = [((f"{cost.unit}[{number}]",), 1) for number in cost.instances]
     return Task(
-        cost.name, cost.latency, max(0.0, cost.cycles - cost.latency), tuple(pools), cost.demand, deps
+        cost.name,
+        cost.latency,
+        max(0.0, cost.cycles - cost.latency),
+        tuple(pools),
+        cost.demand,
+        deps,
+        cost.compute_cycles if cost.instances is None else 0.0,
     )
 
 
@@ -153,10 +159,8 @@ def _unit_uses(
     for kind, names in (("compute", model.exec_units), ("transfer", model.tx_units)):
         for name in names:
             for unit in machine.graph.instances(name):
-                inside = (
-                    _moved(unit, costs) if kind == "transfer" else sum(c.inside.get(unit, 0.0) for c in costs)
-                )
-                found.append(_unit_use(unit, kind, occupied[unit], inside, costs, runs, total))
+                use = _unit_use(unit, kind, occupied[unit], costs, runs, total)
+                found.append(_with_inner_work(use, costs, total))
     return tuple(found)
 
 
@@ -174,7 +178,7 @@ def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
 
 
 def _unit_use(
-    unit: str, kind: str, mine: list[int], inside: float,
+    unit: str, kind: str, mine: list[int],
     costs: Sequence[StatementCost], runs: Sequence[Run], total: float,
 ) -> UnitUse:  # fmt: skip
     stalls: dict[str, float] = defaultdict(float)
@@ -189,19 +193,24 @@ def _unit_use(
         for resource, cycles in run.slowed.items():
             stalls[f"shares {resource}"] += cycles
         busy += run.end - max(run.start, min(reached, run.end))
-        useful += cost.compute_cycles * cost.utilisation
+        useful += cost.useful.get(unit, cost.compute_cycles * cost.utilisation)
         reached = max(reached, run.end)
     if total > reached:
         stalls["nothing to do"] += total - reached
-    if kind == "transfer":
-        useful, busy = inside, max(busy, inside)
+    return UnitUse(unit, kind, busy, useful, stalls)
+
+
+def _with_inner_work(use: UnitUse, costs: Sequence[StatementCost], total: float) -> UnitUse:
+    """With what the unit did inside of statements that do not occupy it."""
+    if use.kind == "transfer":
+        useful = _moved(use.unit, costs)
+        busy = max(use.busy, useful)
     else:
-        useful, busy = useful + inside, min(total, busy + inside)
-    if not mine:
-        stalls["nothing to do"] = total - busy
-    return UnitUse(
-        unit, kind, busy, useful, {cause: value for cause, value in stalls.items() if value > 1e-9}
-    )
+        useful = use.useful + sum(cost.useful_inside.get(use.unit, 0.0) for cost in costs)
+        busy = min(total, use.busy + sum(cost.inside.get(use.unit, 0.0) for cost in costs))
+    idle = {"nothing to do": total - busy} if use.busy == 0 else {}
+    stalls = {cause: value for cause, value in {**use.stalls, **idle}.items() if value > 1e-9}
+    return UnitUse(use.unit, use.kind, busy, useful, stalls)
 
 
 def _waited(reached: float, run: Run, costs: Sequence[StatementCost]) -> list[tuple[str, float]]:

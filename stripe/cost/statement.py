@@ -67,7 +67,11 @@ class StatementCost:
     slices: tuple[TileSlice, ...] = ()
     """What happens inside, where it is a loop over transfers that is not too long to show."""
     inside: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Cycles for which units of other names compute, inside the statement."""
+    """Cycles for which units that the statement does not occupy compute inside it."""
+    useful: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Cycles of useful work of each unit that it occupies, where their numbers are given."""
+    useful_inside: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The same of units that it does not occupy."""
 
     def bytes_at(self, memory: str) -> float:
         """Bytes read from or written to memories of that name."""

@@ -53,6 +53,7 @@ class Seat:
 
     @property
     def units(self) -> tuple[str, ...]:
+        """Its units, `NAME[number]`; the first ones where any will do."""
         return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
 
 
@@ -70,7 +71,44 @@ class Part:
 
     @property
     def busy(self) -> float:
+        """Cycles for which it keeps each of its units."""
         return self.compute + self.operands + self.fill
+
+
+@dataclass(frozen=True)
+class WorkByUnit:
+    """Cycles in which units compute, and those in which they do useful work, by unit; `unnumbered` are the former on
+    units that a location left open, of which the first ones are taken."""
+
+    compute: dict[str, float]
+    useful: dict[str, float]
+    unnumbered: dict[str, float]
+
+    @staticmethod
+    def of(parts: Sequence[Part], seat: Seat) -> tuple[WorkByUnit, WorkByUnit]:
+        """The work on the units of `seat`, which the statement occupies, and that on other units."""
+        own, other = WorkByUnit({}, {}, {}), WorkByUnit({}, {}, {})
+        for part in parts:
+            at_home = part.seat.name == seat.name and (part.seat.numbers is None) == (seat.numbers is None)
+            (own if at_home else other)._add(part)
+        return own, other
+
+    def _add(self, part: Part) -> None:
+        for unit in part.seat.units:
+            self.compute[unit] = self.compute.get(unit, 0.0) + part.compute
+            self.useful[unit] = self.useful.get(unit, 0.0) + part.compute * part.effort.utilisation
+            if part.seat.numbers is None:
+                self.unnumbered[unit] = self.unnumbered.get(unit, 0.0) + part.compute
+
+
+def joint_seat(parts: Sequence[Part]) -> Seat:
+    """The units of parts on units of one name: all that they number, or else those of the first that leaves it open."""
+    seats = [part.seat for part in parts]
+    open_seat = next((seat for seat in seats if seat.numbers is None), None)
+    if open_seat is not None:
+        return open_seat
+    numbers = tuple(sorted({number for seat in seats for number in seat.numbers or ()}))
+    return Seat(seats[0].name, numbers, len(numbers), seats[0].defaulted)
 
 
 def main_parts(parts: Sequence[Part]) -> list[Part]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -22,12 +22,12 @@ from stripe.passes.autotile.cost import FormulaModel, Limits, MachineModel, Tile
 from stripe.passes.autotile.footprint import Footprint
 from stripe.passes.autotile.nameless import nameless
 from stripe.passes.autotile.search import Ranked, Search, hill_climb
+from stripe.passes.autotile.task import Task
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet, matching
 from stripe.passes.common.tiling import tile_block
 
 if TYPE_CHECKING:
     from stripe.passes.autotile.footprint import Ints
-    from stripe.passes.autotile.machine import Machine
 
 SHOWN = 10
 """Candidates in the table."""
@@ -204,7 +204,7 @@ class Autotile(Pass):
         search, found = searches[kind]
         if not found:
             return self._nothing_fits(block, task, search, context)
-        context.analysis(block, _table(task, search, found))
+        context.analysis(block, task.table(search, found))
         best = found[0]
         context.applied(block, task.describe(best))
         sizes = dict(zip(task.shape.names, best.sizes, strict=True))
@@ -212,7 +212,7 @@ class Autotile(Pass):
             sizes = {index.name: -(-index.range // sizes[index.name]) for index in block.iterated}
         return self._apply(block, sizes)
 
-    def _candidates(self, task: _Task, lanes: dict[str, int]) -> list[Ints]:
+    def _candidates(self, task: Task, lanes: dict[str, int]) -> list[Ints]:
         """The sizes to try of each index, rising; of indices in `lanes` multiples of what stands there."""
         import numpy as np
 
@@ -255,7 +255,7 @@ class Autotile(Pass):
             tiled = _numbered(tiled, self.location_idx_tag)
         return replace(tiled, location=type(tiled.location)()) if self.clear_location else tiled
 
-    def _nothing_fits(self, block: Block, task: _Task, search: Search, context: PassContext) -> Block:
+    def _nothing_fits(self, block: Block, task: Task, search: Search, context: PassContext) -> Block:
         smallest = [int(sizes[0]) for sizes in search.candidates]
         context.missed(block, f"not tiled: {task.why_not(smallest)}")
         if not self.fail_inner_set and not self.fail_outer_set:
@@ -275,72 +275,7 @@ def _numbered(outer: Block, tag: str) -> Block:
     return replace(outer, indices=tuple(i for i in outer.indices if not (i.is_passed and i.name == tag)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One block to tile: what is counted, and what it costs."""
-
-    shape: TileShape
-    model: FormulaModel | MachineModel
-    machine: Machine | None
-
-    def describe(self, best: Ranked) -> str:
-        """The tile, what it takes and what it costs."""
-        import numpy as np
-
-        sizes = np.array([best.sizes], dtype=np.int64)
-        tile = ", ".join(f"{name}:{size}" for name, size in zip(self.shape.names, best.sizes, strict=True))
-        held = int(self.shape.held(sizes)[0])
-        count = 1
-        for size, whole in zip(best.sizes, self.shape.ranges, strict=True):
-            count *= -(-whole // size)
-        text = f"{count} tile{'s' * (count > 1)} of [{tile}]"
-        if self.machine is None or not isinstance(self.model, MachineModel):
-            return f"{text}, {held} bytes each, cost {cost_text(best.cost)}"
-        compute = float(self.model.compute_cycles(sizes)[0])
-        move = float(self.model.move_cycles(sizes, sizes)[0])
-        time = float(self.model.time(sizes, sizes)[0])
-        room = self.machine.memory_bytes // self.machine.pipeline_depth
-        said = (
-            f"; {', '.join(self.machine.missing)} counted at the slowest speed"
-            if self.machine.missing
-            else ""
-        )
-        return (
-            f"{text}, {held} of {room} bytes of {self.machine.memory}, {cost_text(time)} cycles on "
-            f"{self.machine.unit} ({cost_text(compute)} computing, {cost_text(move)} moving){said}"
-        )
-
-    def why_not(self, smallest: list[int]) -> str:
-        """Which limits the smallest tile breaks."""
-        import numpy as np
-
-        sizes = np.array([smallest], dtype=np.int64)
-        tile = ", ".join(f"{name}:{size}" for name, size in zip(self.shape.names, smallest, strict=True))
-        limits = self.shape.limits
-        held = int(self.shape.held(sizes)[0])
-        if limits.memory is not None and held > limits.memory and self.machine is not None:
-            machine = self.machine
-            return (
-                f"the smallest tile [{tile}] takes {held} bytes, {machine.memory} has {limits.memory} "
-                f"({machine.memory_bytes} for pipeline depth {machine.pipeline_depth})"
-            )
-        if bool(self.shape.too_big(sizes)[0]):
-            return f"the smallest tile [{tile}] takes {held} bytes, which is over a limit: {_limits_text(limits)}"
-        return f"no tile keeps all limits: {_limits_text(limits)}"
-
-
-def _limits_text(limits: Limits) -> str:
-    names = (
-        "max_input_size max_per_input_size max_output_size max_per_output_size max_total_size max_sizes_product "
-        "max_po2_product max_count"
-    ).split()
-    given = [f"{name} {getattr(limits, name)}" for name in names if getattr(limits, name)]
-    if limits.memory is not None:
-        given.append(f"{limits.memory} bytes of memory")
-    return ", ".join(given)
-
-
-def _make_task(options: Autotile, block: Block, context: PassContext) -> _Task:
+def _make_task(options: Autotile, block: Block, context: PassContext) -> Task:
     """What `options` count of `block` and what that costs on the machine, if one is asked for."""
     views = [ref for ref in block.refinements if not ref.is_alloc and _counts(options, ref)]
     machine, resident = None, 0
@@ -361,7 +296,7 @@ def _make_task(options: Autotile, block: Block, context: PassContext) -> _Task:
     footprints = [Footprint(block, ref) for ref in views]
     shape = TileShape(block, footprints, limits)
     if machine is None or hardware is None:
-        return _Task(shape, FormulaModel(shape, _weights(options)), None)
+        return Task(shape, FormulaModel(shape, _weights(options)), None)
     from stripe.hw.graph import UnitGraph
     from stripe.passes.autotile.machine import find_transfers
 
@@ -374,7 +309,7 @@ def _make_task(options: Autotile, block: Block, context: PassContext) -> _Task:
         machine.pipeline_depth,
         options.move_weight,
     )
-    return _Task(shape, model, machine)
+    return Task(shape, model, machine)
 
 
 def _weights(options: Autotile) -> Weights:
@@ -408,31 +343,6 @@ def _resident_bytes(block: Block, ref: Refinement, memory: str) -> int:
 
     whole = np.array([[index.range for index in block.iterated]], dtype=np.int64)
     return int(Footprint(block, ref).elements(whole)[0]) * ref.dtype.bytes
-
-
-def cost_text(cost: float) -> str:
-    """A cost in a few digits: whole from a thousand on."""
-    return f"{cost:.0f}" if cost >= 1000 else f"{cost:.6g}"
-
-
-def _table(task: _Task, search: Search, found: list[Ranked]) -> str:
-    """The best candidates as the slides show them: a column for each index, then the cost."""
-    rows = [[*map(str, ranked.sizes), cost_text(ranked.cost)] for ranked in found]
-    header = [*task.shape.names, "cost"]
-    widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
-    lines = [
-        "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-        for row in [header, *rows]
-    ]
-    unit = "cost"
-    if isinstance(task.model, MachineModel):
-        weight = task.model.move_weight
-        unit = f"cycles + {weight:g}*cycles of moving" if weight else "cycles"
-    inexact = [f.ref.name for f in task.shape.footprints if not f.is_exact]
-    said = f"; {', '.join(inexact)} counted as a box" if inexact else ""
-    effort = f"{search.costed} costed, {search.bounded} boxes bounded"
-    title = f"best {len(found)} of {search.size} tiles, by {unit} ({effort}{said})"
-    return "\n".join([title, *lines])
 
 
 def _lanes(block: Block, width: int) -> dict[str, int]:

@@ -4,20 +4,19 @@ point.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 from stripe.cost.operations import Operations, point_operations
+from stripe.cost.rates import StencilUse, missing_rates, rated, stencil_use
 from stripe.ir import Block, Location
 from stripe.passes.autotile.cost import Transfer, is_read_back
 from stripe.passes.autotile.footprint import Footprint
 
 if TYPE_CHECKING:
     from stripe.hw.graph import UnitGraph
-    from stripe.hw.schema import ExecUnit, HardwareModel, Stencil
+    from stripe.hw.schema import ExecUnit, HardwareModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,10 @@ def find_machine(hardware: HardwareModel, block: Block, memory: str, depth: int 
     )
     unit = hardware.exec_unit(name)
     cycles, missing = _cycles(unit, operations)
-    use = _stencil_of(unit, block)
+    use = _stencil_use(unit, block)
     if use is not None:
-        cycles = _stencil_cycles(unit, *use)
+        (inner,) = block.blocks
+        cycles = _stencil_cycles(unit, inner, use)
     return Machine(
         name,
         cycles,
@@ -69,7 +69,7 @@ def _unit_of(hardware: HardwareModel, block: Block) -> str:
         if location.name in hardware.exec_units:
             return location.name
     units = hardware.exec_units.items()
-    return next((name for name, unit in units if _stencil_of(unit, block) is not None), "")
+    return next((name for name, unit in units if _stencil_use(unit, block) is not None), "")
 
 
 def _locations(block: Block) -> Iterable[Location]:
@@ -78,36 +78,20 @@ def _locations(block: Block) -> Iterable[Location]:
         yield from _locations(inner)
 
 
-def _roles(block: Block) -> dict[str, int]:
-    """The ranges of the indices that `tensorize` tagged with the indices of a stencil, by these."""
-    return {
-        tag.removeprefix("stencil_"): index.range
-        for index in block.indices
-        for tag in index.tags
-        if tag.startswith("stencil_")
-    }
-
-
-def _stencil_of(unit: ExecUnit, block: Block) -> tuple[Block, Stencil] | None:
-    """The only block inside, when it is a use of a stencil of the unit, and that stencil."""
+def _stencil_use(unit: ExecUnit, block: Block) -> StencilUse | None:
+    """The only block inside as a use of a stencil of the unit, if it is one."""
     inner = list(block.blocks)
-    if len(inner) != 1 or "stencil" not in inner[0].tags:
-        return None
-    roles = _roles(inner[0])
-    fitting = [s for s in unit.stencils if roles and roles.keys() <= {index.name for index in s.idxs}]
-    return (inner[0], min(fitting, key=lambda s: len(s.idxs))) if fitting else None
+    return stencil_use(inner[0], unit) if len(inner) == 1 else None
 
 
-def _stencil_cycles(unit: ExecUnit, block: Block, stencil: Stencil) -> float:
+def _stencil_cycles(unit: ExecUnit, block: Block, use: StencilUse) -> float:
     """Cycles of the uses of a stencil in one point: what it says, or its full size at the unit's speed, idle
     lanes too.
     """
-    roles = _roles(block)
-    points = prod(index.size if index.size != -1 else roles.get(index.name, 1) for index in stencil.idxs)
-    uses = block.points / prod(roles.values())
-    if stencil.cycles is not None:
-        return uses * stencil.cycles
-    return uses * (points + stencil.startup_cost) * _cycles(unit, nest_operations(block))[0]
+    instructions = use.times * use.instructions
+    if use.stencil.cycles is not None:
+        return instructions * use.stencil.cycles
+    return instructions * (use.full + use.stencil.startup_cost) * _cycles(unit, nest_operations(block))[0]
 
 
 def _slowness(unit: ExecUnit, operations: Operations) -> tuple[int, float]:
@@ -116,21 +100,12 @@ def _slowness(unit: ExecUnit, operations: Operations) -> tuple[int, float]:
 
 
 def _cycles(unit: ExecUnit, operations: Operations) -> tuple[float, tuple[str, ...]]:
-    """Cycles for the operations, and those without a speed; the add of a multiply-accumulate goes with the
-    multiply.
-    """
+    """Cycles for the operations, and those without a rate, which go at the slowest there is."""
     slowest = min(unit.ops_per_cycle.values(), default=1.0)
-    left = Counter(operations.counts)
-    for (product, result), number in operations.macs.items():
-        left["mul", product] += number
-        left["add", result] -= number
-    total, missing = 0.0, set[str]()
-    for (op, dtype), times in left.items():
-        rate = unit.rate(op, dtype)
-        if rate is None and times:
-            missing.add(f"{op}:{dtype.name}")
-        total += times / (rate or slowest)
-    return total, tuple(sorted(missing))
+    cycles = sum(
+        times / (unit.rate(op, dtype) or slowest) for (op, dtype), times in rated(operations).items()
+    )
+    return cycles, missing_rates(operations, unit)
 
 
 def nest_operations(block: Block) -> Operations:
