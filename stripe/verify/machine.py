@@ -120,15 +120,22 @@ def _main_path(program: Program) -> Path:
     return next(path for path, block in walk(program.entry) if "main" in block.tags)
 
 
-def _closure(block: Block) -> list[frozenset[int]]:
-    """For each statement all those that run before it by dependences."""
-    before: list[frozenset[int]] = []
+def _closure(block: Block) -> list[int]:
+    """For each statement all those that run before it by dependences: bit n stands for statement n."""
+    before: list[int] = []
     for statement in block.statements:
-        before.append(frozenset(statement.deps).union(*(before[dep] for dep in statement.deps)))
+        mask = 0
+        for dep in statement.deps:
+            mask |= before[dep] | 1 << dep
+        before.append(mask)
     return before
 
 
-def _check_conflicts(program: Program, path: Path, order: Sequence[frozenset[int]]) -> Iterator[Diagnostic]:
+def _in(statement: int, mask: int) -> bool:
+    return bool(mask >> statement & 1)
+
+
+def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
     """Two statements of main that touch a common element, one writing it, are ordered."""
     nest = nest_at(program.entry, path)
     depth = len(path)
@@ -143,8 +150,8 @@ def _check_conflicts(program: Program, path: Path, order: Sequence[frozenset[int
                 if (
                     pair[0] == pair[1]
                     or pair in said
-                    or pair[0] in order[pair[1]]
-                    or pair[1] in order[pair[0]]
+                    or _in(pair[0], order[pair[1]])
+                    or _in(pair[1], order[pair[0]])
                 ):
                     continue
                 if _conflict(first, second) and not first.footprint.disjoint(second.footprint):
@@ -229,7 +236,7 @@ def _check_turns(program: Program, placed: Sequence[_Placed]) -> Iterator[Diagno
 
 
 def _take_turns(
-    first: _Placed, second: _Placed, orders: dict[Path, list[frozenset[int]]], repeated: frozenset[Path]
+    first: _Placed, second: _Placed, orders: dict[Path, list[int]], repeated: frozenset[Path]
 ) -> bool:
     if any("user" in b.ref.tags or "const" in b.ref.tags for b in (first, second)):
         return False
@@ -241,7 +248,7 @@ def _take_turns(
         if depth is None or any(one[:level] in repeated for level in range(shallow + 1, depth + 1)):
             return False  # a block inside what holds the buffers repeats both, in any order of its points
         order = orders.get(one[:depth])
-        return one[depth] < other[depth] if order is None else one[depth] in order[other[depth]]
+        return one[depth] < other[depth] if order is None else _in(one[depth], order[other[depth]])
 
     pairs = [(a, b) for a in first.uses for b in second.uses]
     return all(before(a, b) for a, b in pairs) or all(before(b, a) for a, b in pairs)
