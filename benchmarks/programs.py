@@ -125,3 +125,16 @@ def matmul(size: int) -> str:
         f"function (A[M={size}, K={size}], B[K, N={size}]) -> (C) {{\n"
         "  C[i, j : M, N] = +(A[i, k] * B[k, j]);\n}\n"
     )
+
+
+def matmul_transposed(size: int) -> str:
+    """Tile text of one square product whose second operand lies transposed, in single precision."""
+    return (
+        f"function (A[M={size}, K={size}], B[N={size}, K]) -> (C) {{\n"
+        "  C[i, j : M, N] = +(A[i, k] * B[j, k]);\n}\n"
+    )
+
+
+def matrix_vector(size: int) -> str:
+    """Tile text of a square matrix times a vector, in single precision."""
+    return f"function (A[M={size}, K={size}], B[K]) -> (C) {{\n  C[i : M] = +(A[i, k] * B[k]);\n}}\n"

@@ -16,6 +16,7 @@ from stripe.ir import Program, rewrite_matching, with_entry
 from support.batch import merge, merge_arrays, split_arrays
 from support.c_programs import Sample, convolution, matmul, samples, tagged, tiles
 from support.compilers import COMPILERS, sanitized, strict
+from support.exec_programs import program
 
 SAMPLES = samples()
 LEVELS = ("O0", "O1", "O2", "O3")
@@ -93,16 +94,48 @@ def test_reordering_brings_the_contiguous_index_inside_and_keeps_every_bit() -> 
     assert given.tobytes() == fast.tobytes()
 
 
+VECTORS = """0: #kernel #vector=4 block [k:9, i:3, j:8] ( // tile
+        in<[0]> A[i, k] fp32(1:9, 1:1)
+        in<[0]> B[k, j] fp32(1:8, 1:1)
+        out<[0]> C[i, j]:add fp32(1:8, 1:1)
+    ) {
+      0: $A = load(A)
+      1: $B = load(B)
+      2: $C = mul($A, $B)
+      3: C = store($C)
+    }"""
+
+
+def test_a_tile_of_vectors_is_written_out_within_its_sum() -> None:
+    """Where gcc has the choice, it may keep the tile in memory; loops that sum, and large tiles, are left to it."""
+
+    def built(body: str, rows: int = 3) -> str:
+        inputs = {"A": ((rows, 9), "fp32"), "B": ((9, 8), "fp32")}
+        return emit_c(program(body, inputs=inputs, outputs={"C": ((rows, 8), "fp32")}))
+
+    text = built(VECTORS)
+    assert [line for line in text.splitlines() if "GCC unroll" in line] == ["#pragma GCC unroll 3"]
+    assert "GCC unroll" not in built(VECTORS.replace("[k:9, i:3, j:8]", "[i:3, k:9, j:8]"))
+    assert "GCC unroll" not in built(VECTORS.replace("i:3", "i:17"), rows=17)
+    assert "GCC unroll" not in built(VECTORS.replace(" #vector=4", ""))
+
+
+def test_what_no_register_holds_is_reached_by_a_pointer_of_its_own() -> None:
+    text = emit_c(tiles(buffer="8:128, 64:1").program)
+    assert "S_array[" in text
+    assert "int64_t *restrict S = S_array;" in text
+
+
 def test_wide_vectors_are_asked_for_where_a_pass_has_counted_on_them() -> None:
     """gcc takes vectors of 32 bytes on most processors that have 64: tiles then leave the registers."""
     asked = '#pragma GCC target("prefer-vector-width=512")'
 
     def of_vectors(lanes: int) -> Program:
-        program = matmul().program
+        plain = matmul().program
         marked = rewrite_matching(
-            program.entry, ("kernel",), lambda block: replace(block, tags=block.tags.set("vector", lanes))
+            plain.entry, ("kernel",), lambda block: replace(block, tags=block.tags.set("vector", lanes))
         )
-        return with_entry(program, marked)
+        return with_entry(plain, marked)
 
     assert asked in emit_c(of_vectors(16))
     assert asked not in emit_c(of_vectors(8))
