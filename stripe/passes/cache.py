@@ -11,7 +11,7 @@ from stripe.ir import Block, Direction, Index, Location, Path, Program, Refineme
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.cache_copy import CacheOptions, cache_view
 from stripe.passes.common.locations import check_unit
-from stripe.passes.common.sharing import is_packed, sharing, split_shared, vector_dim
+from stripe.passes.common.sharing import has_partial, is_packed, sharing, split_shared, vector_dim
 from stripe.passes.common.strides import memory_order
 from stripe.passes.common.visibility import replace_at
 from stripe.poly import nest_at
@@ -141,6 +141,9 @@ class Cache(Pass):
             return None
         if is_packed(ref, last):
             context.missed(block, f"{ref.name} is not cached: its vectors lie side by side")
+            return None
+        if ref.dims[last].stride == 1 and has_partial(ref.name, last, readers):
+            context.missed(block, f"{ref.name} is not cached: its last vectors are partly empty")
             return None
         return (*(dim for dim in memory_order(ref) if dim != last), last)
 

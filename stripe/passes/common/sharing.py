@@ -52,6 +52,18 @@ def vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None:
     return None
 
 
+def has_partial(name: str, dim: int, readers: Iterable[Block]) -> bool:
+    """Whether `readers` test an index with which the view `name` moves along a dimension: some rows are shorter.
+
+    Compilers make much worse code for short rows of a copy than the copy gains, when the source is contiguous anyway.
+    """
+    for reader in readers:
+        tested = {index for constraint in reader.constraints for index in constraint.affine.names()}
+        if any(view.source == name and view.access[dim].names() & tested for view in reader.refinements):
+            return True
+    return False
+
+
 def step(ref: Refinement, name: str) -> int | None:
     """Elements by which a step of an index moves a view; None where floors and remainders decide."""
     address = sum((a * dim.stride for a, dim in zip(ref.access, ref.dims, strict=True)), Affine())
