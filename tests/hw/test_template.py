@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -119,9 +118,8 @@ def test_an_escape_says_so(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_work_is_bounded(tmp_path: Path, source: str) -> None:
-    started = time.monotonic()
+    """Without a bound on its work, none of these would ever end."""
     _error(tmp_path, source)
-    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(

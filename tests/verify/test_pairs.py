@@ -1,16 +1,15 @@
-"""Correct rewrites prove equal, quickly; what the proof says about broken ones."""
+"""Correct rewrites prove equal, with little work; what the proof says about broken ones."""
 
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import replace
 
 import pytest
 
 from stripe.ir import Affine, Block, Program, rewrite_blocks
 from stripe.verify.checks import check_program
-from stripe.verify.exact import prove_equal
+from stripe.verify.exact import OPERATIONS, prove_equal
 from stripe.verify.fallback import judge, run_both
 from stripe.verify.witness import Different, Equal, Unknown
 from verify.mutate import mutants
@@ -45,15 +44,10 @@ def test_a_correct_rewrite_proves_equal(pair: Pair) -> None:
     assert run_both(pair.before, pair.after) == ""
 
 
-def test_proofs_are_quick() -> None:
-    """The median over one kernel is bound to 20 ms, the worst to 1 s."""
-    seconds: list[float] = []
-    for pair in pairs():
-        start = time.perf_counter()
-        prove_equal(pair.before, pair.after)
-        seconds.append(time.perf_counter() - start)
-    assert sorted(seconds)[len(seconds) // 2] < 0.04
-    assert max(seconds) < 1
+@pytest.mark.parametrize("pair", pairs(), ids=lambda pair: pair.name)
+def test_a_proof_takes_few_operations(pair: Pair) -> None:
+    """A hundredth of what a proof may take; `make bench` has the times."""
+    assert isinstance(prove_equal(pair.before, pair.after, operations=OPERATIONS // 100), Equal)
 
 
 def different(before: Program, after: Program) -> str:
