@@ -118,7 +118,7 @@ def test_passes_and_parameters(mm: str, capsys: Capture) -> None:
         (["--hw", "dsp_conv", "--plot", "p.png"], "--plot draws SVG, and 'p.png' ends otherwise", "FILE.svg"),
         (["--hw", "dsp_conv", "--jsom", "x"], "unknown option '--jsom'", "did you mean '--json'?"),
         (["--hw", "dsp_conv", "-D", "NUM_CNV=2"], "has no parameter 'NUM_CNV'", "did you mean 'NUM_CONV'?"),
-        (["--hw", "dsp_conv", "--json", "no/such/folder/x.json"], "cannot be written", ""),
+        (["--hw", "dsp_conv", "--json", "no/such/folder/x.json"], "there is no folder", "make it first"),
     ],
 )
 def test_wrong_usage(words: list[str], reason: str, hint: str, mm: str, capsys: Capture) -> None:
