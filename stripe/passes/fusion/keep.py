@@ -25,6 +25,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.verifier import allocation_agg
 from stripe.passes.common.copies import Place, beside, fill_block
 from stripe.passes.common.packed import Packing, repacked, why_unpackable
 from stripe.passes.fusion.build import Fused
@@ -166,13 +167,10 @@ class _Stepper:
         """What keeps the statements from running in steps."""
         if any(statement.deps for statement in self.fused.statements):
             return "its statements have dependences already: fuse before compute_deps"
-        for one in self.producers:
-            for two in self.consumers:
-                shared = (_touched(one) & set(writes_of(two))) | (set(writes_of(one)) & _touched(two))
-                tied = sorted((shared & {ref.name for ref in self.fused.refinements}) - set(self.dims))
-                written = sorted(set(writes_of(two)) & set(self.dims))
-                if tied or written:
-                    return f"{(tied + written)[0]} orders them in another way"
+        (a_reads, a_writes), (b_reads, b_writes) = _uses(self.producers), _uses(self.consumers)
+        tied = (a_writes & b_reads) - self.dims.keys() | (a_reads | a_writes) & b_writes
+        if tied:
+            return f"{min(tied)} orders them in another way"
         return next(
             (reason for name in sorted(self.dims) if (reason := why_unpackable(self.fused, name))), ""
         )
@@ -285,7 +283,7 @@ class _Stepper:
     def _cleared(self, order: Sequence[_Step], rings: Mapping[str, int]) -> Iterator[Statement]:
         """The statements in their order, elements of a ring that are used again brought back to the identity of the
         aggregation that merges into them."""
-        merged = {name: self._agg(name) for name in rings}
+        merged = {name: allocation_agg(self.fused, name) for name in rings}
         fresh = {name: iter(_new_elements(name, order)) for name in rings}
         for step in order:
             for name, agg in merged.items() if step.writes else ():
@@ -295,11 +293,6 @@ class _Stepper:
                     if low <= high and agg is not Agg.ASSIGN:
                         yield self._clear(name, (low, high), agg, step.statement)
             yield step.statement
-
-    def _agg(self, name: str) -> Agg:
-        """How the producer merges into a shared buffer."""
-        views = [r for s in self.producers if isinstance(s, Block) for r in s.outputs if r.source == name]
-        return next((ref.agg for ref in views if ref.agg is not Agg.ASSIGN), Agg.ASSIGN)
 
     def _clear(self, name: str, span: Interval, agg: Agg, user: Statement) -> Block:
         """The block that fills elements of a shared buffer with the identity of `agg`."""
@@ -362,5 +355,6 @@ def _end_needed(walk: Reach, spans: Mapping[str, Interval]) -> int:
     return (spans[walk.index][1] - walk.low) // walk.step + 1 if walk.index in spans else 0
 
 
-def _touched(statement: Statement) -> set[str]:
-    return {*reads_of(statement), *writes_of(statement)}
+def _uses(statements: Sequence[Statement]) -> tuple[set[str], set[str]]:
+    """The refinements that statements read, and those that they write."""
+    return {n for s in statements for n in reads_of(s)}, {n for s in statements for n in writes_of(s)}
