@@ -204,7 +204,10 @@ class Subgroup(Pass):
         quiet = PassContext(context.hardware)
         for where, refs in (((*path, 0), block.inputs), (path, block.outputs)):
             for ref in refs:
-                entry = cache_view(entry, where, ref.name, options, quiet)
+                copied = cache_view(entry, where, ref.name, options, quiet)
+                if copied is entry:
+                    continue  # nothing loads or stores through the view
+                entry = copied
                 dim = _wide_dim(ref, choice)
                 if dim is not None:
                     entry = _spread(entry, where, ref.name, dim, choice.lanes)
