@@ -13,33 +13,16 @@ from dataclasses import dataclass
 
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Agg, Block, Diagnostic, Load, Location, Path, Program, Refinement, Special, Store, walk
+from stripe.ir import Agg, Block, Diagnostic, Load, Location, Path, Program, Special, Store, walk
 from stripe.poly import Access, Nest, accesses, nest_at
-
-
-@dataclass(frozen=True)
-class _Placed:
-    """An allocation with an address, and which statement of each block around it uses it."""
-
-    path: Path
-    ref: Refinement
-    uses: tuple[Path, ...]  # paths of the leaf statements that touch it
-
-    @property
-    def begin(self) -> int:
-        return self.ref.offset
-
-    @property
-    def end(self) -> int:
-        buffers = self.ref.tags.get("buffers")
-        return self.ref.offset + self.ref.bytes * (buffers if isinstance(buffers, int) else 1)
+from stripe.verify.turns import Placed, Turns, closure, is_in
 
 
 def check_schedule(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """Everything that is wrong with a program at the stage `scheduled`; see the module."""
     path = _main_path(program)
     block = program.main
-    order = _closure(block)
+    order = closure(block)
     found = list(_check_conflicts(program, path, order))
     near = [placed for placed in _placed(program) if placed.ref.location]
     found += _check_turns(program, near)
@@ -120,21 +103,6 @@ def _main_path(program: Program) -> Path:
     return next(path for path, block in walk(program.entry) if "main" in block.tags)
 
 
-def _closure(block: Block) -> list[int]:
-    """For each statement all those that run before it by dependences: bit n stands for statement n."""
-    before: list[int] = []
-    for statement in block.statements:
-        mask = 0
-        for dep in statement.deps:
-            mask |= before[dep] | 1 << dep
-        before.append(mask)
-    return before
-
-
-def _in(statement: int, mask: int) -> bool:
-    return bool(mask >> statement & 1)
-
-
 def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
     """Two statements of main that touch a common element, one writing it, are ordered."""
     nest = nest_at(program.entry, path)
@@ -150,8 +118,8 @@ def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iter
                 if (
                     pair[0] == pair[1]
                     or pair in said
-                    or _in(pair[0], order[pair[1]])
-                    or _in(pair[1], order[pair[0]])
+                    or is_in(pair[0], order[pair[1]])
+                    or is_in(pair[1], order[pair[0]])
                 ):
                     continue
                 if _conflict(first, second) and not first.footprint.disjoint(second.footprint):
@@ -176,14 +144,14 @@ def _name(nest: Nest, number: int) -> str:
     return statement.name if isinstance(statement, Block) else ""
 
 
-def _placed(program: Program) -> list[_Placed]:
+def _placed(program: Program) -> list[Placed]:
     """All allocations tagged `placed` with the leaf statements that touch them."""
-    found: list[_Placed] = []
+    found: list[Placed] = []
     touched = _touching(program)
     for path, block in walk(program.entry):
         for ref in block.refinements:
             if ref.is_alloc and "placed" in ref.tags:
-                found.append(_Placed(path, ref, tuple(touched.get((path, ref.name), ()))))
+                found.append(Placed(path, ref, tuple(touched.get((path, ref.name), ()))))
     return found
 
 
@@ -211,58 +179,20 @@ def _touching(program: Program) -> dict[tuple[Path, str], list[Path]]:
     return found
 
 
-def _check_turns(program: Program, placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
+def _check_turns(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
     """Buffers that share bytes take turns: all statements of one wait for all statements of the other."""
-    blocks = dict(walk(program.entry))
-    orders = {path: _closure(block) for path, block in blocks.items() if "main" in block.tags}
-    repeated = frozenset(path for path, block in blocks.items() if block.points > 1)
-    by_place: dict[Location, list[_Placed]] = {}
+    turns = Turns(program)
+    by_place: dict[Location, list[Placed]] = {}
     for buffer in placed:
         by_place.setdefault(buffer.ref.location, []).append(buffer)
     for members in by_place.values():
-        members.sort(key=lambda b: (b.begin, b.path, b.ref.name))
-        for number, first in enumerate(members):
-            for second in members[number + 1 :]:
-                if second.begin >= first.end:
-                    break
-                if not _take_turns(first, second, orders, repeated):
-                    bytes_ = (
-                        f"bytes {second.begin} to {min(first.end, second.end) - 1} of {first.ref.location}"
-                    )
-                    message = (
-                        f"'{first.ref.name}' and '{second.ref.name}' may be alive together and share {bytes_}"
-                    )
-                    yield Diagnostic(message, second.path, second.ref.name, "place one of them elsewhere")
+        for first, second in turns.overlaps(members):
+            bytes_ = f"bytes {second.begin} to {min(first.end, second.end) - 1} of {first.ref.location}"
+            message = f"'{first.ref.name}' and '{second.ref.name}' may be alive together and share {bytes_}"
+            yield Diagnostic(message, second.path, second.ref.name, "place one of them elsewhere")
 
 
-def _take_turns(
-    first: _Placed, second: _Placed, orders: dict[Path, list[int]], repeated: frozenset[Path]
-) -> bool:
-    if any("user" in b.ref.tags or "const" in b.ref.tags for b in (first, second)):
-        return False
-    shallow = min(len(first.path), len(second.path))
-
-    def before(one: Path, other: Path) -> bool:
-        """Whether the statement at `one` is done before the one at `other` begins, while both buffers live."""
-        depth = _parting(one, other)
-        if depth is None or any(one[:level] in repeated for level in range(shallow + 1, depth + 1)):
-            return False  # a block inside what holds the buffers repeats both, in any order of its points
-        order = orders.get(one[:depth])
-        return one[depth] < other[depth] if order is None else _in(one[depth], order[other[depth]])
-
-    pairs = [(a, b) for a in first.uses for b in second.uses]
-    return all(before(a, b) for a, b in pairs) or all(before(b, a) for a, b in pairs)
-
-
-def _parting(first: Path, second: Path) -> int | None:
-    """The first level at which the paths part; None when one contains the other."""
-    for level, (a, b) in enumerate(zip(first, second, strict=False)):
-        if a != b:
-            return level
-    return None
-
-
-def _check_alignment(placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
+def _check_alignment(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
     for buffer in placed:
         if buffer.begin % buffer.ref.dtype.bytes:
             message = (
@@ -271,7 +201,7 @@ def _check_alignment(placed: Sequence[_Placed]) -> Iterator[Diagnostic]:
             yield Diagnostic(message, buffer.path, buffer.ref.name, "align it")
 
 
-def _check_capacity(placed: Sequence[_Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:
+def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:
     """Every buffer ends inside its memory."""
     for buffer in placed:
         unit = hardware.mem_units.get(buffer.ref.location.name)

@@ -1,0 +1,119 @@
+"""Whether buffers that share bytes take turns: an independent check, which shares no code with what places them."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+from itertools import pairwise
+
+from stripe.ir import Block, Path, Program, Refinement, walk
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An allocation with an address, and which leaf statements use it, in program order."""
+
+    path: Path
+    ref: Refinement
+    uses: tuple[Path, ...]
+
+    @property
+    def begin(self) -> int:
+        return self.ref.offset
+
+    @cached_property
+    def end(self) -> int:
+        buffers = self.ref.tags.get("buffers")
+        return self.ref.offset + self.ref.bytes * (buffers if isinstance(buffers, int) else 1)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether others own what it holds, before and after the program runs."""
+        return "user" in self.ref.tags or "const" in self.ref.tags
+
+
+def closure(block: Block) -> list[int]:
+    """For each statement all those that run before it by dependences: bit n stands for statement n."""
+    before: list[int] = []
+    for statement in block.statements:
+        mask = 0
+        for dep in statement.deps:
+            mask |= before[dep] | 1 << dep
+        before.append(mask)
+    return before
+
+
+def is_in(statement: int, mask: int) -> bool:
+    return bool(mask >> statement & 1)
+
+
+class Turns:
+    """The order in which the statements of one program run: in main by dependences, elsewhere one after the other."""
+
+    def __init__(self, program: Program) -> None:
+        blocks = dict(walk(program.entry))
+        self._orders = {path: closure(block) for path, block in blocks.items() if "main" in block.tags}
+        self._repeated = frozenset(path for path, block in blocks.items() if block.points > 1)
+
+    def overlaps(self, members: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
+        """All pairs of `members`, buffers of one memory, that share bytes and do not take turns."""
+        by_address = sorted(members, key=lambda b: (b.begin, b.path, b.ref.name))
+        if self._all_take_turns(by_address):
+            return
+        for number, first in enumerate(by_address):
+            for second in by_address[number + 1 :]:
+                if second.begin >= first.end:
+                    break
+                if not (self._precedes(first, second) or self._precedes(second, first)):
+                    yield first, second
+
+    def _all_take_turns(self, by_address: Sequence[Placed]) -> bool:
+        """Whether `overlaps` has nothing to find, in one sweep over the addresses instead of for each pair.
+
+        Going before another is transitive. So the buffers at one address, by their first uses, take turns when
+        neighbours do, and a buffer that begins there has to be compared with its two neighbours alone. (What nobody
+        uses stands in front of all, and what is kept stands alone.)
+        """
+        here: list[tuple[Path, int]] = []  # first use and number of the buffers across the address, in order
+        ends: list[tuple[int, tuple[Path, int]]] = []
+        for number, buffer in enumerate(by_address):
+            while ends and ends[0][0] <= buffer.begin:
+                del here[bisect(here, heappop(ends)[1]) - 1]
+            entry = (buffer.uses[0] if buffer.uses else (), number)
+            place = bisect(here, entry)
+            row = [*here[max(place - 1, 0) : place], entry, *here[place : place + 1]]
+            if not all(
+                self._precedes(by_address[first], by_address[second])
+                for (_, first), (_, second) in pairwise(row)
+            ):
+                return False
+            here.insert(place, entry)
+            heappush(ends, (buffer.end, entry))
+        return True
+
+    def _precedes(self, first: Placed, second: Placed) -> bool:
+        """Whether nothing of `second` is alive before `first` has had its last use."""
+        if first.is_kept or second.is_kept:
+            return False
+        shallow = min(len(first.path), len(second.path))
+        return all(self._before(a, b, shallow) for a in first.uses for b in second.uses)
+
+    def _before(self, one: Path, other: Path, shallow: int) -> bool:
+        """Whether the statement at `one` is done before the one at `other` begins, while two buffers live of which one
+        belongs to a block of depth `shallow`."""
+        depth = _parting(one, other)
+        if depth is None or any(one[:level] in self._repeated for level in range(shallow + 1, depth + 1)):
+            return False  # a block inside what holds the buffers repeats both, in any order of its points
+        order = self._orders.get(one[:depth])
+        return one[depth] < other[depth] if order is None else is_in(one[depth], order[other[depth]])
+
+
+def _parting(first: Path, second: Path) -> int | None:
+    """The first level at which the paths part; None when one contains the other."""
+    for level, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            return level
+    return None
