@@ -49,14 +49,16 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Call:
-    """A special that has a name: its operation with parameters, and each operand's elements over (indices, place)."""
+    """A special that has a name: its operation with parameters, the sizes of its outputs, and each operand's elements
+    over (indices, place)."""
 
     op: tuple[str, tuple[tuple[str, TagValue | None], ...]]
+    sizes: tuple[tuple[int, ...], ...]
     operands: tuple[tuple[Part, ...], ...]
 
     def same_as(self, other: Call) -> bool:
         """Whether the operation is the same and all operands are proved to hold the same."""
-        return self.op == other.op and all(
+        return (self.op, self.sizes) == (other.op, other.sizes) and all(
             len(one[0].points.ins) == len(two[0].points.ins)
             and mismatch(one, two, counted=False, keys=one[0].points.ins) is None
             for one, two in zip(self.operands, other.operands, strict=True)
@@ -177,7 +179,8 @@ class Canon:
             operands.append(tuple(plain for part in parts for plain in self.plain(definer, part)))
         values = tuple((word, statement.tags.get(word)) for word in statement.tags)
         parameters = tuple(pair for pair in values if pair[1] is not None)
-        fresh = Call((statement.op, parameters), tuple(operands))
+        outputs = (access for access in definer.flow.by_path[term.path] if access.is_write)
+        fresh = Call((statement.op, parameters), tuple(each.sizes for each in outputs), tuple(operands))
         for number, known in enumerate(self.calls):
             if known.same_as(fresh):
                 return number

@@ -153,7 +153,9 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
     first: Different | Unknown | None = None
     for name, (buffer, _) in flows[0].tops.items():
         twin, _ = flows[1].tops.get(name, (None, None))
-        if twin is not None and same_constant(flows[0].program, flows[1].program, name):
+        if twin is None or flows[1].writers.get(twin):
+            continue
+        if same_constant(flows[0].program, flows[1].program, name):
             known.add(_Pair(name, (buffer, twin)))
     exhausted = 0
     for pair in pairs:

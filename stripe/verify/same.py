@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
-from stripe.ir import Block, Constraint, Location, Path, Program, Refinement, Statement, Tags, writes_of
+from stripe.ir import (
+    Block,
+    Constraint,
+    DType,
+    Location,
+    Path,
+    Program,
+    Refinement,
+    Special,
+    Statement,
+    Tags,
+    writes_of,
+)
 from stripe.poly import Buffer
 from stripe.verify.flow import Flow
+
+_Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
+"""What a buffer holds: a name that both programs share, or the contents of a constant."""
 
 
 def stripped(statement: Statement) -> Statement:
@@ -40,7 +56,11 @@ def _stripped_ref(ref: Refinement) -> Refinement:
 
 def same_meaning(before: Program, after: Program) -> bool:
     """Whether the programs are equal but for what has no meaning."""
-    return before.constants == after.constants and stripped(before.entry) == stripped(after.entry)
+    roles = [
+        ([ref.name for ref in program.inputs], [ref.name for ref in program.outputs], program.constants)
+        for program in (before, after)
+    ]
+    return roles[0] == roles[1] and stripped(before.entry) == stripped(after.entry)
 
 
 class Alike:
@@ -84,6 +104,8 @@ class Alike:
         first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
         if len(first) != len(second) or any(self._frames[0]):
             return False
+        if self._initial(0, pair[0]) != self._initial(1, pair[1]):
+            return False
         return self._frames[0] == self._frames[1] and all(
             self._same_unit(a, b)
             and self._complete(0, a, pair[0], known[0])
@@ -103,15 +125,18 @@ class Alike:
         return [
             path
             for path in self._all_units(1)
-            if (self._unit(1, path), self._views(1, path)) not in old.get(_size(self._unit(1, path)), [])
+            if not _is_closed(self._unit(1, path))
+            or (self._unit(1, path), self._views(1, path)) not in old.get(_size(self._unit(1, path)), [])
         ]
 
     def _all_units(self, side: int) -> list[Path]:
         return list(dict.fromkeys(access.path[:3] for access in self._flows[side].accesses))
 
     def _same_unit(self, first: Path, second: Path) -> bool:
-        return self._unit(0, first) == self._unit(1, second) and self._views(0, first) == self._views(
-            1, second
+        return (
+            _is_closed(self._unit(0, first))
+            and self._unit(0, first) == self._unit(1, second)
+            and self._views(0, first) == self._views(1, second)
         )
 
     def _unit(self, side: int, path: Path) -> Statement:
@@ -121,30 +146,48 @@ class Alike:
         return self._stripped[key]
 
     def _views(self, side: int, path: Path) -> list[Refinement]:
-        """The refinements of main through which a statement of main reaches the buffers of the entry."""
+        """The refinements of main through which a statement of main reaches buffers, and the allocations of these."""
         program = self._flows[side].program
-        statement = _statement(program, path)
-        main = program.main
-        if not isinstance(statement, Block):
-            return [_stripped_ref(main.ref(name)) for name in sorted({*_names(statement)})]
-        names = {ref.source for ref in statement.refinements if not ref.is_alloc}
-        return [replace(_stripped_ref(main.ref(name)), dir=main.ref(name).dir) for name in sorted(names)]
+        statement, main = _statement(program, path), program.main
+        if isinstance(statement, Block):
+            names = {ref.source for ref in statement.refinements if not ref.is_alloc}
+        else:
+            names = {*_names(statement)}
+        views = [main.ref(name) for name in sorted(names)]
+        allocations = [program.entry.ref(view.source) for view in views if not view.is_alloc]
+        return [_stripped_ref(ref) for ref in (*views, *allocations)]
 
-    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, str]:
-        """The labels of what a statement reads, by name."""
-        return {read.name: known[read] for read in self._reads[side].get(unit, set()) if read in known}
+    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, _Label]:
+        """What each buffer that a statement reads is known to hold, by the buffer's name."""
+        reads = self._reads[side].get(unit, set())
+        labels = {read.name: known.get(read) or self._initial(side, read) for read in reads}
+        return {name: label for name, label in labels.items() if label is not None}
+
+    def _initial(self, side: int, buffer: Buffer) -> _Label | None:
+        """What a buffer holds before anything is written; None when that is nothing."""
+        flow = self._flows[side]
+        if buffer in flow.inputs:
+            return f"in:{buffer.name}"
+        constants = flow.program.constants if buffer.path == (0,) else ()
+        found = next((constant for constant in constants if constant.name == buffer.name), None)
+        return None if found is None else (found.dtype, found.sizes, found.data)
 
     def _complete(self, side: int, unit: Path, buffer: Buffer, known: Mapping[Buffer, str]) -> bool:
-        """Whether all that the statement reads (besides the buffer itself) is known and written before it."""
+        """Whether all that the statement reads (besides the buffer itself) is known and written before it, or given."""
         for read in self._reads[side].get(unit, set()):
             writers = self._units[side].get(read, [])
             if read == buffer:
                 continue
             if any(writer[1:] >= unit[1:] for writer in writers):
                 return False
-            if writers and read not in known:
+            if read not in known and (writers or self._initial(side, read) is None):
                 return False
         return True
+
+
+def _is_closed(statement: Statement) -> bool:
+    """Whether a statement of main says all that it computes: a store says nothing about the scalar that it stores."""
+    return isinstance(statement, Block | Special)
 
 
 def _size(statement: Statement) -> int:

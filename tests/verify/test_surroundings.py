@@ -1,0 +1,145 @@
+"""What stands around blocks decides too: allocations, constants, roles of tensors, scalars of main, sizes of outputs.
+
+Blocks that are written alike compute the same only where all of that is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stripe.ir import DTYPES, ConstantBuffer, Dim, Program, Tags, verify_structural
+from stripe.verify.exact import prove_equal
+from stripe.verify.fallback import judge, run_both
+from stripe.verify.witness import Different, Equal
+from verify.pairs import BLUR, BLUR_TENSORS, program
+
+SCALED_TENSORS = "in A 4\nin W 4\nout O 4"
+SCALED = """
+    {number}: #kernel block [i:4] ( // scale
+        in A[i] fp32(1:1)
+        in W[i] fp32(1:1)
+        out O[i]:assign fp32(1:1)
+    ) {{
+      0: $A = load(A)
+      1: $W = load(W)
+      2: $O = mul($A, $W)
+      3: O = store($O)
+    }}"""
+WRITTEN_TENSORS = "in A 4\ntmp W 4\nout O 4"
+WRITTEN = """
+    0: #kernel block [i:4] ( // weights
+        {reads}
+        out W[i]:assign fp32(1:1)
+    ) {{
+      0: $W = {value}
+      1: W = store($W)
+    }}"""
+TWOS = WRITTEN.format(reads="", value="(fp32)2.0") + SCALED.format(number=1)
+COPIED = WRITTEN.format(reads="in A[i] fp32(1:1)", value="load(A)") + SCALED.format(number=1)
+
+
+def with_role(before: Program, name: str, role: str) -> Program:
+    """The program with an allocation of the entry tagged otherwise."""
+    refs = tuple(replace(r, tags=Tags.of(role)) if r.name == name else r for r in before.entry.refinements)
+    return replace(before, entry=replace(before.entry, refinements=refs))
+
+
+def with_constant(before: Program, values: list[int]) -> Program:
+    """The program with `W` a constant of these values."""
+    data = np.array(values, np.float32).tobytes()
+    constant = ConstantBuffer("W", DTYPES["fp32"], (len(values),), data)
+    return replace(with_role(before, "W", "const"), constants=(constant,))
+
+
+def scaled() -> Program:
+    return program(SCALED_TENSORS, SCALED.format(number=0))
+
+
+def not_equal(before: Program, after: Program) -> None:
+    """Not proved, and running shows why."""
+    assert verify_structural(before) == verify_structural(after) == []
+    judgement = judge(before, after)
+    assert not judgement.proved
+    assert not judgement.accepted
+    assert run_both(before, after) != ""
+
+
+def test_constants_with_other_contents() -> None:
+    before = with_constant(scaled(), [1, 2, 3, 4])
+    assert prove_equal(before, with_constant(scaled(), [1, 2, 3, 4])) == Equal()
+    not_equal(before, with_constant(scaled(), [1, 2, 3, 5]))
+
+
+@pytest.mark.parametrize("text", ["A 4\nin W 4", "W 4\nin A 4"])
+def test_an_input_that_nothing_gives_any_more(text: str) -> None:
+    before = program(f"in {text}\nout O 4", SCALED.format(number=0))
+    not_equal(before, with_role(before, "W", "tmp"))
+    not_equal(before, with_constant(before, [1, 2, 3, 4]))
+
+
+def test_a_constant_that_is_written() -> None:
+    not_equal(
+        with_constant(scaled(), [1, 2, 3, 4]), with_constant(program(WRITTEN_TENSORS, COPIED), [1, 2, 3, 4])
+    )
+
+
+def test_a_folded_constant_that_is_written_again() -> None:
+    before = program(WRITTEN_TENSORS, TWOS)
+    assert prove_equal(before, with_constant(scaled(), [2, 2, 2, 2])) == Equal()
+    not_equal(before, with_constant(scaled(), [2, 2, 2, 3]))
+    not_equal(before, with_constant(program(WRITTEN_TENSORS, COPIED), [2, 2, 2, 2]))
+
+
+def test_an_allocation_smaller_than_what_lies_in_it() -> None:
+    """Blocks and views are the same, so that nothing but the allocation differs."""
+    before = program(BLUR_TENSORS, BLUR)
+    refs = tuple(replace(r, dims=(Dim(10, 1),)) if r.name == "T" else r for r in before.entry.refinements)
+    after = replace(before, entry=replace(before.entry, refinements=refs))
+    not_equal(before, after)
+    verdict = prove_equal(before, after)
+    assert isinstance(verdict, Different)
+    assert "out of bounds of (10)" in verdict.witness.message
+
+
+SCALARS = """
+    0: $A = load(A)
+    1: $B = {op}($A)
+    2: O = store($B)"""
+
+
+def test_scalars_of_main() -> None:
+    """The store is the same in both, what it stores is not."""
+    before = program("in A 1\nout O 1", SCALARS.format(op="neg"))
+    not_equal(before, program("in A 1\nout O 1", SCALARS.format(op="relu")))
+    other = SCALARS.replace("$B", "$C")
+    assert prove_equal(before, program("in A 1\nout O 1", other.format(op="neg"))) == Equal()
+
+
+GENERATED = """
+    0: #kernel block [] ( // numbers
+        in S[0, 0] u32(3:4, 4:1)
+        out N[0, 0]:assign u32(3:4, 4:1)
+        out V[0, 0]:assign fp32({rows}:{columns}, {columns}:1)
+    ) {{
+      0: (N, V) = prng_step(S)
+    }}
+    1: #kernel block [i:2, j:2] ( // part
+        in V[i, j] fp32(1:{columns}, 1:1)
+        out O[i, j]:assign fp32(1:2, 1:1)
+    ) {{
+      0: $V = load(V)
+      1: O = store($V)
+    }}"""
+
+
+def generated(rows: int, columns: int) -> Program:
+    tensors = f"in S u32(3 4)\nout N u32(3 4)\ntmp V {rows} {columns}\nout O 2 2"
+    return program(tensors, GENERATED.format(rows=rows, columns=columns))
+
+
+def test_random_numbers_in_another_shape() -> None:
+    """A generator fills its output in row-major order: which number an element is depends on the sizes."""
+    not_equal(generated(2, 3), generated(3, 2))
