@@ -10,18 +10,20 @@ from stripe.verify.fallback import run_both
 from stripe.verify.witness import Different, Equal
 from verify.mutate import mutants
 from verify.pairs import pairs
+from verify.pass_pairs import pass_pairs
 
 SEEDS = (0, 1, 2, 3, 4, 5)
 COLUMNS = ("different", "of these runs differ", "equal", "of these runs differ ", "unknown", "invalid IR")
 
 HEAD = """# Mutants of correct rewrites
 
-Each correct rewrite in `tests/verify/pairs.py` proves equal. Each is then broken in one place, in every way that
-`tests/verify/mutate.py` knows, and compared with the original again. A mutant that is *different* has a witness;
-*equal* are those whose change has no effect (a bound that another implies, say). Both are confirmed by running original
-and mutant on six sets of small integers: no mutant that is called equal runs differently. A *different* one that runs
-alike is wrong in itself (an element that nobody writes, a race), hides behind the data, or is equal by an algebra that
-is more than the reassociation of one sum. Written by `python -m verify.mutant_table` in `tests/`.
+Each correct rewrite in `tests/verify/pairs.py` (written by hand) and `pass_pairs.py` (made by passes) proves equal.
+Each is then broken in one place, in every way that `tests/verify/mutate.py` knows, and compared with the original
+again. A mutant that is *different* has a witness; *equal* are those whose change has no effect (a bound that another
+implies, say). Both are confirmed by running original and mutant on six sets of small integers: no mutant that is
+called equal runs differently. A *different* one that runs alike is wrong in itself (an element that nobody writes, a
+race), hides behind the data, or is equal by an algebra that is more than the reassociation of one sum. Written by
+`python -m verify.mutant_table` in `tests/`.
 """
 
 
@@ -29,7 +31,7 @@ def main() -> None:
     """Prints the page."""
     by_kind: dict[str, Counter[str]] = defaultdict(Counter)
     by_rewrite: dict[str, Counter[str]] = defaultdict(Counter)
-    for pair in pairs():
+    for pair in [*pairs(), *pass_pairs()]:
         for mutant in mutants(pair.after):
             columns = _columns(pair.before, mutant.program)
             by_kind[mutant.kind].update(columns)

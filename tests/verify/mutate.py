@@ -17,6 +17,7 @@ from stripe.ir import (
     Constraint,
     Dim,
     Intrinsic,
+    Mod,
     Path,
     Program,
     Refinement,
@@ -95,6 +96,11 @@ def _affine_changes(affine: Affine) -> Iterator[tuple[str, Affine]]:
         if coefficient > 1:
             yield "stride", affine - Affine(0, ((atom, 1),))
         yield "lost term", affine - term
+        if isinstance(atom, Mod):
+            for modulus in (atom.modulus - 1, atom.modulus + 1):
+                if modulus > 1:
+                    other = Affine(0, ((Mod(atom.arg, modulus), coefficient),))
+                    yield "modulus", affine - term + other
 
 
 def constraint_changes(block: Block) -> Iterator[Change]:

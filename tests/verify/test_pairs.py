@@ -30,11 +30,12 @@ from verify.pairs import (
     pairs,
     program,
 )
+from verify.pass_pairs import pass_pairs
 
 PADDING = "no padding with zeros meets an infinite value or NaN"
 
 
-@pytest.mark.parametrize("pair", pairs(), ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [*pairs(), *pass_pairs()], ids=lambda pair: pair.name)
 def test_a_correct_rewrite_proves_equal(pair: Pair) -> None:
     assert check_program(pair.before) == []
     assert check_program(pair.after) == []
@@ -44,7 +45,7 @@ def test_a_correct_rewrite_proves_equal(pair: Pair) -> None:
     assert run_both(pair.before, pair.after) == ""
 
 
-@pytest.mark.parametrize("pair", pairs(), ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [*pairs(), *pass_pairs()], ids=lambda pair: pair.name)
 def test_a_proof_takes_few_operations(pair: Pair) -> None:
     """A hundredth of what a proof may take; `make bench` has the times."""
     assert isinstance(prove_equal(pair.before, pair.after, operations=OPERATIONS // 100), Equal)
