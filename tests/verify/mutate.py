@@ -56,6 +56,15 @@ def mutants(program: Program) -> Iterator[Mutant]:
                 yield Mutant(kind, path, what, _with_block(program, path, changed))
 
 
+def surroundings(program: Program) -> Iterator[Mutant]:
+    """Mutants of the entry and of `main`: the blocks inside stay as they are."""
+    rules = (access_changes, range_changes, aggregation_changes, source_changes, size_changes)
+    for path, block in walk(program.entry):
+        for rule in rules if len(path) <= 2 else ():
+            for kind, what, changed in rule(block):
+                yield Mutant(kind, path, what, _with_block(program, path, changed))
+
+
 def _with_block(program: Program, path: Path, changed: Block) -> Program:
     return replace(program, entry=_replaced(program.entry, path[1:], changed))
 

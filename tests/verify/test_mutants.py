@@ -14,7 +14,7 @@ from stripe.verify.checks import check_program
 from stripe.verify.exact import prove_equal
 from stripe.verify.fallback import run_both
 from stripe.verify.witness import Different, Equal
-from verify.mutate import mutants
+from verify.mutate import mutants, surroundings
 from verify.pairs import Pair, pairs
 from verify.pass_pairs import pass_pairs
 
@@ -41,3 +41,17 @@ def test_mutants_are_caught(pair: Pair) -> None:
             assert (pair.name, str(mutant)) in REASSOCIATED, f"{mutant}: {verdict}"
     assert tally["Different"] > tally["Equal"]
     assert sum(tally.values()) >= 14
+
+
+@pytest.mark.parametrize("pair", [*pairs(), *pass_pairs()], ids=lambda pair: pair.name)
+def test_mutants_around_blocks_are_caught(pair: Pair) -> None:
+    """Compared with the program itself, so that nothing but the entry and `main` tells the difference."""
+    tally: Counter[str] = Counter()
+    for mutant in surroundings(pair.after):
+        if not verify_structural(mutant.program):
+            verdict = prove_equal(pair.after, mutant.program)
+            assert isinstance(verdict, Equal | Different), f"{mutant}: {verdict}"
+            tally[type(verdict).__name__] += 1
+            differs = run_both(pair.after, mutant.program, SEEDS[:1] if isinstance(verdict, Equal) else SEEDS)
+            assert bool(differs) == isinstance(verdict, Different), f"{mutant}: {verdict}; {differs}"
+    assert tally["Different"] > tally["Equal"]
