@@ -11,6 +11,9 @@ Interval: TypeAlias = tuple[int, int]
 """Inclusive lower and upper bound."""
 
 
+_NO_NAMES = frozenset[str]()
+
+
 @dataclass(frozen=True, slots=True)
 class FloorDiv:
     """floor(arg / divisor), divisor >= 2."""
@@ -67,7 +70,10 @@ class Affine:
     @property
     def is_linear(self) -> bool:
         """Whether no floor and no mod occurs."""
-        return all(isinstance(atom, str) for atom, _ in self.terms)
+        for atom, _ in self.terms:  # noqa: SIM110 (asked most often of all)
+            if not isinstance(atom, str):
+                return False
+        return True
 
     @property
     def single_name(self) -> str | None:
@@ -79,7 +85,10 @@ class Affine:
 
     def coeff(self, name: str) -> int:
         """The coefficient of an index outside any floor and mod; 0 when it does not occur there."""
-        return next((coefficient for atom, coefficient in self.terms if atom == name), 0)
+        for atom, coefficient in self.terms:
+            if atom == name:
+                return coefficient
+        return 0
 
     def names(self) -> frozenset[str]:
         """All indices that occur, also those inside floor and mod."""
@@ -89,11 +98,13 @@ class Affine:
                 found.add(atom)
             else:
                 found |= atom.arg.names()
-        return frozenset(found)
+        return frozenset(found) if found else _NO_NAMES
 
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
             return Affine(self.offset + other, self.terms) if other else self
+        if not (self.terms and other.terms):
+            return Affine(self.offset + other.offset, self.terms or other.terms)
         return _build(self.offset + other.offset, self.terms + other.terms)
 
     __radd__ = __add__
@@ -170,15 +181,18 @@ class Affine:
 
     def subs(self, mapping: Mapping[str, Affine]) -> Affine:
         """Replaces indices by expressions; names that are not in `mapping` stay."""
-        if not any(not isinstance(atom, str) or atom in mapping for atom, _ in self.terms):
-            return self
         offset = self.offset
         terms: list[tuple[Atom, int]] = []
+        changed = False
         for atom, coefficient in self.terms:
-            replaced = _substitute_atom(atom, mapping)
+            replaced = mapping.get(atom) if isinstance(atom, str) else _substitute_atom(atom, mapping)
+            if replaced is None:
+                terms.append((atom, coefficient))
+                continue
+            changed = True
             offset += replaced.offset * coefficient
-            terms.extend((inner, c * coefficient) for inner, c in replaced.terms)
-        return _build(offset, terms)
+            terms += [(inner, c * coefficient) for inner, c in replaced.terms]
+        return _build(offset, terms) if changed else self
 
     def evaluate(self, env: Mapping[str, Any]) -> Any:
         """The value under `env`, whose values are ints or integer arrays (then numpy broadcasting applies)."""
@@ -234,13 +248,12 @@ def _build(offset: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
     for atom, coefficient in terms:
         totals[atom] = totals.get(atom, 0) + coefficient
     kept = [(atom, coefficient) for atom, coefficient in totals.items() if coefficient]
-    kept.sort(key=_sort_key)
+    if len(kept) > 1:
+        kept.sort(key=_sort_key)
     return Affine(offset, tuple(kept))
 
 
-def _substitute_atom(atom: Atom, mapping: Mapping[str, Affine]) -> Affine:
-    if isinstance(atom, str):
-        return mapping[atom] if atom in mapping else Affine.var(atom)
+def _substitute_atom(atom: FloorDiv | Mod, mapping: Mapping[str, Affine]) -> Affine:
     arg = atom.arg.subs(mapping)
     return arg.floordiv(atom.divisor) if isinstance(atom, FloorDiv) else arg.mod(atom.modulus)
 

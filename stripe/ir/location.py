@@ -55,7 +55,7 @@ class Location:
 
     def subs(self, mapping: Mapping[str, Affine]) -> Location:
         """Replaces indices in the units."""
-        if not self.names() & mapping.keys():
+        if not self.devices or not self.names() & mapping.keys():
             return self
         return Location(tuple(Device(d.name, tuple(u.subs(mapping) for u in d.units)) for d in self.devices))
 

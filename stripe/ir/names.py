@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from functools import lru_cache
 
 NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_.'^]*"
 TAG_PATTERN = r"[A-Za-z_][A-Za-z0-9_.\-]*"
@@ -17,11 +18,13 @@ _NAME = re.compile(NAME_PATTERN)
 _TAG = re.compile(TAG_PATTERN)
 
 
+@lru_cache(maxsize=4096)
 def is_name(text: str) -> bool:
     """Whether `text` can name an index, a refinement or a scalar in the textual form."""
     return _NAME.fullmatch(text) is not None and text not in RESERVED
 
 
+@lru_cache(maxsize=4096)
 def is_tag(text: str) -> bool:
     """Whether `text` can be a tag."""
     return _TAG.fullmatch(text) is not None

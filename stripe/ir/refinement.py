@@ -105,11 +105,11 @@ class Refinement:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(dim.size for dim in self.dims)
+        return tuple([dim.size for dim in self.dims])
 
     @property
     def strides(self) -> tuple[int, ...]:
-        return tuple(dim.stride for dim in self.dims)
+        return tuple([dim.stride for dim in self.dims])
 
     @property
     def elements(self) -> int:

@@ -109,6 +109,8 @@ def _check_each(
 ) -> Iterator[Diagnostic]:
     """The names of one kind, each with the statement or the part of the block that has it: told is of the last."""
     counts = Counter(name for name, _, _ in named)
+    if len(counts) == len(named) and all(map(is_name, counts)):
+        return
     for name, number, about in {name: (name, number, about) for name, number, about in named}.values():
         if counts[name] > 1:
             yield scope.say(f"{what} '{name}' is defined {counts[name]} times", "", number, about)
@@ -125,7 +127,7 @@ def check_tags(scope: Scope) -> Iterator[Diagnostic]:
     holders += [(ref.tags, None, ref) for ref in block.refinements]
     holders += [(s.tags, n, None) for n, s in enumerate(block.statements) if not isinstance(s, Block)]
     for tags, number, about in holders:
-        for word in sorted(tags):
+        for word in tags:
             if not is_tag(word):
                 yield scope.say(f"'{word}' cannot be a tag", "", number, about)
 
@@ -155,6 +157,8 @@ def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
     block = scope.block
     known = frozenset(index.name for index in block.indices)
     for what, names, number, about in _index_uses(block):
+        if names <= known:
+            continue
         for name in sorted(names - known):
             thing = about.name if isinstance(about, Refinement) else about
             reason = f"{what.format(thing)} uses the unknown index '{name}'"
@@ -170,7 +174,7 @@ def _index_uses(
     for constraint in block.constraints:
         yield "constraint '{}'", constraint.affine.names(), None, constraint
     for ref in block.refinements:
-        yield "the access of '{}'", frozenset().union(*(a.names() for a in ref.access)), None, ref
+        yield "the access of '{}'", frozenset().union(*[a.names() for a in ref.access if a.terms]), None, ref
     for ref in block.refinements:
         yield "the location of '{}'", ref.location.names(), None, ref
     yield "the location of the block", block.location.names(), None, None
@@ -219,7 +223,7 @@ def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
         return
     if source.rank != ref.rank:
         yield say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
-    elif any(d.stride != s.stride for d, s in zip(ref.dims, source.dims, strict=True)):
+    elif ref.strides != source.strides:
         strides = ", ".join(str(dim.stride) for dim in source.dims)
         yield say(
             f"the strides of '{ref.name}' differ from those of its source",
@@ -247,16 +251,14 @@ def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
 
 def check_directions(scope: Scope) -> Iterator[Diagnostic]:
     """Statements read and write refinements as their directions allow."""
-    block = scope.block
-    for number, statement in enumerate(block.statements):
+    for number, statement in enumerate(scope.block.statements):
+        if isinstance(statement, Block):
+            continue  # its views are checked where they stand
         for names, verb in ((reads_of(statement), "read"), (writes_of(statement), "written")):
             for name in names:
                 ref = scope.refs.get(name)
                 if ref is None:
-                    if not isinstance(statement, Block):
-                        yield scope.say(f"unknown refinement '{name}'", _near(name, scope.refs), number)
-                elif isinstance(statement, Block):
-                    continue
+                    yield scope.say(f"unknown refinement '{name}'", _near(name, scope.refs), number)
                 elif (verb == "read" and ref.dir is Direction.OUT) or (
                     verb == "written" and ref.dir is Direction.IN
                 ):
@@ -276,7 +278,7 @@ def check_scalars(scope: Scope) -> Iterator[Diagnostic]:
                 types[defined] = DTYPES["fp32"]
             continue
         try:
-            dtype = _statement_dtype(scope.block, statement, types)
+            dtype = _statement_dtype(scope.refs, statement, types)
         except ValueError as error:
             yield scope.say(f"{print_statement(statement)}: {error}", number=number)
             dtype = DTYPES["fp32"]
@@ -284,13 +286,15 @@ def check_scalars(scope: Scope) -> Iterator[Diagnostic]:
             types[defined] = dtype
 
 
-def _statement_dtype(block: Block, statement: Statement, types: dict[str, DType]) -> DType | None:
+def _statement_dtype(
+    refs: Mapping[str, Refinement], statement: Statement, types: Mapping[str, DType]
+) -> DType | None:
     match statement:
         case Load(_, ref):
-            found = block.find_ref(ref)
+            found = refs.get(ref)
             return found.dtype if found else None
         case Store(ref, value):
-            found = block.find_ref(ref)
+            found = refs.get(ref)
             if found is not None and found.dtype != types[value]:
                 raise ValueError(f"stores {types[value]} into {found.dtype}")
             return None

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import gcd
+from types import MappingProxyType
 
 from stripe.ir import Affine, Block, Constraint, FloorDiv, Index, Interval, LoadIndex, Refinement, Statement
 from stripe.poly.domain import Domain, Nest
@@ -31,7 +33,14 @@ def feasible(domain: Domain) -> bool:
     box = propagated(domain.ranges, domain.constraints)
     if box is None or box.is_exact:
         return box is not None
-    return within(_OPERATIONS, lambda: domain.points.is_empty) is not True
+    return _is_empty(domain) is not True
+
+
+@lru_cache(maxsize=4096)
+def _is_empty(domain: Domain) -> bool | None:
+    """What isl says; None when it gives up. Parts of a peeled block, and layers of a network, ask the same again."""
+    points = Points.build(domain.names, domain.ranges, domain.constraints)  # the domain would keep it
+    return within(_OPERATIONS, lambda: points.is_empty)
 
 
 def implied(affine: Affine, domain: Domain) -> bool:
@@ -49,8 +58,7 @@ def implied(affine: Affine, domain: Domain) -> bool:
         return True
     if box.attains(affine):
         return False
-    broken = relevant.with_constraints((-affine - 1,))
-    return within(_OPERATIONS, lambda: broken.points.is_empty) is True
+    return _is_empty(relevant.with_constraints((-affine - 1,))) is True
 
 
 def bounds(affine: Affine, domain: Domain) -> Interval | None:
@@ -58,7 +66,7 @@ def bounds(affine: Affine, domain: Domain) -> Interval | None:
     if affine.is_linear and not _related(domain, affine.names()).constraints:
         if domain.constraints and not feasible(domain):
             return None
-        return affine.bounds(dict(domain.ranges))
+        return affine.bounds(domain.ranges)
     name = "value"
     while name in domain.names:
         name += "'"
@@ -68,17 +76,18 @@ def bounds(affine: Affine, domain: Domain) -> Interval | None:
     return points.bounds(name)
 
 
-def tighten(domain: Domain) -> dict[str, Interval] | None:
+@lru_cache(maxsize=4096)
+def tighten(domain: Domain) -> Mapping[str, Interval] | None:
     """The exact interval of every index under the constraints; None when there is no point."""
     constrained = {name for affine in domain.constraints for name in affine.names()}
     if not constrained:
-        return dict(domain.ranges) if feasible(domain) else None
+        return domain.ranges if feasible(domain) else None
     box = propagated(domain.ranges, domain.constraints)
     if box is None or box.is_exact:
-        return None if box is None else dict(box.ranges)
+        return None if box is None else MappingProxyType(dict(box.ranges))
     names = tuple(name for name in domain.names if name in constrained)
     found = Points.build(names, {n: domain.ranges[n] for n in names}, domain.constraints).box()
-    return None if found is None else {**domain.ranges, **found}
+    return None if found is None else MappingProxyType({**domain.ranges, **found})
 
 
 def normalized(affine: Affine) -> Affine:
@@ -89,7 +98,8 @@ def normalized(affine: Affine) -> Affine:
     return Affine(affine.offset // divisor, tuple((atom, c // divisor) for atom, c in affine.terms))
 
 
-def reduce_constraints(constraints: Sequence[Affine], domain: Domain) -> tuple[Affine, ...] | None:
+@lru_cache(maxsize=4096)
+def reduce_constraints(constraints: tuple[Affine, ...], domain: Domain) -> tuple[Affine, ...] | None:
     """Those of `constraints` that the domain and the others do not imply, normalised and simplified, in their order.
 
     None when no point of the domain satisfies them all.
@@ -132,13 +142,11 @@ def simplify_block(nest: Nest) -> Block | None:
         """Simplifies under the domain of the nest and keeps the block's own names."""
         return affine if affine.is_linear else _local_simplified(affine, names, inside)
 
-    changed = replace(
-        block,
-        constraints=kept,
-        refinements=tuple(_simpler_ref(ref, [simpler(a) for a in ref.access]) for ref in block.refinements),
-        statements=tuple(_simpler_statement(statement, simpler) for statement in block.statements),
-    )
-    return block if changed == block else changed
+    refs = tuple(_simpler_ref(ref, [simpler(a) for a in ref.access]) for ref in block.refinements)
+    statements = tuple(_simpler_statement(statement, simpler) for statement in block.statements)
+    if (kept, refs, statements) == (block.constraints, block.refinements, block.statements):
+        return block
+    return replace(block, constraints=kept, refinements=refs, statements=statements)
 
 
 def _outer_domain(nest: Nest) -> Domain:
@@ -154,7 +162,7 @@ def _kept_constraints(block: Block, outer: Domain, nest: Nest) -> tuple[Constrai
     pairs: dict[Affine, Affine] = {}
     for affine in local:
         pairs.setdefault(normalized(affine.subs(nest.local)), affine)
-    reduced = reduce_constraints(list(pairs), outer)
+    reduced = reduce_constraints(tuple(pairs), outer)
     if reduced is None:
         return None
     kept = tuple(Constraint(pairs[a]) if a in pairs else None for a in reduced)
@@ -201,13 +209,13 @@ def _simpler_statement(statement: Statement, simpler: Callable[[Affine], Affine]
 
 def _by_interval(affine: Affine, domain: Domain) -> bool | None:
     """True when affine >= 0 for sure, False when it is negative for sure, None when the intervals do not tell."""
-    low, high = affine.bounds(dict(domain.ranges))
+    low, high = affine.bounds(domain.ranges)
     return True if low >= 0 else False if high < 0 else None
 
 
 def _constant_quotient(inner: Affine, divisor: int, domain: Domain) -> int | None:
     """floor(inner / divisor) when it is one number on the whole domain."""
-    low, high = inner.bounds(dict(domain.ranges))
+    low, high = inner.bounds(domain.ranges)
     if low // divisor == high // divisor:
         return low // divisor
     if not domain.constraints:
