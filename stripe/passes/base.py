@@ -90,8 +90,9 @@ class PassContext:
 
         `thing` is what has the names, such as 'index'; `known` are those of all the blocks that the pass looks at.
         """
-        there = sorted(set(known))
-        for name in asked:
+        wanted = tuple(asked)
+        there = sorted(set(known)) if wanted else []
+        for name in wanted:
             if name not in there:
                 near = closest(name, there)
                 hint = f"did you mean '{near}'?" if near else f"there are {', '.join(there) or 'none'}"

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Direction, Index, Location, Path, Program, Refinement, with_entry
+from stripe.ir import Block, Direction, Index, Location, Path, Program, Refinement, block_at, with_entry
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.cache_copy import CacheOptions, cache_view
 from stripe.passes.common.locations import check_unit
@@ -91,7 +91,10 @@ class Cache(Pass):
             if spec is not None:
                 check_unit(spec, context.hardware)
         entry = program.entry
-        for path in _matches(entry, (0,), self.reqs):
+        paths = _matches(entry, (0,), self.reqs)
+        refs = (ref for path in paths for ref in block_at(program, path).refinements if not ref.is_alloc)
+        context.unknown_names("refs", "view", self.refs, (ref.name for ref in refs))
+        for path in paths:
             entry = self._cached_at(entry, path, context)
         return with_entry(program, entry)
 

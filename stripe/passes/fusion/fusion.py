@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stripe.ir import Block, Interval, Program, Refinement, Tags, with_entry, with_statements
-from stripe.passes.base import Pass, PassContext, TagSet
+from stripe.passes.base import Pass, PassContext, TagSet, matching
 from stripe.passes.fusion.build import fuse_blocks, fuse_halves
 from stripe.passes.fusion.keep import Kept, StepOptions, find_ways, in_steps
 from stripe.passes.fusion.match import find_pairs
@@ -110,6 +110,9 @@ class Fusion(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
+        sides = (block for reqs in (self.a_reqs, self.b_reqs) for block in matching(program, reqs))
+        names = (index.name for block in sides for index in block.iterated)
+        context.unknown_names("tiles", "index", self.tiles, names)
         private = frozenset(ref.name for ref in entry.allocs if not ref.tags.has_any(("user", "const")))
         return with_entry(program, _Fuser(self, context).visit(entry, private, {}))
 

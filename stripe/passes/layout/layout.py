@@ -24,7 +24,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet, matching
 from stripe.passes.common.copies import (
     Around,
     Place,
@@ -74,6 +74,8 @@ class Layout(Pass):
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
+        buffers = (ref.name for block in matching(program, self.reqs) for ref in block.allocs)
+        context.unknown_names("refs", "buffer", self.refs, buffers)
         packings: dict[Path, dict[str, Packing]] = {}
         users: dict[str, Packing] = {}
         for path, block in walk(program.entry):
