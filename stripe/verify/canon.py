@@ -17,12 +17,10 @@ from math import prod
 from stripe.ir import Agg, DType, Path, Special, TagValue
 from stripe.poly import Points, Relation, union
 from stripe.verify.commute import ordered
-from stripe.verify.compare import Images, by_term, image, miscounted_keys, mismatch, once_each
-from stripe.verify.definition import Definer, Definition, Group, Part, Unprovable
+from stripe.verify.compare import miscounted_keys, mismatch, once_each
+from stripe.verify.definition import Definer, Unprovable
+from stripe.verify.parts import COUNTED, Definition, Group, Images, Part, by_term, image
 from stripe.verify.terms import Called, Leaf, Node, Operation, Reduced, Term, leaves, operand_order
-
-COUNTED = frozenset({Agg.ADD, Agg.MUL})
-"""Aggregations for which it matters how often an operand occurs."""
 
 
 @dataclass(frozen=True)

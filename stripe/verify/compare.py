@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stripe.poly import Points, Relation, count_points
-from stripe.verify.definition import Part, Unprovable
+from stripe.verify.definition import Unprovable
 from stripe.verify.flow import operand_names
+from stripe.verify.parts import Images, Part, by_term, image
 from stripe.verify.terms import Term
 
 _REGIONS = 40
@@ -31,24 +32,6 @@ class Mismatch:
     before: Operand | None
     after: Operand | None
     how: str
-
-
-Images = dict[Term, list[Part]]
-
-
-def by_term(parts: Iterable[Part]) -> Images:
-    found: Images = {}
-    for part in parts:
-        found.setdefault(part.term, []).append(part)
-    return found
-
-
-def image(parts: Sequence[Part]) -> Relation:
-    """From keys to the coordinates of the operands that contribute by one term."""
-    result = parts[0].image
-    for part in parts[1:]:
-        result = result | part.image
-    return result
 
 
 def mismatch(
@@ -77,6 +60,8 @@ def mismatch(
     if not counted:
         return None
     for term, parts in left.items():
+        if term not in right:  # all that contributes by it is empty
+            continue
         found = _miscounted(parts, right[term], images[0][term], keys)
         if found is not None:
             return found

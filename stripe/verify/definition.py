@@ -8,10 +8,9 @@ aggregation becomes one group: these are the steps that keep meaning without loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations, product
+from itertools import product
 from math import prod
 
 from stripe.ir import (
@@ -31,13 +30,23 @@ from stripe.ir import (
 from stripe.poly import Access, Buffer, Nest, Points, Relation, union
 from stripe.verify.constants import constant_terms
 from stripe.verify.flow import Flow, key_names, operand_names, reading
+from stripe.verify.parts import (
+    COUNTED,
+    Definition,
+    Group,
+    Part,
+    Piece,
+    all_alike,
+    composed,
+    first_only,
+    told_apart,
+)
 from stripe.verify.terms import (
     Called,
     IndexValue,
     Leaf,
     Node,
     Reduced,
-    Term,
     Undefined,
     number,
     operand_order,
@@ -62,54 +71,6 @@ PLAIN = Rules()
 
 class Unprovable(Exception):
     """Something that the proof has no rule for; the text says what. The answer is *unknown*."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A value at some points: the term, and from these points to the coordinates of its leaves."""
-
-    term: Term
-    at: Relation
-
-
-@dataclass(frozen=True)
-class Part:
-    """A contribution, or the one value, of elements: `points` leads from the keys to the points of the writes that
-    contribute
-    to them, `at` from these points to the coordinates of the term's leaves.
-
-    `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images.
-    """
-
-    term: Term
-    points: Relation
-    at: Relation
-    origin: Access
-
-    @cached_property
-    def image(self) -> Relation:
-        """From the keys to the coordinates of the operands."""
-        return self.points.then(self.at)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Keys whose element is the merge of all contributions of `parts`."""
-
-    agg: Agg
-    dtype: DType
-    parts: tuple[Part, ...]
-    keys: Points
-
-
-@dataclass(frozen=True)
-class Definition:
-    """The elements of one node. `values` and `groups` are about different keys."""
-
-    keys: tuple[str, ...]
-    values: tuple[Part, ...]
-    groups: tuple[Group, ...]
-    covered: Points
 
 
 class Definer:
@@ -190,8 +151,10 @@ class Definer:
         bare: list[Part] = []
         if len(kept) < len(parts):
             full = union((part.points.domain for part in kept), keys)
-            bare = _first_only([p for p in parts if p.term == zero], full)
-        alone, several = _told_apart(kept, keys) if self.rules.thorough else _all_alike(kept, keys)
+            bare = first_only([p for p in parts if p.term == zero], full)
+        alone, several = (
+            told_apart(kept, keys, counted=agg in COUNTED) if self.rules.thorough else all_alike(kept, keys)
+        )
         if several.is_empty:
             return bare + alone, [], left
         if alone:
@@ -214,7 +177,7 @@ class Definer:
             if group.agg is not agg or group.dtype != dtype:
                 result.append(Part(term, narrowed, here, part.origin))
                 continue
-            result += [_composed(narrowed, here, sub) for sub in group.parts]
+            result += [composed(narrowed, here, sub) for sub in group.parts]
         return [p for p in result if not p.points.is_empty]
 
     def dtype(self, buffer: Buffer) -> DType:
@@ -341,68 +304,3 @@ def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finit
         raise Unprovable("an element-wise chain is too long")
     term = operation(op, [terms[k] for k in order], dtype, finite=finite)
     return Piece(term, at if term.width else at.keep(()))
-
-
-def _composed(points: Relation, at: Relation, inner: Part) -> Part:
-    """The contributions of `inner` to what the points of an outer contribution read (`at`: from these points to
-    the keys
-    of the inner merge).
-    """
-    if at.injective and inner.points.injective:  # then an inner point tells which outer point read it
-        return Part(inner.term, points.then(at).then(inner.points), inner.at, inner.origin)
-    outer = _apart(at.ins, inner.points.outs)
-    known = at.domain.identity("").beside(at.then(inner.points))
-    both = (*outer, *inner.points.outs)
-    back = Points.universe(both).identity("'").keep([f"{name}'" for name in inner.points.outs])
-    return Part(
-        inner.term,
-        points.then(known.named(at.ins, both)),
-        back.then(inner.at),
-        inner.origin,
-    )
-
-
-def _apart(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
-    """`names` changed so that none is `taken`: the inner merge may have outer points of its own."""
-    mark = "^"
-    while any(f"{name}{mark}" in taken for name in names):
-        mark += "^"
-    return tuple(f"{name}{mark}" for name in names)
-
-
-def _all_alike(parts: list[Part], keys: Sequence[str]) -> tuple[list[Part], Points]:
-    """As `_told_apart`, but where some key has several contributions all keys count as such: that costs little."""
-    domains = [part.points.domain for part in parts]
-    if all(part.points.single_valued for part in parts) and all(
-        a.disjoint(b) for a, b in combinations(domains, 2)
-    ):
-        return parts, Points.empty(keys)
-    return [], union(domains, keys).coalesced()
-
-
-def _told_apart(parts: Sequence[Part], keys: Sequence[str]) -> tuple[list[Part], Points]:
-    """(the contributions of keys that have just one, which is their value; the keys that have several)."""
-    several = Points.empty(keys)
-    touched = Points.empty(keys)
-    for part in parts:
-        if not part.points.single_valued:
-            several = several | (part.points - part.points.first()).domain
-        domain = part.points.domain
-        several = several | (domain & touched)
-        touched = touched | domain
-    several = several.coalesced()
-    if touched.subset_of(several):
-        return [], several
-    alone = (Part(part.term, part.points.outside(several), part.at, part.origin) for part in parts)
-    return [part for part in alone if not part.points.is_empty], several
-
-
-def _first_only(parts: list[Part], full: Points) -> list[Part]:
-    """Neutral contributions, one a key, for keys that get nothing else."""
-    result: list[Part] = []
-    for part in parts:
-        points = part.points.outside(full).first()
-        if not points.is_empty:
-            result.append(Part(part.term, points, part.at, part.origin))
-            full = full | points.domain
-    return result

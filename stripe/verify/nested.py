@@ -14,9 +14,10 @@ from dataclasses import replace
 from itertools import combinations
 
 from stripe.poly import Relation
-from stripe.verify.canon import COUNTED, Canon, Reduction
+from stripe.verify.canon import Canon, Reduction
 from stripe.verify.compare import Mismatch, anything, mismatch, operand_at, sampled
-from stripe.verify.definition import Definition, Group, Part, Unprovable
+from stripe.verify.definition import Unprovable
+from stripe.verify.parts import COUNTED, Definition, Group, Part
 from stripe.verify.terms import Leaf, Operation, Term, leaves
 
 DEPTH = 8
@@ -199,12 +200,17 @@ def _reductions(
     if depth == 1:
         raise Unprovable("reductions are nested too deep")
     first, second = _reduction(canon, one), _reduction(canon, two)
-    mine = [replace(p, points=here.then(p.points)) for p in first.parts]
-    theirs = [replace(p, points=there.then(p.points)) for p in second.parts]
+    mine, theirs = _used(first, here), _used(second, there)
     if (first.agg, first.dtype) != (second.agg, second.dtype):
         key, _ = sampled(here, keys)
         return Mismatch(key, anything(mine, key), anything(theirs, key), "other operands")
     return group_difference(canon, mine, theirs, keys, first.agg in COUNTED, depth - 1)
+
+
+def _used(reduction: Reduction, at: Relation) -> list[Part]:
+    """The contributions to the elements that `at` leads to; some get none by one or the other term."""
+    parts = (replace(part, points=at.then(part.points)) for part in reduction.parts)
+    return [part for part in parts if not part.points.is_empty]
 
 
 def _reduction(canon: Canon, term: Term) -> Reduction:

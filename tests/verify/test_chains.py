@@ -16,6 +16,7 @@ from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.verify.exact import prove_equal
 from stripe.verify.witness import Different, Equal, Verdict
+from verify.mutate import mutants
 
 STEPS = 400_000
 
@@ -66,3 +67,24 @@ def test_reshapes_that_are_read_several_times_are_proved() -> None:
     after = PassManager(parse_passes(passes)).run(before)
     assert after != before
     assert prove_equal(before, after, operations=STEPS) == Equal()
+
+
+SMALL_CHAIN = """
+function (T0[X=9, Y=2]: i8, W[N=3]: i8) -> (T3) {
+  T1[x, y : 10, Y] = <(T0[x + k - 1, y]), k < 2;
+  T2[x, y : 8, Y] = +(T1[x + k, y] * T1[x + k, y]), k < 3;
+  T3[x, y : 4, Y] = +(T2[2*x + k - 1, y] * W[k]);
+}
+"""
+
+
+def test_reductions_of_which_some_terms_are_used_nowhere() -> None:
+    """A wrong place in a ring gives elements several terms, of which those that are used have one: once a KeyError."""
+    before = programs.lowered(SMALL_CHAIN)
+    passes = "fusion{overlap=keep,max_steps=3},split_reduction{reqs=[contraction],vector_bytes=8,vectors=1}"
+    after = PassManager(parse_passes(passes)).run(before)
+    assert prove_equal(before, after) == Equal()
+    ring = [m for m in mutants(after) if "mod" in m.what and m.kind == "lost term"]
+    assert ring
+    for mutant in ring:
+        assert isinstance(prove_equal(before, mutant.program), Different), str(mutant)

@@ -86,6 +86,28 @@ def test_for_a_maximum_it_does_not_matter_how_often() -> None:
     assert prove_equal(before, program(REPEAT_TENSORS, largest.replace("k:6", "k:7"))) == Equal()
 
 
+@pytest.mark.parametrize("agg", ["max", "min", "add", "mul"])
+def test_the_same_operand_again_matters_for_what_is_counted(agg: str) -> None:
+    """`max(a, a)` is `a`, a sum is not: one program assigns the element, the other merges it again."""
+    kernel = """
+    {number}: #kernel block [i:5] ( // copy
+        in A[i] fp32(1:1)
+        out O[i]:{agg} fp32(1:1)
+    ) {{
+      0: $A = load(A)
+      1: O = store($A)
+    }}"""
+    once = kernel.format(number=0, agg="assign")
+    before = program(REPEAT_TENSORS, once)
+    after = program(REPEAT_TENSORS, once + kernel.format(number=1, agg=agg))
+    other = program(REPEAT_TENSORS, once + kernel.format(number=1, agg=agg).replace("A[i]", "A[4 - i]"))
+    different(before, other)
+    if agg in ("max", "min"):
+        assert prove_equal(before, after) == prove_equal(after, before) == Equal()
+    else:
+        different(before, after)
+
+
 def test_statements_out_of_order() -> None:
     after = program(MATMUL_TENSORS, MATMUL_CACHED)
     swapped = next(m for m in mutants(after) if m.kind == "order" and m.what == "statements 1 and 2")
