@@ -110,6 +110,7 @@ class Definer:
             aggs = {writer.agg for writer, _ in merged}
             if len(aggs) > 1:
                 raise Unprovable(f"'{node.buffer}' is written with several aggregations")
+            values += self._given(node, assigned, merged)
             singles, groups, values = self._merge(keys, merged, values)
             values += singles
         covered = union([part.points.domain for part in values] + [g.keys for g in groups], keys).coalesced()
@@ -123,6 +124,20 @@ class Definer:
             for piece in self.stored(writer)
             if not points.into(piece.at.domain).is_empty
         ]
+
+    def _given(self, node: Node, assigned: Points, merged: list[tuple[Access, Relation]]) -> list[Part]:
+        """What inputs and constants hold before the first merge: a base like what is assigned."""
+        buffer = node.buffer
+        given = buffer in self.flow.inputs
+        if not given and constant_terms(self.flow.program, buffer, self.dtype(buffer)) is None:
+            return []
+        found: list[Part] = []
+        for writer, points in merged:
+            base = points.outside(assigned).first()
+            assigned = assigned | base.domain
+            if not base.is_empty:
+                found += [Part(p.term, base, p.at, writer) for p in self._initial(node, base.reversed())]
+        return found
 
     def _merge(
         self, keys: tuple[str, ...], merged: list[tuple[Access, Relation]], assigned: list[Part]

@@ -104,6 +104,43 @@ def test_an_allocation_smaller_than_what_lies_in_it() -> None:
     assert "out of bounds of (10)" in verdict.witness.message
 
 
+UPDATED_TENSORS = "in A 4\ninout X 4\nout O 4"
+UPDATED = """
+    0: #kernel block [i:4] ( // update
+        in A[i] fp32(1:1)
+        {view}
+    ) {{
+      {body}
+    }}
+    1: #kernel block [i:4] ( // use
+        in X[i] fp32(1:1)
+        out O[i]:assign fp32(1:1)
+    ) {{
+      0: $X = load(X)
+      1: $O = relu($X)
+      2: O = store($O)
+    }}"""
+
+
+def updated(agg: str, *values: str) -> Program:
+    """X[i] becomes, or is merged with, each of `values` of $A and $X."""
+    lines = ["$A = load(A)", *(["$X = load(X)"] if any("$X" in value for value in values) else [])]
+    for number, value in enumerate(values):
+        lines += [f"$V{number} = {value}", f"X = store($V{number})"]
+    body = "\n      ".join(f"{number}: {line}" for number, line in enumerate(lines))
+    return program(UPDATED_TENSORS, UPDATED.format(view=f"inout X[i]:{agg} fp32(1:1)", body=body))
+
+
+def test_a_merge_into_an_input_begins_with_what_was_given() -> None:
+    merged = updated("max", "ident($A)")
+    assert prove_equal(merged, updated("max", "ident($A)", "ident($X)")) == Equal()
+    not_equal(updated("assign", "ident($A)"), merged)
+    not_equal(updated("assign", "ident($A)"), updated("add", "ident($A)"))
+    not_equal(updated("assign", "add($A, $X)"), updated("add", "add($A, $X)"))
+    not_equal(updated("add", "ident($A)"), updated("add", "ident($A)", "ident($A)"))
+    not_equal(updated("add", "ident($A)"), updated("add", "ident($A)", "ident($X)"))
+
+
 SCALARS = """
     0: $A = load(A)
     1: $B = {op}($A)
