@@ -129,7 +129,7 @@ def _split(block: Block, along: str, lanes: int, part_set: TagSet, total_set: Ta
     names = {ref.name for ref in nest.refinements}
     partial: dict[str, Refinement] = {}
     for ref in inner.outputs:
-        partial[ref.name] = _partial(ref, fresh(f"{ref.name}_parts", names), lanes)
+        partial[ref.name] = _partial(nest.ref(ref.name), fresh(f"{ref.name}_parts", names), lanes)
         names.add(partial[ref.name].name)
     inner = replace(inner, tags=inner.tags.add(*part_set))
     parts = [_part(inner, along, lanes, partial, whole=whole) for whole in (True, False)]
@@ -142,8 +142,8 @@ def _split(block: Block, along: str, lanes: int, part_set: TagSet, total_set: Ta
 
 
 def _partial(ref: Refinement, name: str, lanes: int) -> Refinement:
-    """The allocation for the partial results of one element."""
-    return Refinement(name, Direction.NONE, "", (Affine(),), ref.dtype, (Dim(lanes, 1),))
+    """The allocation for the partial results of one element, in the memory where that lies."""
+    return Refinement.alloc(name, ref.dtype, (lanes,), location=ref.location)
 
 
 def _part(
@@ -159,7 +159,14 @@ def _part(
     place = lane + lanes * (Affine.var(group) if whole else Affine(groups))
     moved = substitute(inner, {along: place})
     refs = tuple(
-        replace(ref, source=partial[ref.name].name, access=(lane,), dims=(Dim(1, 1),), tags=Tags())
+        replace(
+            ref,
+            source=partial[ref.name].name,
+            access=(lane,),
+            dims=(Dim(1, 1),),
+            location=partial[ref.name].location,
+            tags=Tags(),
+        )
         if ref.name in partial
         else ref
         for ref in moved.refinements

@@ -1,0 +1,26 @@
+"""What the proof says when isl may do little: *unknown* at worst, found by fuzzing."""
+
+from __future__ import annotations
+
+from stripe.passes.base import PassContext
+from stripe.passes.fusion.fusion import Fusion
+from stripe.tile.lower_program import compile_tile
+from stripe.verify.exact import prove_equal
+from stripe.verify.witness import Different
+
+SUMS_OF_WHAT_IS_NEVER_THERE = """function (A[X=2, Y=6]: fp16, B[M=7]: i8) -> (T4, T5) {
+    T0[i, c : 5, 6] = >(A[3*i + k, c]), k < 2;
+    T1 = as_float(T0, 32) < T0 ? T0 : T0;
+    T2[i, c : 6, 6] = *(T1[2*i + k - 2, c]), k < 2;
+    T3 = as_int(T2, 8);
+    T4[i : 6] = +(T3[i + 2*k - 1, c] * T0[k, c]);
+    T5[-1*i, k + 3 : 6, 6] = +(T4[-1*k + 1] * T4[k + -1]), i < 1, i + 1 < 6 default T3;
+}"""
+
+
+def test_a_term_that_contributes_nowhere_is_no_difference() -> None:
+    before = compile_tile(SUMS_OF_WHAT_IS_NEVER_THERE, "sums.tile", {})
+    after = Fusion().run(before, PassContext())
+    assert after is not before
+    for operations in (100_000, 1_000_000, 4_000_000):
+        assert not isinstance(prove_equal(before, after, operations=operations), Different)
