@@ -148,7 +148,8 @@ class Alike:
     def _views(self, side: int, path: Path) -> list[Refinement]:
         """The refinements of main through which a statement of main reaches buffers, and the allocations of these."""
         program = self._flows[side].program
-        statement, main = _statement(program, path), program.main
+        statement, main = _statement(program, path), _statement(program, path[:-1])
+        assert isinstance(main, Block)
         if isinstance(statement, Block):
             names = {ref.source for ref in statement.refinements if not ref.is_alloc}
         else:

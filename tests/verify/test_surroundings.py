@@ -10,7 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stripe.ir import DTYPES, ConstantBuffer, Dim, Program, Tags, verify_structural
+from stripe.ir import (
+    DTYPES,
+    ConstantBuffer,
+    Dim,
+    Program,
+    Tags,
+    parse_program,
+    print_program,
+    verify_structural,
+)
 from stripe.verify.exact import prove_equal
 from stripe.verify.fallback import judge, run_both
 from stripe.verify.witness import Different, Equal
@@ -180,3 +189,28 @@ def generated(rows: int, columns: int) -> Program:
 def test_random_numbers_in_another_shape() -> None:
     """A generator fills its output in row-major order: which number an element is depends on the sizes."""
     not_equal(generated(2, 3), generated(3, 2))
+
+
+def test_a_block_beside_main() -> None:
+    """What it writes counts, under the names that it has for the buffers."""
+    text = print_program(program("in A 1\nout O 1", SCALARS.format(op="neg")))
+    assert text.endswith("  }\n}\n")
+    beside = """  1: block [] ( // beside
+      in B = A[0] fp32(1:1)
+      out P = O[0]:assign fp32(1:1)
+  ) {
+    0: #kernel block [] ( // again
+        in B[0] fp32(1:1)
+        out P[0]:assign fp32(1:1)
+    ) {
+      0: $B = load(B)
+      1: P = store($B)
+    }
+  }
+"""
+    before = parse_program(text)
+    after = parse_program(text.removesuffix("}\n") + beside + "}\n")
+    assert prove_equal(after, replace(after)) == Equal()
+    not_equal(before, after)
+    renamed = parse_program(text.removesuffix("}\n") + beside.replace("$B", "$C") + "}\n")
+    assert prove_equal(after, renamed) == Equal()
