@@ -57,15 +57,18 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
     uses: dict[Buffer, list[_Use]] = {}
+    writes: dict[Buffer, list[_Use]] = {}
     found: list[Dependence] = list(_scalar_dependences(nest.block))
     regions: dict[tuple[int, bool, Buffer], Points] = {}
     for number in range(len(nest.block.statements)):
         for use in _uses(nest, number):
-            for earlier in uses.get(use.buffer, ()):
+            for earlier in (uses if use.write else writes).get(use.buffer, ()):
                 dependence = _dependence(earlier, use, nest, regions)
                 if dependence is not None:
                     found.append(dependence)
             uses.setdefault(use.buffer, []).append(use)
+            if use.write:
+                writes.setdefault(use.buffer, []).append(use)
     return tuple(sorted(found, key=lambda d: (d.after, d.before, d.kind.value, d.buffer.path, d.buffer.name)))
 
 
@@ -80,15 +83,15 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
         before[dependence.after].add(dependence.before)
     if not reduced:
         return tuple(tuple(sorted(deps)) for deps in before)
-    reach: list[set[int]] = []
+    reach: list[int] = []  # bit n: statement n; sets would take memory with the square of a long program
     result: list[tuple[int, ...]] = []
     for deps in before:
         direct: list[int] = []
-        seen: set[int] = set()
+        seen = 0
         for dep in sorted(deps, reverse=True):
-            if dep not in seen:
+            if not seen >> dep & 1:
                 direct.append(dep)
-                seen |= {dep} | reach[dep]
+                seen |= 1 << dep | reach[dep]
         reach.append(seen)
         result.append(tuple(sorted(direct)))
     return tuple(result)
@@ -121,7 +124,7 @@ def _uses(nest: Nest, number: int) -> Iterator[_Use]:
 def _dependence(
     first: _Use, second: _Use, nest: Nest, regions: dict[tuple[int, bool, Buffer], Points]
 ) -> Dependence | None:
-    if first.statement == second.statement or not (first.write or second.write):
+    if first.statement == second.statement:
         return None
     if first.box is None or second.box is None or not _boxes_meet(first.box, second.box):
         return None

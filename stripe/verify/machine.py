@@ -112,8 +112,10 @@ def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iter
         by_buffer.setdefault(access.buffer, []).append(access)
     said: set[tuple[int, int]] = set()
     for parts in by_buffer.values():
-        for later, second in enumerate(parts):
-            for first in parts[:later]:
+        earlier: list[Access] = []
+        writes: list[Access] = []
+        for second in parts:
+            for first in earlier if second.is_write else writes:
                 pair = (first.path[depth], second.path[depth])
                 if (
                     pair[0] == pair[1]
@@ -130,6 +132,9 @@ def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iter
                     yield Diagnostic(
                         message, (*path, pair[1]), _name(nest, pair[1]), "run compute_deps or schedule"
                     )
+            earlier.append(second)
+            if second.is_write:
+                writes.append(second)
 
 
 def _conflict(first: Access, second: Access) -> bool:

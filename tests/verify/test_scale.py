@@ -1,0 +1,51 @@
+"""Statements that only read a buffer are not compared with each other: weights and inputs have many readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+from stripe.ir import Program
+from stripe.passes.base import PassContext
+from stripe.passes.compute_deps import ComputeDeps
+from stripe.poly import deps
+from stripe.tile import compile_tile
+from stripe.verify import machine
+
+READERS = 30
+
+
+@pytest.fixture(scope="module")
+def star() -> Program:
+    """Kernels that all read one tensor, and nothing else of each other."""
+    names = [f"T{number}" for number in range(READERS)]
+    body = "\n".join(f"  {name}[i : N] = +(A[i]);" for name in names)
+    return compile_tile(f"function (A[N=8]: i8) -> ({', '.join(names)}) {{\n{body}\n}}\n", "<star>", {})
+
+
+def calls(patch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[str]:
+    """Gets an entry for each call of a function from now on."""
+    function: Callable[..., object] = getattr(module, name)
+    made: list[str] = []
+
+    def counting(*arguments: object) -> object:
+        made.append(name)
+        return function(*arguments)
+
+    patch.setattr(module, name, counting)
+    return made
+
+
+def test_dependences_of_many_readers(star: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = calls(monkeypatch, deps, "_dependence")
+    result = ComputeDeps().run(star, PassContext())
+    assert all(not statement.deps for statement in result.main.statements)
+    assert len(made) <= READERS
+
+
+def test_the_checker_with_many_readers(star: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = calls(monkeypatch, machine, "_conflict")
+    assert machine.check_schedule(star) == []
+    assert len(made) <= READERS
