@@ -185,6 +185,8 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
         zero = number(0, dtype)
         if any(n.text.lstrip("-") == zero.text for n in numbers):
             return zero
+    if op == "cond" and args[1] == args[2] and isinstance(args[1], Number) and args[1].dtype == dtype:
+        return args[1]
     return Operation(op, dtype, tuple(args))
 
 

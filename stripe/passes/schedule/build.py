@@ -26,7 +26,7 @@ from stripe.passes.common.locations import move_buffers, placed_as
 from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.passes.schedule.banks import Place
 from stripe.passes.schedule.plan import Entry, Run, Step, SwapIn, SwapOut
-from stripe.poly import Nest, accesses, element_names, elements, pieces
+from stripe.poly import Nest, element_names, elements, pieces, through_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +143,13 @@ def _copy(far: Refinement, entry: Entry, target: Target) -> Refinement:
 
 
 def _written_regions(nest: Nest) -> dict[str, list[Region]]:
-    """For each buffer that the block writes only in part, what it writes; only that may be transferred."""
+    """For each view that the block writes only in part, which of its elements; only these may be transferred."""
     found: dict[str, list[Region]] = {}
     for ref in nest.block.refinements:
         if not ref.dir.writes:
             continue
         names = element_names(ref.rank)
-        buffer = nest.views[ref.name].buffer
-        writers = [a for a in accesses(nest) if a.is_write and a.buffer == buffer]
+        writers = [access for access in through_view(nest, ref.name) if access.is_write]
         touched = elements(writers, ref.rank).coalesced()
         whole = (
             elements([], ref.rank)
