@@ -32,9 +32,8 @@ class Cache(Pass):
                                                          1: block [k:3, x:8] (
                                                              in<SRAM[0]> I[k + x] (1:1)
 
-    The copy is the box of all that is touched, so that windows that overlap are held once, and exactly the
-    elements that
-    are touched are transferred. An aggregated output starts at the identity and is merged outwards by its
+    The copy is the box of all that is touched, so that windows that overlap are held once, and exactly the elements
+    that are touched are transferred. An aggregated output starts at the identity and is merged outwards by its
     aggregation; an assigned one is written back where it was written.
     """
 

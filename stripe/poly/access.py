@@ -39,8 +39,7 @@ class Access:
     @property
     def path(self) -> Path:
         """The numbers of the statements down to this one: the order of two statements is that of their paths where
-        these
-        part, for equal points of the blocks that they share.
+        these part, for equal points of the blocks that they share.
         """
         return (*self.nest.path, self.number)
 

@@ -1,12 +1,9 @@
 """Exact numbers of integer points: closed forms where dimensions separate, never an enumeration of a large domain.
 
-A set is cut into disjoint convex pieces, floors become variables, and equalities are eliminated. What remains
-splits into
-components that share no variable, whose counts multiply. In a component one variable is summed out: over its few
-values,
-or, where these are many, by the quasi-polynomial that the number of points of a slice is between two vertices
-(Ehrhart;
-Clauss 1996, "Counting solutions to linear and nonlinear constraints through Ehrhart polynomials").
+A set is cut into disjoint convex pieces, floors become variables, and equalities are eliminated. What remains splits
+into components that share no variable, whose counts multiply. In a component one variable is summed out: over its few
+values, or, where these are many, by the quasi-polynomial that the number of points of a slice is between two vertices
+(Ehrhart; Clauss 1996, "Counting solutions to linear and nonlinear constraints through Ehrhart polynomials").
 """
 
 from __future__ import annotations

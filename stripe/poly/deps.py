@@ -26,9 +26,8 @@ class DepKind(Enum):
 class Dependence:
     """Statement `after` must run after statement `before`, at the same point of their block.
 
-    `elements` are the elements of `buffer` that both touch, with the indices of the block and of the blocks around
-    it as
-    further coordinates; None for a scalar.
+    `elements` are the elements of `buffer` that both touch, with the indices of the block and of the blocks around it
+    as further coordinates; None for a scalar.
     """
 
     before: int
@@ -73,9 +72,8 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
 
 
 def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[int, ...], ...]:
-    """For each direct statement of the block the statements that must run before it; without those that follow
-    from others
-    when `reduced`.
+    """For each direct statement of the block the statements that must run before it; without those that follow from
+    others when `reduced`.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
     before: list[set[int]] = [set() for _ in nest.block.statements]
@@ -170,9 +168,8 @@ def common_depth(first: Access, second: Access) -> int:
 
 
 def conflicts(first: Access, second: Access) -> Relation:
-    """Pairs of points of the two accesses, equal in the indices of the blocks outside the allocation (and in that
-    of its own
-    block), that touch the same element. The names of the second have a prime.
+    """Pairs of points of the two accesses, equal in the indices of the blocks outside the allocation (and in that of
+    its own block), that touch the same element. The names of the second have a prime.
     """
     outer = first.nest.prefix(max(len(first.buffer.path) - 1, -1))
     left = first.nest.domain.names
@@ -190,9 +187,8 @@ def _equal_in(first: Domain, second: Domain, names: Sequence[str]) -> Relation:
 
 
 def race(first: Access, second: Access) -> tuple[dict[str, int], dict[str, int]] | None:
-    """Two different points of a block that both accesses lie in, neither ordered before the other, at which they
-    touch one
-    element of a buffer that both share, one of them writing; None when there are none.
+    """Two different points of a block that both accesses lie in, neither ordered before the other, at which they touch
+    one element of a buffer that both share, one of them writing; None when there are none.
 
     Merges by the same aggregation may meet. The names of the second point have a prime.
     """
@@ -222,8 +218,7 @@ def _same_point_only(first: Access, second: Access, outer: Sequence[str], varyin
 
 def determined(index: Iterable[Affine], domain: Domain, known: Iterable[str] = ()) -> set[str]:
     """Indices whose values follow from the element, given those of `known`: by dimensions that are a mixed-radix
-    number of
-    indices. Not complete (isl decides the rest), never wrong.
+    number of indices. Not complete (isl decides the rest), never wrong.
     """
     found = set(known)
     pending = [affine for affine in index if affine.is_linear]
@@ -255,8 +250,7 @@ def injective(access: Access) -> bool:
 
 
 def accumulation_indices(nest: Nest, index: Sequence[Affine]) -> tuple[str, ...]:
-    """The nest's indices that run over more than one value and on which the element does not depend: over them a
-    write
+    """The nest's indices that run over more than one value and on which the element does not depend: over them a write
     accumulates.
     """
     used = {name for affine in index for name in affine.names()}
@@ -266,8 +260,7 @@ def accumulation_indices(nest: Nest, index: Sequence[Affine]) -> tuple[str, ...]
 
 def distances(first: Access, second: Access) -> Points:
     """The distance vectors (second - first) between points of the blocks that both lie in, at which both touch the
-    same
-    element; coordinates are named as the shared indices.
+    same element; coordinates are named as the shared indices.
     """
     shared = first.nest.prefix(common_depth(first, second))
     primed = tuple(f"{name}'" for name in shared)

@@ -32,9 +32,8 @@ class Domain:
 
     @staticmethod
     def of_block(block: Block, outside: Mapping[str, Interval] | None = None) -> Domain:
-        """The domain of one block alone, over its own names. An index passed in runs over the interval that
-        follows from
-        those of the block outside; give `outside` when there are such indices.
+        """The domain of one block alone, over its own names. An index passed in runs over the interval that follows
+        from those of the block outside; give `outside` when there are such indices.
         """
         ranges = block.intervals(dict(outside or {}))
         return Domain.of(ranges, tuple(constraint.affine for constraint in block.constraints))
@@ -109,8 +108,7 @@ class Nest:
     """A block inside the blocks around it, from the root of the analysis down.
 
     `local` gives each index of the innermost block over the names of `domain`, `views` each of its refinements;
-    `widths[d]` is how many names of the domain belong to what lies outside depth d: `widths[0]` counts the values
-    that
+    `widths[d]` is how many names of the domain belong to what lies outside depth d: `widths[0]` counts the values that
     the root gets passed in.
     """
 
@@ -124,9 +122,8 @@ class Nest:
 
     @staticmethod
     def root(block: Block, path: Path = (0,), outside: Mapping[str, Interval] | None = None) -> Nest:
-        """`block` seen alone. Of the indices outside that it gets passed in, which are called `x@out` in the
-        domain, nothing
-        is known but the interval that `outside` gives.
+        """`block` seen alone. Of the indices outside that it gets passed in, which are called `x@out` in the domain,
+        nothing is known but the interval that `outside` gives.
         """
         known = outside or {}
         used = sorted({name for index in block.passed if index.affine for name in index.affine.names()})

@@ -63,8 +63,7 @@ class Footprint:
 
 def footprints(root: Block | Nest) -> dict[Buffer, Footprint]:
     """The footprint of each buffer that is accessed below `root`, those allocated inside included (these over all
-    points of
-    the blocks around them), in the order of first use.
+    points of the blocks around them), in the order of first use.
     """
     found: dict[Buffer, list[Access]] = {}
     for access in accesses(root):
@@ -103,9 +102,8 @@ def _box(index: Sequence[Affine], sizes: Sequence[int], domain: Domain) -> tuple
 
 
 def through_view(nest: Nest, name: str) -> tuple[Access, ...]:
-    """The accesses that go through the refinement `name` of the innermost block, with `index` relative to the
-    origin of
-    that view (so they tell what the view's box has to hold).
+    """The accesses that go through the refinement `name` of the innermost block, with `index` relative to the origin
+    of that view (so they tell what the view's box has to hold).
     """
     view = nest.views[name]
     return tuple(
@@ -125,16 +123,14 @@ def _through(nest: Nest, name: str) -> Iterator[Access]:
 
 
 def view_box(nest: Nest, name: str) -> tuple[Interval, ...] | None:
-    """The exact box, relative to the origin of the view `name`, of all that is touched through it at any point;
-    None when
-    nothing is. A view's sizes suffice when this lies in [0, size) in each dimension.
+    """The exact box, relative to the origin of the view `name`, of all that is touched through it at any point; None
+    when nothing is. A view's sizes suffice when this lies in [0, size) in each dimension.
     """
     return box_of(through_view(nest, name))
 
 
 def view_elements(nest: Nest, name: str) -> int:
-    """The most distinct elements that one point of the innermost block can touch through the view: the exact
-    number of
+    """The most distinct elements that one point of the innermost block can touch through the view: the exact number of
     elements relative to its origin, over all points.
     """
     return count_union(through_view(nest, name))

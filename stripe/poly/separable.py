@@ -19,11 +19,10 @@ def distinct_values(terms: Iterable[tuple[int, int]]) -> int | None:
     """How many values the sum of coefficient * index takes, index in [0, extent), for the given (coefficient, extent)
     pairs; None where no closed form is known.
 
-    By growing strides: as long as the next stride is no longer than the run of values so far, the run stays
-    gapless; a
-    longer stride repeats the run apart, which multiplies when all later strides are its multiples. Two strides
-    that are left
-    have the exact count X*K - max(0, X - b)*max(0, K - a), a and b being the strides without their common divisor.
+    By growing strides: as long as the next stride is no longer than the run of values so far, the run stays gapless; a
+    longer stride repeats the run apart, which multiplies when all later strides are its multiples. Two strides that
+    are left have the exact count X*K - max(0, X - b)*max(0, K - a), a and b being the strides without their common
+    divisor.
     """
     merged: dict[int, int] = {}
     for coefficient, extent in terms:
@@ -69,9 +68,8 @@ def extent(affine: Affine, ranges: Mapping[str, int], size: int = 1) -> int:
 def tile_extents(
     access: Sequence[Affine], sizes: Sequence[int], tiles: Mapping[str, Counts]
 ) -> tuple[Counts, ...]:
-    """`extent` of each dimension for many candidate tiles at once: `tiles` has an array of tile sizes per index,
-    an index
-    without one has tile size 1. Floors and remainders must not occur in `access`.
+    """`extent` of each dimension for many candidate tiles at once: `tiles` has an array of tile sizes per index, an
+    index without one has tile size 1. Floors and remainders must not occur in `access`.
     """
     import numpy as np
 
@@ -89,9 +87,8 @@ def tile_extents(
 def tile_elements(access: Sequence[Affine], sizes: Sequence[int], tiles: Mapping[str, Counts]) -> Counts:
     """The exact number of distinct elements that one full tile touches, for many candidate tiles at once.
 
-    `access` and `sizes` are those of the view (elements access + [0, size)); dimensions must not share an index
-    that is
-    tiled, which `separates` tells.
+    `access` and `sizes` are those of the view (elements access + [0, size)); dimensions must not share an index that
+    is tiled, which `separates` tells.
     """
     import numpy as np
 

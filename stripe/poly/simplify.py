@@ -1,9 +1,7 @@
 """The one exact helper for constraints and index expressions: bounds, implication, feasibility, simplification.
 
-Interval arithmetic answers first; isl is asked only where an interval leaves the question open. Whatever is
-dropped or
-replaced is proved redundant on the given domain. When isl's limit of operations is hit, the expression stays as it
-is.
+Interval arithmetic answers first; isl is asked only where an interval leaves the question open. Whatever is dropped or
+replaced is proved redundant on the given domain. When isl's limit of operations is hit, the expression stays as it is.
 """
 
 from __future__ import annotations
@@ -126,9 +124,9 @@ def simplify_affine(affine: Affine, domain: Domain) -> Affine:
 
 
 def simplify_block(nest: Nest) -> Block | None:
-    """The innermost block of `nest` with fewer constraints and simpler accesses and passed-in indices, using all
-    that the
-    blocks outside imply; the same object when nothing changed, None when the block has no point. Blocks inside stay.
+    """The innermost block of `nest` with fewer constraints and simpler accesses and passed-in indices, using all that
+    the blocks outside imply; the same object when nothing changed, None when the block has no point. Blocks inside
+    stay.
     """
     block = nest.block
     outer = _outer_domain(nest)

@@ -18,9 +18,8 @@ _MAX_BASES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class SlicePlan:
-    """Sum over variable number `variable`: in each chamber (low, high, period), all inclusive, the number of
-    points of a
-    slice is a quasi-polynomial of that period.
+    """Sum over variable number `variable`: in each chamber (low, high, period), all inclusive, the number of points of
+    a slice is a quasi-polynomial of that period.
     """
 
     variable: int

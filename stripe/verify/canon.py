@@ -1,9 +1,8 @@
 """Merged elements inside larger terms, under names that both programs share.
 
 A consumer of a reduction (`relu` of a sum, a sum of products of sums) sees it as an element of an array. Whether two
-reductions are the same array is decided by their contributions: the first (and last) operand tuple of an element
-says which
-element of the other it must be, and then all contributions are compared.
+reductions are the same array is decided by their contributions: the first (and last) operand tuple of an element says
+which element of the other it must be, and then all contributions are compared.
 """
 
 from __future__ import annotations
@@ -186,9 +185,8 @@ class Canon:
         return len(self.calls) - 1
 
     def named(self, definer: Definer, node: Node) -> list[tuple[Leaf, Relation]]:
-        """The shared names of a reduction, and from the node's keys to the coordinates under each name: elements
-        that another
-        reduction has go by that one's name.
+        """The shared names of a reduction, and from the node's keys to the coordinates under each name: elements that
+        another reduction has go by that one's name.
         """
         key = (id(definer), node)
         if key not in self._known:
@@ -222,9 +220,8 @@ class Canon:
         return [*found, (leaf, same | (group.keys - same.domain).identity("'"))]
 
     def matched(self, group: Group, known: Reduction) -> Relation | None:
-        """From keys of `group` to those keys of `known` whose elements have the same contributions; None when
-        there are
-        none.
+        """From keys of `group` to those keys of `known` whose elements have the same contributions; None when there
+        are none.
         """
         mine, theirs = by_term(group.parts), by_term(known.parts)
         guess, sure = _guess(group.keys, mine, known.keys, theirs)
@@ -286,9 +283,8 @@ def _unequal(first: Relation | None, second: Relation | None, names: Sequence[st
 
 
 def _guess(keys: Points, mine: Images, known: Points, theirs: Images) -> tuple[Relation, bool]:
-    """Pairs of keys whose first operand tuples agree by each term (and the last ones, if the first leave a
-    choice), one for
-    each key; and whether no other pair can have the same contributions.
+    """Pairs of keys whose first operand tuples agree by each term (and the last ones, if the first leave a choice),
+    one for each key; and whether no other pair can have the same contributions.
     """
     guess = _paired_ends(keys, mine, known, theirs, last=False)
     if guess.is_empty or guess.single_valued:

@@ -1,6 +1,5 @@
 """What makes a program wrong in itself, exactly: accesses out of bounds or out of a view's box, races, double
-assignments,
-reads of elements that nobody wrote. One small check for each property; all findings are collected.
+assignments, reads of elements that nobody wrote. One small check for each property; all findings are collected.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What each element of a buffer is, as terms over arrays that both programs know.
 
 A definition has values (elements that one write defines) and groups (elements that are merged from several
-contributions
-by one aggregation). Copies vanish, element-wise operations are inlined, and a merge of partial merges of the same
-aggregation becomes one group: these are the steps that keep meaning without looking at the other program.
+contributions by one aggregation). Copies vanish, element-wise operations are inlined, and a merge of partial merges of
+the same aggregation becomes one group: these are the steps that keep meaning without looking at the other program.
 """
 
 from __future__ import annotations

@@ -57,9 +57,8 @@ def judge(
 
 
 def _misplaced(program: Program) -> str:
-    """What is wrong with the addresses of buffers, which have no part in the meaning that is proved; empty when
-    they are
-    right or there are none.
+    """What is wrong with the addresses of buffers, which have no part in the meaning that is proved; empty when they
+    are right or there are none.
     """
     if not any("placed" in ref.tags for _, block in walk(program.entry) for ref in block.allocs):
         return ""

@@ -1,6 +1,5 @@
-"""Who writes what a load reads. Points of a block have no order, so a write comes before a read only at the same
-point of
-the blocks that hold both, and there when its statement stands before: no lexicographic order over iterations is
+"""Who writes what a load reads. Points of a block have no order, so a write comes before a read only at the same point
+of the blocks that hold both, and there when its statement stands before: no lexicographic order over iterations is
 needed.
 """
 
@@ -127,8 +126,7 @@ class Flow:
 
     def writing(self, writer: Access, node: Node) -> Relation:
         """From the coordinates of a node to the points at which `writer` writes that element; for a special these
-        points
-        include the place in its operand.
+        points include the place in its operand.
         """
         names = operand_names(writer)
         depth = parting_depth(writer.path, (*node.block, -1))

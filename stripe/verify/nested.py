@@ -1,10 +1,8 @@
 """Definitions that differ in the reductions that their terms use: these are compared where both are used.
 
 `mismatch` knows reductions by name only, and two may be equal although they got different names (or equal at those
-elements
-that are used). Here elements are paired by their key, or contributions by the operands that are no reductions, and
-the
-contributions of the paired reductions are compared. What this cannot decide is *unknown*.
+elements that are used). Here elements are paired by their key, or contributions by the operands that are no
+reductions, and the contributions of the paired reductions are compared. What this cannot decide is *unknown*.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ class Piece:
 @dataclass(frozen=True)
 class Part:
     """A contribution, or the one value, of elements: `points` leads from the keys to the points of the writes that
-    contribute
-    to them, `at` from these points to the coordinates of the term's leaves.
+    contribute to them, `at` from these points to the coordinates of the term's leaves.
 
     `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images.
     """
@@ -82,9 +81,8 @@ def image(parts: Sequence[Part]) -> Relation:
 
 
 def composed(points: Relation, at: Relation, inner: Part) -> Part:
-    """The contributions of `inner` to what the points of an outer contribution read (`at`: from these points to
-    the keys
-    of the inner merge).
+    """The contributions of `inner` to what the points of an outer contribution read (`at`: from these points to the
+    keys of the inner merge).
     """
     if at.injective and inner.points.injective:  # then an inner point tells which outer point read it
         return Part(inner.term, points.then(at).then(inner.points), inner.at, inner.origin)

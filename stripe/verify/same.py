@@ -27,9 +27,8 @@ _Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
 
 
 def stripped(statement: Statement) -> Statement:
-    """The statement without what has no meaning: tags (but for the parameters of specials), locations, comments,
-    names of
-    blocks, dependences, addresses.
+    """The statement without what has no meaning: tags (but for the parameters of specials), locations, comments, names
+    of blocks, dependences, addresses.
     """
     match statement:
         case Block():

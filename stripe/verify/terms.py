@@ -1,10 +1,8 @@
 """Terms: the tree of operations that computes a value, with elements of arrays as leaves.
 
 A term is the shape alone. Which elements its leaves are is said beside it, by a relation to the coordinates of all
-leaves
-one after the other, from left to right. Terms are canonical: `ident` and casts to the same dtype vanish,
-operations on
-constants are computed, operands of exactly commutative operations stand in a fixed order.
+leaves one after the other, from left to right. Terms are canonical: `ident` and casts to the same dtype vanish,
+operations on constants are computed, operands of exactly commutative operations stand in a fixed order.
 """
 
 from __future__ import annotations
@@ -20,9 +18,8 @@ from stripe.poly import Buffer
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a buffer holds where a load reads it: after those writes that come before, at one point of the blocks
-    that hold
-    both. `writers` are their paths; `prefix` names the indices of these blocks, which lie at `block`.
+    """What a buffer holds where a load reads it: after those writes that come before, at one point of the blocks that
+    hold both. `writers` are their paths; `prefix` names the indices of these blocks, which lie at `block`.
     """
 
     buffer: Buffer
@@ -59,9 +56,8 @@ class Reduced:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """An element of output number `output` of the special at `path`: coordinates are the indices of its blocks,
-    then the
-    place in that output.
+    """An element of output number `output` of the special at `path`: coordinates are the indices of its blocks, then
+    the place in that output.
     """
 
     path: Path
@@ -171,8 +167,7 @@ def sort_key(term: Term) -> str:
 
 def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bool = False) -> Term:
     """The term of an intrinsic on operands in canonical order. `finite`: no operand is infinite or NaN, so that a
-    product
-    with 0 is 0 (for integers it always is).
+    product with 0 is 0 (for integers it always is).
     """
     dtypes = [arg.dtype for arg in args]
     dtype = result_dtype(op, dtypes, target)

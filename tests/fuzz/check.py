@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from fuzz.case import Case
-from fuzz.pass_lists import Entry, read_entry
+from fuzz.pass_lists import Entry, pass_of, read_entry
 from stripe.exec.arith import Array
 from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.compile import CompileOptions, compile_program
@@ -150,7 +150,7 @@ def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, l
     stage = Stage.TILED
     ran: list[Entry] = []
     for item in case.passes:
-        name = next(key for key in item if key != "name")
+        name = pass_of(item)
         failed = replace(case, passes=(*ran, item))
         try:
             with patience():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import permutations
 from typing import TypeAlias, cast
 
@@ -106,47 +106,82 @@ def pass_lists(draw: st.DrawFn, program: Program, hardware: HardwareModel) -> tu
     entry are those of the program that the entries before it make, so that passes meet the tags, locations and views
     that others set.
     """
-    entries: list[Entry] = []
-    for _ in range(draw(st.integers(1, 6))):
+
+    def part(now: Program) -> list[Entry]:
         kind = draw(st.integers(0, 9))
         if kind == 0:
             listed = draw(st.sampled_from(_shipped_entries(hardware.model_dump_json())))
             start = draw(st.integers(0, len(listed) - 1))
-            more = listed[start : start + draw(st.integers(1, len(listed)))]
-        elif kind <= 2:
-            more = list(draw(st.sampled_from(preparations(hardware))))
-        else:
-            more = draw(entries_that_change(draw(st.sampled_from(pass_names())), program, hardware))
-        entries += more
-        try:
-            program = run_entries(program, more, hardware)
-        except InternalFault:  # the check of the case meets it again and reports it
+            return listed[start : start + draw(st.integers(1, len(listed)))]
+        if kind <= 2:
+            return list(draw(st.sampled_from(preparations(hardware))))
+        return draw(entries_that_change(now, hardware))
+
+    return grown(program, hardware, [part] * draw(st.integers(1, 6)))
+
+
+@st.composite
+def changed_lists(
+    draw: st.DrawFn, passes: Sequence[Entry], program: Program, hardware: HardwareModel
+) -> tuple[Entry, ...]:
+    """The entries, some of them left out or with options drawn anew, and passes drawn at random between and after."""
+
+    def part(entry: Entry, now: Program) -> list[Entry]:
+        kind = draw(st.integers(0, 7))
+        if kind <= 2:
+            return [draw(changed_entries(entry, Words.of(now, hardware)))]
+        if kind == 3:
+            return [*draw(entries_that_change(now, hardware)), entry]
+        return [] if kind == 4 else [entry]
+
+    def more(now: Program) -> list[Entry]:
+        return draw(entries_that_change(now, hardware))
+
+    parts = [partial(part, entry) for entry in passes]
+    return grown(program, hardware, [*parts, *[more] * draw(st.integers(0, 2))])
+
+
+def grown(
+    program: Program, hardware: HardwareModel, parts: Iterable[Callable[[Program], list[Entry]]]
+) -> tuple[Entry, ...]:
+    """The entries of all parts, each of which is given what those before it made of the program; after a crash no
+    more.
+    """
+    entries: list[Entry] = []
+    for part in parts:
+        found = part(program)
+        entries += found
+        result = run_entries(program, found, hardware)
+        if result is None:
             break
+        program = result
     return tuple(entries)
 
 
 @st.composite
-def entries_that_change(draw: st.DrawFn, name: str, program: Program, hardware: HardwareModel) -> list[Entry]:
-    """An entry with the pass `name` that changes the program, if one is found within a few."""
+def entries_that_change(draw: st.DrawFn, program: Program, hardware: HardwareModel) -> list[Entry]:
+    """An entry with one of all passes that changes the program, if one is found within a few."""
+    name = draw(st.sampled_from(pass_names()))
     words = Words.of(program, hardware)
     found: list[Entry] = []
     for _ in range(TRIES):
         found = draw(entries_of(name, words))
-        try:
-            if run_entries(program, found, hardware) is not program:
-                break
-        except InternalFault:
+        if run_entries(program, found, hardware) is not program:
             break
     return found
 
 
-def run_entries(program: Program, entries: Sequence[Entry], hardware: HardwareModel) -> Program:
-    """The program after those of the entries that do not refuse."""
+def run_entries(program: Program, entries: Sequence[Entry], hardware: HardwareModel) -> Program | None:
+    """The program after those of the entries that do not refuse; None after a crash, which the check of the case meets
+    again and reports.
+    """
     for item in entries:
         try:
             program = PassManager((read_entry(item),), hardware).run(program)
         except StripeError:
             continue
+        except InternalFault:
+            return None
     return program
 
 
@@ -172,15 +207,39 @@ def _shipped_entries(model: str) -> list[list[Entry]]:
 @st.composite
 def entries_of(draw: st.DrawFn, name: str, words: Words) -> list[Entry]:
     """An entry with the pass `name`; none when the options drawn do not go together."""
-    pass_class = find_pass(name)
-    schema = cast("Schema", pass_class.model_json_schema())
-    definitions = cast("dict[str, Schema]", schema.get("$defs", {}))
-    options = draw(_object(schema, definitions, words))
+    options = draw(_options_of(name, words))
+    return [{"name": f"fuzz_{name}", name: options}] if _go_together(name, options) else []
+
+
+@st.composite
+def changed_entries(draw: st.DrawFn, entry: Entry, words: Words) -> Entry:
+    """The entry with some of its options drawn anew; itself where they do not go together."""
+    name = pass_of(entry)
+    given, other = cast("Entry", entry[name]), draw(_options_of(name, words))
+    mixed: Entry = {}
+    for key in sorted({*given, *other}):
+        source = given if draw(st.integers(0, 2)) else other
+        if key in source:
+            mixed[key] = source[key]
+    return {**entry, name: mixed} if _go_together(name, mixed) else entry
+
+
+def pass_of(entry: Entry) -> str:
+    """The name of its pass."""
+    return next(key for key in entry if key != "name")
+
+
+def _options_of(name: str, words: Words) -> st.SearchStrategy[Entry]:
+    schema = cast("Schema", find_pass(name).model_json_schema())
+    return _object(schema, cast("dict[str, Schema]", schema.get("$defs", {})), words)
+
+
+def _go_together(name: str, options: Entry) -> bool:
     try:
-        pass_class.model_validate(options)
+        find_pass(name).model_validate_json(json.dumps(options))
     except ValidationError:
-        return []
-    return [{"name": f"fuzz_{name}", name: options}]
+        return False
+    return True
 
 
 @st.composite

@@ -7,7 +7,8 @@ import pytest
 from fuzz.__main__ import draw_cases, draw_many
 from fuzz.case import SMALL, machine
 from fuzz.check import Counts, check_cases
-from fuzz.pass_lists import pass_lists
+from fuzz.corpus import seeds
+from fuzz.pass_lists import pass_lists, pass_of
 from stripe.passes.registry import pass_names
 from stripe.tile import compile_tile
 
@@ -28,6 +29,11 @@ def test_every_registered_pass_is_fuzzed() -> None:
     lists = draw_many(pass_lists(program, hardware), 300, 0)
     drawn = {key for entries in lists for entry in entries for key in entry if key != "name"}
     assert drawn >= set(pass_names())
+
+
+@pytest.mark.parametrize("name", pass_names())
+def test_every_pass_has_golden_tests_to_begin_with(name: str) -> None:
+    assert any(pass_of(entry) == name for seed in seeds(name) for entry in seed.passes)
 
 
 def test_c_of_fuzz_cases_is_clean_under_the_sanitizers() -> None:

@@ -64,11 +64,10 @@ def make_plan(
 ) -> Plan | Refusal:
     """How to fuse `a` with the later block `b`, or why not. `private` names the buffers outside that nobody else uses.
 
-    Without recomputing, every conflicting access to one element by both blocks falls into the same fused
-    point: for each
-    shared index there is a dimension, for each pair of views, whose coordinate determines it on both sides alike. So
-    whatever `b` reads is complete, because the points of `a` that write it stand before it in that fused point. With
-    recomputing, a fused point computes all that it reads into buffers of its own.
+    Without recomputing, every conflicting access to one element by both blocks falls into the same fused point: for
+    each shared index there is a dimension, for each pair of views, whose coordinate determines it on both sides alike.
+    So whatever `b` reads is complete, because the points of `a` that write it stand before it in that fused point.
+    With recomputing, a fused point computes all that it reads into buffers of its own.
     """
     planner = _Planner(a, b, pairs, options)
     exact = planner.exact()
