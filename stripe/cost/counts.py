@@ -13,13 +13,16 @@ transfer blocks tell its box. The rules are those of Timeloop, ZigZag and AccelF
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from stripe.cost.copies import Copies, Transfer, as_transfer, memory_of
+from stripe.cost.energy import count_energy
 from stripe.cost.loops import Halo, distinct_per_point, entering
+from stripe.cost.machine import check_locations
 from stripe.cost.operations import Operations, point_operations
+from stripe.cost.traffic import ARRAY, KernelCounts, Traffic
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Agg, Block, Program, StripeError
 from stripe.poly import (
@@ -33,50 +36,7 @@ from stripe.poly import (
     touched_at,
 )
 
-ARRAY = "array"
-"""What stands for the execution units where data come to or from them."""
-
 SPATIAL = "spatial"
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """Elements of an operand that go from one memory to another (or to and from the array): `read` at the source,
-    `written` at the sink. The two differ where one read serves several copies."""
-
-    operand: str
-    source: str
-    sink: str
-    read: int
-    written: int
-    element_bytes: int
-
-
-@dataclass(frozen=True)
-class KernelCounts:
-    """The counts of one kernel. `steps` are the points in time that its blocks take with all parallel units busy."""
-
-    name: str
-    path: tuple[int, ...]
-    operations: Operations
-    steps: int
-    traffic: tuple[Traffic, ...]
-    held: tuple[tuple[str, int], ...]
-    """Bytes that copies take in each memory, the most at one time."""
-    energy_pJ: float | None = None
-    compute_pJ: float | None = None
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates: a multiply and the add of its result count as one."""
-        return self.operations.mac_count
-
-    def find(self, operand: str, source: str, sink: str) -> Traffic:
-        """The row of an operand between two memories; KeyError when there is none."""
-        for row in self.traffic:
-            if (row.operand, row.source, row.sink) == (operand, source, sink):
-                return row
-        raise KeyError((operand, source, sink))
 
 
 def count_program(
@@ -88,7 +48,7 @@ def count_program(
     their elements), ConfigError for a location that the machine lacks.
     """
     if hardware is not None:
-        _check_locations(program, hardware)
+        check_locations(program.entry, hardware)
     main_memory = (hardware.main_memory if hardware else None) or _outermost(program) or "DRAM"
     units = tuple(hardware.tx_units) if hardware else ()
     nest = Nest.root(program.entry)
@@ -102,12 +62,6 @@ def count_program(
 
 def _outermost(program: Program) -> str | None:
     return next((ref.location.name for ref in program.entry.refinements if ref.location), None)
-
-
-def _check_locations(program: Program, hardware: HardwareModel) -> None:
-    from stripe.cost.machine import check_locations
-
-    check_locations(program.entry, hardware)
 
 
 class _Counter:
@@ -280,16 +234,6 @@ def _held(block: Block) -> dict[str, int]:
     return total
 
 
-def rows_in_order(counts: KernelCounts) -> Iterator[Traffic]:
-    """The rows by operand, from the far memories to the array."""
-    order = {row.operand: number for number, row in reversed(list(enumerate(counts.traffic)))}
-    yield from sorted(counts.traffic, key=lambda row: order[row.operand])
-
-
 def _with_energy(counts: KernelCounts, hardware: HardwareModel) -> KernelCounts:
-    from dataclasses import replace
-
-    from stripe.cost.energy import count_energy
-
     compute, total = count_energy(counts, hardware)
     return replace(counts, energy_pJ=total, compute_pJ=compute)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stripe.cost.counts import ARRAY, KernelCounts
 from stripe.cost.machine import Way
 from stripe.cost.operations import Operations
+from stripe.cost.traffic import ARRAY, KernelCounts
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import ExecUnit, HardwareModel
 

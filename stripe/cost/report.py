@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from stripe.cost.counts import KernelCounts, rows_in_order
 from stripe.cost.events import Run
 from stripe.cost.loops import Halo
 from stripe.cost.operations import Operations
@@ -24,6 +23,7 @@ from stripe.cost.schema import (
 )  # fmt: skip
 from stripe.cost.simulate import Simulation
 from stripe.cost.statement import Flow, StatementCost
+from stripe.cost.traffic import KernelCounts, rows_in_order
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block

@@ -31,13 +31,6 @@ class Location:
         """The location with one device."""
         return Location((Device(name, tuple(u if isinstance(u, Affine) else Affine(u) for u in units)),))
 
-    @staticmethod
-    def parse(text: str) -> Location:
-        """From text such as `DRAM[0]` or `A[1, b]/B`; raises ParseError."""
-        from stripe.ir.parser import parse_location
-
-        return parse_location(text)
-
     def __str__(self) -> str:
         return "/".join(map(str, self.devices))
 

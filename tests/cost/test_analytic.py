@@ -18,7 +18,7 @@ from stripe.cost.rates import systolic_cycles, vector_share
 from stripe.cost.statement import StatementCost
 from stripe.cost.uneven import tile_points
 from stripe.hw import HardwareModel, SystolicArray, load_hardware
-from stripe.ir import ConfigError, Location, Program, rewrite_matching, with_entry
+from stripe.ir import ConfigError, Location, Program, parse_location, rewrite_matching, with_entry
 from stripe.poly import Nest
 from stripe.tile import compile_tile
 from support.enumerated import walk_program
@@ -161,7 +161,7 @@ def test_units_that_a_location_numbers() -> None:
     spread = rewrite_matching(
         program.entry,
         ("kernel",),
-        lambda b: replace(b, location=Location.parse(f"CONV[{b.iterated[0].name}]")),
+        lambda b: replace(b, location=parse_location(f"CONV[{b.iterated[0].name}]")),
     )
     with pytest.raises(ConfigError, match=r"runs from 0 to 7, and CONV has 4"):
         costs(with_entry(program, spread), load_hardware("dsp_conv"))
