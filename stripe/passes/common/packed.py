@@ -17,7 +17,6 @@ from stripe.ir import (
     Affine,
     Block,
     Dim,
-    Index,
     Interval,
     Load,
     Path,
@@ -29,6 +28,7 @@ from stripe.ir import (
     row_major,
     with_statements,
 )
+from stripe.passes.common.visibility import passed_into
 
 _T = TypeVar("_T")
 
@@ -214,7 +214,7 @@ def _inside(
 ) -> Block:
     """`block` with its own allocations packed as `packings` says and its views of what is packed `outside`."""
     viewed = [ref for ref in block.refinements if ref.source in outside]
-    block, names = _passed(block, sorted({name for ref in viewed for name in outside[ref.source].needs}))
+    block, names = passed_into(block, sorted({name for ref in viewed for name in outside[ref.source].needs}))
     own = block.intervals(dict(intervals))
     packed: dict[str, _Packed] = {}
     refs: list[Refinement] = []
@@ -247,22 +247,6 @@ def _divided(total: Affine, width: int) -> tuple[Affine, Affine]:
     whole = Affine(total.offset // width, tuple((a, c // width) for a, c in total.terms if c % width == 0))
     rest = Affine(total.offset % width, tuple((a, c) for a, c in total.terms if c % width))
     return whole, rest
-
-
-def _passed(child: Block, names: Sequence[str]) -> tuple[Block, dict[str, Affine]]:
-    """`child` with the indices `names` of the block outside passed in, and what each is called there."""
-    taken = {index.name for index in child.indices}
-    found: dict[str, Affine] = {}
-    added: list[Index] = []
-    for name in names:
-        known = (i.name for i in child.passed if i.affine is not None and i.affine.single_name == name)
-        own = next(known, None)
-        if own is None:
-            own = fresh(name if name not in taken else f"{name}.o", taken)
-            taken.add(own)
-            added.append(Index(own, 1, Affine.var(name)))
-        found[name] = Affine.var(own)
-    return (replace(child, indices=(*child.indices, *added)) if added else child), found
 
 
 def _loading_from(block: Block, name: str, element: str) -> Block:

@@ -1,8 +1,8 @@
-"""Making an index of an outer block visible further in, by passing it from block to block."""
+"""Blocks by their path, and indices of outer blocks made visible further in, passed from block to block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from stripe.ir import Affine, Block, Index, Path, fresh, with_statement
@@ -24,15 +24,28 @@ def pass_index(root: Block, path: Path, depth: int, name: str) -> tuple[Block, s
     Gives the new root and the name of the index there. A block that is passed that index already is not changed.
     """
     for level in range(depth + 1, len(path)):
-        block = block_at_path(root, path[: level + 1])
-        own = _passed_as(block, name)
-        if own is None:
-            taken = {index.name for index in block.indices}
-            own = name if name not in taken else fresh(f"{name}.o", taken)
-            grown = replace(block, indices=(*block.indices, Index(own, 1, Affine.var(name))))
-            root = replace_at(root, path[: level + 1], lambda _, grown=grown: grown)
-        name = own
+        grown, names = passed_into(block_at_path(root, path[: level + 1]), [name])
+        root = replace_at(root, path[: level + 1], lambda _, grown=grown: grown)
+        name = names[name].single_name or name
     return root, name
+
+
+def passed_into(block: Block, names: Iterable[str]) -> tuple[Block, dict[str, Affine]]:
+    """`block` with the indices `names` of the block outside passed in, and what each is called there."""
+    found = {
+        index.affine.single_name: Affine.var(index.name)
+        for index in block.passed
+        if index.affine is not None and index.affine.single_name is not None
+    }
+    taken = {index.name for index in block.indices}
+    added: list[Index] = []
+    for name in names:
+        if name not in found:
+            own = fresh(name if name not in taken else f"{name}.o", taken)
+            taken.add(own)
+            added.append(Index(own, 1, Affine.var(name)))
+            found[name] = Affine.var(own)
+    return (replace(block, indices=(*block.indices, *added)) if added else block), found
 
 
 def block_at_path(root: Block, path: Path) -> Block:
@@ -42,9 +55,3 @@ def block_at_path(root: Block, path: Path) -> Block:
         assert isinstance(inner, Block)
         root = inner
     return root
-
-
-def _passed_as(block: Block, outer: str) -> str | None:
-    """The name under which the index `outer` of the block outside is passed in already."""
-    found = (i.name for i in block.passed if i.affine is not None and i.affine.single_name == outer)
-    return next(found, None)

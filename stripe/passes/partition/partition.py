@@ -16,13 +16,13 @@ from stripe.ir import (
     Index,
     Location,
     Program,
-    fresh,
     rewrite_matching,
     with_entry,
     with_statements,
 )
 from stripe.passes.base import UNIT_NAME, Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.tiling import tile_block
+from stripe.passes.common.visibility import passed_into
 from stripe.passes.partition.memory import BankOptions, split_over_banks
 from stripe.passes.thread import moves_all_outputs
 
@@ -173,9 +173,7 @@ class Partition(Pass):
     def _tiled(self, block: Block, tiles: Mapping[str, int]) -> Block:
         tiled = tile_block(block, {i.name: tiles.get(i.name, i.range) for i in block.iterated})
         (inner,) = tiled.blocks
-        inner = replace(
-            inner, tags=block.tags, comments=block.comments, location=block.location or inner.location
-        )
+        inner = replace(inner, tags=block.tags, comments=block.comments)
         indices = tuple(
             replace(index, tags=index.tags.add(self.idx_tag)) if self.idx_tag and index.range > 1 else index
             for index in tiled.indices
@@ -183,26 +181,20 @@ class Partition(Pass):
         outer = replace(
             tiled, indices=indices, tags=tiled.tags.remove(*tiled.tags).add(*self.set_tags), comments=()
         )
-        if self.locate:
-            inner = _located(inner, tiled, self.unit)
+        location = Location.of(self.unit, _number_of_part(tiled)) if self.locate else tiled.location
+        if location:
+            inner, names = passed_into(inner, sorted(location.names()))
+            inner = replace(inner, location=location.subs(names))
         return with_statements(replace(outer, location=Location()), [inner])
 
 
-def _located(inner: Block, outer: Block, unit: str) -> Block:
-    """The inner block on the unit whose number is that of the part, counted with the last index fastest."""
-    passed = {index.affine.single_name: index.name for index in inner.passed if index.affine is not None}
-    taken = {index.name for index in inner.indices}
-    added: list[Index] = []
+def _number_of_part(outer: Block) -> Affine:
+    """The number of the part, counted with the last index fastest."""
     number = Affine()
     for index in outer.iterated:
-        if index.range == 1:
-            continue
-        if index.name not in passed:
-            passed[index.name] = fresh(f"{index.name}.o", taken)
-            taken.add(passed[index.name])
-            added.append(Index(passed[index.name], 1, Affine.var(index.name)))
-        number = number * index.range + Affine.var(passed[index.name])
-    return replace(inner, indices=(*inner.indices, *added), location=Location.of(unit, number))
+        if index.range > 1:
+            number = number * index.range + Affine.var(index.name)
+    return number
 
 
 def _count(index: Index, tiles: Mapping[str, int]) -> int:
