@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import copysign
 from typing import TypeAlias
+
+from typing_extensions import override
 
 from stripe.ir.affine import Affine, Interval
 from stripe.ir.dtypes import DType
@@ -67,15 +70,29 @@ class LoadIndex:
     tags: Tags = Tags()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """`$into = (dtype)value`."""
+    """`$into = (dtype)value`. Two are equal where they print alike: 0 and -0 are not, nan and nan are."""
 
     into: str
     value: bool | int | float
     dtype: DType
     deps: tuple[int, ...] = ()
     tags: Tags = Tags()
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._told_apart_by == other._told_apart_by
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._told_apart_by)
+
+    @property
+    def _told_apart_by(self) -> tuple[object, ...]:
+        value, undefined = self.value, self.value != self.value
+        number = (undefined, 0 if undefined else value, copysign(1.0, value))
+        return (self.into, number, self.dtype, self.deps, self.tags)
 
 
 @dataclass(frozen=True, slots=True)

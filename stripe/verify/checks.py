@@ -4,7 +4,7 @@ assignments, reads of elements that nobody wrote. One small check for each prope
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -59,24 +59,30 @@ def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Fin
 
 
 def check_units(
-    flow: Flow, units: Sequence[Path], *, operations: int = OPERATIONS, final: bool = True
+    flow: Flow,
+    units: Sequence[Path],
+    reads: Collection[tuple[Path, Buffer]] = (),
+    *,
+    operations: int = OPERATIONS,
+    final: bool = True,
 ) -> list[Finding]:
-    """The findings about the given statements of main (paths of three numbers), and about the reads of what they
-    write.
+    """The findings about the given statements of main (paths of three numbers), and about `reads` of other
+    statements.
 
     `final` includes the outputs that are left unwritten. PolyLimit when isl needs too long for one of them.
     """
     chosen = set(units)
     findings: list[Finding] = []
-    written = {a.buffer for a in flow.accesses if a.path[:3] in chosen and a.is_write}
     for unit in units:
         with operation_limit(operations):
-            inside = flow.by_unit[unit]
-            findings += check_bounds(flow, inside)
-            findings += check_races(inside)
+            findings += check_bounds(flow, flow.by_unit[unit])
+    for scope in dict.fromkeys(flow.repeated_together(unit) for unit in units):
+        with operation_limit(operations):
+            findings += check_races(flow.below(scope))
     with operation_limit(4 * operations):
         for access in flow.accesses:
-            if not access.is_write and (access.path[:3] in chosen or access.buffer in written):
+            unit = access.path[:3]
+            if not access.is_write and (unit in chosen or (unit, access.buffer) in reads):
                 findings += check_read(flow, access)
         if final:
             findings += check_outputs(flow)

@@ -19,6 +19,8 @@ from stripe.ir import (
     Tags,
     keep_statements,
     reads_of,
+    scalar_defined,
+    scalars_used,
     with_directions,
     with_statements,
     writes_of,
@@ -56,13 +58,16 @@ def _runs(block: Block) -> int:
 def _part(program: Program, name: str) -> Program | None:
     """The statements of main that `name` needs, as a program with `name` as its one output and without inputs."""
     main = program.main
+    if len(program.entry.statements) > 1 or program.entry.find_ref(name) is None:
+        return None  # what else the entry does may matter too
     sources = {ref.name: ref.source for ref in main.refinements}
-    wanted, kept = {name}, list[int]()
+    wanted, scalars, kept = {name}, set[str](), list[int]()
     for number in reversed(range(len(main.statements))):
         statement = main.statements[number]
-        if wanted & {sources[view] for view in writes_of(statement)}:
+        if wanted & {sources[view] for view in writes_of(statement)} or scalar_defined(statement) in scalars:
             kept.insert(0, number)
             wanted |= {sources[view] for view in reads_of(statement)}
+            scalars.update(scalars_used(statement))
     if any("user" in program.entry.ref(buffer).tags for buffer in wanted if buffer):
         return None
     main = keep_statements(main, kept)

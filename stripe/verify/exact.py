@@ -137,7 +137,7 @@ def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS
     flows = (Flow(before), Flow(after))
     alike = Alike(*flows)
     try:
-        findings = check_units(flows[1], alike.changed(), operations=operations)
+        findings = check_units(flows[1], alike.changed(), alike.exposed(), operations=operations)
     except PolyLimit as limit:
         return Unknown(f"checking the changed blocks: {limit}")
     if findings:

@@ -111,6 +111,17 @@ class Flow:
             block.indices or block.constraints for block in (self.program.entry, self.program.main)
         )
 
+    def repeated_together(self, unit: Path) -> Path:
+        """The outermost block around a statement of main whose points repeat it and others, or else the statement."""
+        around = (unit[:depth] for depth in range(1, len(unit)))
+        return next((path for path in around if self.nests[path].own), unit)
+
+    def below(self, path: Path) -> list[Access]:
+        """The accesses of a statement of main or of a block around it, in order."""
+        if path in self.by_unit:
+            return self.by_unit[path]
+        return [access for access in self.accesses if access.path[: len(path)] == path]
+
     def final(self, buffer: Buffer) -> Node:
         """What a buffer among `tops` holds in the end."""
         writers = tuple(writer.path for writer in self.writers.get(buffer, ()))

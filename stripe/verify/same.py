@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
+from itertools import takewhile
 from typing import TypeAlias
 
 from stripe.ir import (
@@ -68,9 +71,9 @@ class Alike:
     def __init__(self, before: Flow, after: Flow) -> None:
         self._flows = (before, after)
         self._stripped: dict[tuple[int, Path], Statement] = {}
+        self._common: dict[Buffer, int] = {}
         self._units = tuple(self._writing_units(flow) for flow in self._flows)
         self._reads = tuple(self._read_buffers(flow) for flow in self._flows)
-        self._frames = tuple(self._frame(flow) for flow in self._flows)
 
     @staticmethod
     def _writing_units(flow: Flow) -> dict[Buffer, list[Path]]:
@@ -89,23 +92,15 @@ class Alike:
                 found.setdefault(access.path[:3], set()).add(access.buffer)
         return found
 
-    @staticmethod
-    def _frame(flow: Flow) -> tuple[object, ...]:
-        """What the blocks around the statements of main do: nothing, in all programs that lowering makes."""
-        entry, main = flow.program.entry, flow.program.main
-        return (entry.indices, entry.constraints, main.indices, main.constraints)
-
     def buffer(
         self, pair: tuple[Buffer, Buffer], known: tuple[Mapping[Buffer, str], Mapping[Buffer, str]]
     ) -> bool:
         """Whether two buffers end up equal because their writers are alike and read only buffers that are complete
         and `known` under the same label in both programs."""
         first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
-        if len(first) != len(second) or any(self._frames[0]):
+        if len(first) != len(second) or self._initial(0, pair[0]) != self._initial(1, pair[1]):
             return False
-        if self._initial(0, pair[0]) != self._initial(1, pair[1]):
-            return False
-        return self._frames[0] == self._frames[1] and all(
+        return all(
             self._same_unit(a, b)
             and self._complete(0, a, pair[0], known[0])
             and self._complete(1, b, pair[1], known[1])
@@ -115,28 +110,61 @@ class Alike:
 
     def changed(self) -> list[Path]:
         """The statements of the second program's main that the first has not."""
-        if self._frames[0] != self._frames[1]:
-            return self._all_units(1)
-        old: dict[int, list[tuple[Statement, list[Refinement]]]] = {}
-        for path in self._all_units(0):
-            unit = self._unit(0, path)
-            old.setdefault(_size(unit), []).append((unit, self._views(0, path)))
-        return [
-            path
-            for path in self._all_units(1)
-            if not _is_closed(self._unit(1, path))
-            or (self._unit(1, path), self._views(1, path)) not in old.get(_size(self._unit(1, path)), [])
-        ]
+        return [path for path, old in self._origins.items() if not old]
 
-    def _all_units(self, side: int) -> list[Path]:
-        return list(dict.fromkeys(access.path[:3] for access in self._flows[side].accesses))
+    def exposed(self) -> set[tuple[Path, Buffer]]:
+        """The statements of the second program's main that the first has too, each with what it reads of which other
+        statements are the ones that wrote it before."""
+        return {
+            (path, read)
+            for path, old in self._origins.items()
+            for read in (self._reads[1].get(path, ()) if old else ())
+            if not any(self._same_past(origin, path, read) for origin in old)
+        }
+
+    @cached_property
+    def _origins(self) -> dict[Path, list[Path]]:
+        """For each statement of the second program's main those of the first that are alike."""
+        old: dict[int, list[Path]] = {}
+        for path in self._flows[0].by_unit:
+            old.setdefault(_size(self._unit(0, path)), []).append(path)
+        return {
+            path: [each for each in old.get(_size(self._unit(1, path)), []) if self._same_unit(each, path)]
+            for path in self._flows[1].by_unit
+        }
+
+    def _same_past(self, first: Path, second: Path, buffer: Buffer) -> bool:
+        """Whether a buffer holds something from the start in both programs or in none, and the statements that write
+        it before these two are alike."""
+        before = [
+            bisect_left(units.get(buffer, []), unit)
+            for units, unit in zip(self._units, (first, second), strict=True)
+        ]
+        starts = [self._initial(side, buffer) is None for side in (0, 1)]
+        return starts[0] == starts[1] and before[0] == before[1] <= self._common_past(buffer)
+
+    def _common_past(self, buffer: Buffer) -> int:
+        """How many of the first writes to a buffer are by statements that are alike."""
+        if buffer not in self._common:
+            pairs = zip(*(units.get(buffer, ()) for units in self._units), strict=False)
+            self._common[buffer] = sum(1 for _ in takewhile(lambda pair: self._same_unit(*pair), pairs))
+        return self._common[buffer]
 
     def _same_unit(self, first: Path, second: Path) -> bool:
+        """Whether two statements are alike, and so is what stands around them: nothing that repeats or restricts
+        them."""
         return (
             _is_closed(self._unit(0, first))
             and self._unit(0, first) == self._unit(1, second)
             and self._views(0, first) == self._views(1, second)
+            and self._is_plain(0, first)
+            and self._is_plain(1, second)
         )
+
+    def _is_plain(self, side: int, unit: Path) -> bool:
+        """Whether the blocks around a statement have one point, as in all programs that lowering makes."""
+        around = (_statement(self._flows[side].program, unit[:depth]) for depth in range(1, len(unit)))
+        return not any(block.indices or block.constraints for block in around if isinstance(block, Block))
 
     def _unit(self, side: int, path: Path) -> Statement:
         key = (side, path)

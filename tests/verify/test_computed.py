@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from stripe.exec.interp import interpret
-from stripe.ir import Program
+from stripe.ir import DTYPES, ConstantBuffer, Program, Tags, parse_program, verify_structural
 from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
 from stripe.tile import compile_tile
 from stripe.verify.computed import same_constant
 from stripe.verify.exact import prove_equal
+from stripe.verify.fallback import run_both
 from stripe.verify.witness import Equal
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "argmax.tile"
@@ -37,3 +40,66 @@ def test_a_wrong_bit_in_a_folded_constant_is_seen() -> None:
     mutant = replace(after, constants=(wrong,))
     assert not same_constant(before, mutant, buffer.name)
     assert not isinstance(prove_equal(before, mutant), Equal)
+
+
+FILLED = """0: #program block [] ( // filled
+    #user none new@0x00000000 A[0] fp32(1:1)
+    #user none new@0x00000000 O[0] fp32(1:1)
+    #tmp none new@0x00000000 T[0] fp32(1:1)
+) {
+  0: #main block [] ( // main
+      in A[0] fp32(1:1)
+      inout T[0]:assign fp32(1:1)
+      out O[0]:assign fp32(1:1)
+  ) {
+    0: $c = (fp32)2.0
+    1: $d = neg($c)
+    2: T = store($d)
+    3: #kernel block [] ( // use
+        in A[0] fp32(1:1)
+        in T[0] fp32(1:1)
+        out O[0]:assign fp32(1:1)
+    ) {
+      0: $A = load(A)
+      1: $T = load(T)
+      2: $O = mul($A, $T)
+      3: O = store($O)
+    }
+  }
+}
+"""
+
+
+def with_constant(text: str, value: float) -> Program:
+    """The program with the buffer T a constant."""
+    program = parse_program(text)
+    refs = tuple(replace(r, tags=Tags.of("const")) if r.name == "T" else r for r in program.entry.refinements)
+    constant = ConstantBuffer("T", DTYPES["fp32"], (1,), np.float32(value).tobytes())
+    return Program(replace(program.entry, refinements=refs), (constant,))
+
+
+def test_a_constant_made_of_scalars_of_main() -> None:
+    before = parse_program(FILLED)
+    start, end = FILLED.index("    0: $c"), FILLED.index("    3: #kernel")
+    text = FILLED[:start] + FILLED[end:].replace("3: #kernel", "0: #kernel")
+    text = text.replace("inout T[0]:assign", "in T[0]")
+    assert same_constant(before, with_constant(text, -2), "T")
+    assert prove_equal(before, with_constant(text, -2)) == Equal()
+    assert not isinstance(prove_equal(before, with_constant(text, 2)), Equal)
+
+
+def test_a_constant_that_is_written_beside_main() -> None:
+    """What main writes is not what the buffer holds in the end."""
+    use = FILLED[FILLED.index("    3: #kernel") :]
+    views = "      in A[0] fp32(1:1)\n      inout T[0]:assign fp32(1:1)\n      out O[0]:assign fp32(1:1)\n"
+    assert views in FILLED
+    head = FILLED[: FILLED.index("    3: #kernel")] + "  }\n  1: block [] ( // beside\n" + views + "  ) {\n"
+    again = "    0: $A = load(A)\n    1: T = store($A)\n"
+    before = parse_program(head + again + use.replace("3: #kernel", "2: #kernel"))
+    after = with_constant(
+        head.replace("    2: T = store($d)\n", "") + use.replace("3: #kernel", "0: #kernel"), -2
+    )
+    assert verify_structural(before) == verify_structural(after) == []
+    assert not same_constant(before, after, "T")
+    assert not isinstance(prove_equal(before, after), Equal)
+    assert run_both(before, after) != ""

@@ -1,0 +1,190 @@
+"""Statements that both programs have: what they compute depends on what stands before them and around them."""
+
+from __future__ import annotations
+
+import pytest
+
+from stripe.ir import Program, parse_program, print_program, verify_structural
+from stripe.verify.checks import check_program
+from stripe.verify.exact import prove_equal
+from stripe.verify.fallback import judge, run_both
+from stripe.verify.witness import Different, Equal
+from verify.pairs import program
+
+COPY = """
+    {number}: #kernel block [i:4] ( // to_{target}
+        in {source}[i] fp32(1:1)
+        out {target}[i]:assign fp32(1:1)
+    ) {{
+      0: $A = load({source})
+      1: {target} = store($A)
+    }}"""
+TENSORS = "in A 4\nout O 4\ntmp T 4\ntmp U 4"
+
+
+def copies(*steps: str) -> Program:
+    """A program of copies: `AT` copies A to T."""
+    kernels = [COPY.format(number=n, source=step[0], target=step[1]) for n, step in enumerate(steps)]
+    return program(TENSORS, "".join(kernels))
+
+
+def wrong(before: Program, after: Program) -> Different:
+    """`after` is seen to be wrong, and a run or the checks of the program alone say so too."""
+    assert verify_structural(before) == verify_structural(after) == []
+    verdict = prove_equal(before, after)
+    assert isinstance(verdict, Different)
+    assert check_program(after) != [] or run_both(before, after) != ""
+    return verdict
+
+
+@pytest.mark.parametrize("steps", [("TU", "AT", "AO"), ("TU", "AO"), ("AO", "TU", "AT")])
+def test_a_read_of_what_is_written_later_or_never(steps: tuple[str, ...]) -> None:
+    """No output depends on it, and yet such a read may be of anything, and end the program."""
+    before = copies("AT", "TU", "AO")
+    assert prove_equal(before, copies("AO", "AT", "TU")) == Equal()
+    assert "nobody wrote it" in wrong(before, copies(*steps)).witness.message
+
+
+def test_a_read_between_two_writes_moves() -> None:
+    before = copies("AT", "TU", "AT", "UO")
+    assert prove_equal(before, copies("AT", "AT", "TU", "UO")) == Equal()
+    wrong(before, copies("TU", "AT", "AT", "UO"))
+
+
+PADDED = """
+    0: #kernel block [i:4] ( // copy
+        in A[i] fp32(1:1)
+        out P[i]:assign fp32(1:1)
+    ) {{
+      0: $A = load(A)
+      1: P = store($A)
+    }}
+    1: #kernel block [i:2] ( // rest
+        out P[4 + i]:assign fp32(1:1)
+    ) {{
+      0: $z = (fp32)0.0
+      1: P = store($z)
+    }}
+    2: #kernel block [i:6] ( // weights
+        3 - i >= 0
+        in B[i] fp32(1:1)
+        out W[i]:assign fp32(1:1)
+    ) {{
+      0: $B = load(B)
+      1: W = store($B)
+    }}
+    3: #kernel block [i:2] ( // more_weights
+        out W[4 + i]:assign fp32(1:1)
+    ) {{
+      0: $z = (fp32)0.0
+      1: W = store($z)
+    }}
+    4: #kernel block [i:6] ( // sum
+        in P[i] fp32(1:1)
+        in W[i] fp32(1:1)
+        out O[0]:add fp32(1:1)
+    ) {{
+      0: $P = load(P)
+      1: $W = load(W)
+      2: $O = mul($P, $W)
+      3: O = store($O)
+    }}"""
+
+
+def test_padding_that_is_multiplied_by_zero_is_written() -> None:
+    """What nobody wrote may be infinite."""
+    before = program("in A 4\nin B 4\nout O 1\ntmp P 6\ntmp W 6", PADDED.format())
+    text = print_program(before)
+    start, end = text.index("    1: #kernel"), text.index("    2: #kernel")
+    after = text[:start] + text[end:]
+    for number in (2, 3, 4):
+        after = after.replace(f"\n    {number}: #kernel", f"\n    {number - 1}: #kernel")
+    wrong(before, parse_program(after))
+
+
+BESIDE = """0: #program block [] ( // beside
+    #user none new@0x00000000 A[0] fp32(4:1)
+    #user none new@0x00000000 O[0] fp32(4:1)
+) {
+  0: #main block [] ( // main
+      in A[0] fp32(4:1)
+      out O[0]:add fp32(4:1)
+  ) {
+    0: #kernel block [i:4] ( // once
+        in A[i] fp32(1:1)
+        out O[i]:add fp32(1:1)
+    ) {
+      0: $A = load(A)
+      1: O = store($A)
+    }
+  }
+  1: block [b:3] ( // again
+      1 - b >= 0
+      in A[0] fp32(4:1)
+      out O[0]:add fp32(4:1)
+  ) {
+    0: #kernel block [i:4] ( // more
+        in A[i] fp32(1:1)
+        out O[i]:add fp32(1:1)
+    ) {
+      0: $A = load(A)
+      1: O = store($A)
+    }
+  }
+}
+"""
+
+
+def test_a_block_beside_main_that_is_repeated() -> None:
+    before = parse_program(BESIDE)
+    assert prove_equal(before, parse_program(BESIDE.replace("[b:3]", "[b:4]"))) == Equal()
+    for mutant in (
+        BESIDE.replace("[b:3]", "[b:1]"),
+        BESIDE.replace("1 - b", "b - 2"),
+        BESIDE.replace("1 - b", "-b"),
+    ):
+        wrong(before, parse_program(mutant))
+
+
+def test_statements_of_different_blocks_that_are_repeated_alike() -> None:
+    """Each block writes every element once; both statements in one block do so at two points without order."""
+    text = BESIDE.replace(":add", ":assign").replace("      1 - b >= 0\n", "").replace("[b:3]", "[b:4]")
+    text = text.replace("#main block []", "#main block [b:4]")
+    text = text.replace("block [i:4]", "block [b=b]").replace("A[i]", "A[b]").replace("O[i]", "O[b]")
+    before = parse_program(text)
+    assert check_program(before) == []
+    assert prove_equal(before, parse_program(text)) == Equal()
+    second = text.index("    0: #kernel", text.index("again"))
+    moved = text[second:].removesuffix("  }\n}\n").replace("0: #kernel", "1: #kernel")
+    shifted = moved.replace("[b]", "[3 - b]")
+    for body, race in ((moved, False), (shifted, True)):
+        after = parse_program(text[: text.index("  }\n  1: block")] + body + "  }\n}\n")
+        found = check_program(after)
+        assert bool(found) is race
+        assert isinstance(prove_equal(before, after), Different) is race
+
+
+CHOICE = """
+    0: #kernel block [i:4] ( // quotient
+        in A[i] fp32(1:1)
+        out O[i]:assign fp32(1:1)
+    ) {{
+      0: $A = load(A)
+      1: $z = (fp32){zero}
+      2: $O = div($A, $z)
+      3: O = store($O)
+    }}"""
+
+
+def test_zero_and_minus_zero() -> None:
+    first, second = (program("in A 4\nout O 4", CHOICE.format(zero=zero)) for zero in ("0.0", "-0.0"))
+    assert first != second
+    judgement = judge(first, second)
+    assert not judgement.accepted
+    assert not judgement.proved
+
+
+def test_not_a_number_is_the_same_constant() -> None:
+    text = print_program(program("in A 4\nout O 4", CHOICE.format(zero="nan")))
+    assert parse_program(text) == parse_program(text)
+    assert prove_equal(parse_program(text), parse_program(text)) == Equal()
