@@ -18,7 +18,7 @@ from stripe.poly import Points, Relation, union
 from stripe.verify.commute import ordered
 from stripe.verify.compare import miscounted_keys, mismatch, once_each
 from stripe.verify.definition import Definer, Unprovable
-from stripe.verify.parts import COUNTED, Definition, Group, Images, Part, by_term, image
+from stripe.verify.parts import Definition, Group, Images, Part, by_term, image, is_counted
 from stripe.verify.terms import Called, Leaf, Node, Operation, Reduced, Term, leaves, operand_order
 
 
@@ -237,7 +237,7 @@ class Canon:
             self.incomplete = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
         if same.is_empty:
             return None
-        if group.agg in COUNTED:
+        if is_counted(group.agg, group.dtype):
             same = same.outside(self._miscounted(group, known, same))
         return None if same.is_empty else same
 

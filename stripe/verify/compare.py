@@ -101,7 +101,7 @@ def operand_at(parts: Sequence[Part], key: dict[str, int], coordinates: Sequence
 
 def _own_point(part: Part, point: Sequence[int]) -> dict[str, int]:
     """The point of the store that a contribution comes from: the last coordinates."""
-    names = operand_names(part.origin)
+    names = () if part.origin is None else operand_names(part.origin)
     return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
 
 

@@ -30,7 +30,6 @@ from stripe.poly import Access, Buffer, Nest, Points, Relation, union
 from stripe.verify.constants import constant_terms
 from stripe.verify.flow import Flow, key_names, operand_names, reading
 from stripe.verify.parts import (
-    COUNTED,
     Definition,
     Group,
     Part,
@@ -38,6 +37,7 @@ from stripe.verify.parts import (
     all_alike,
     composed,
     first_only,
+    is_counted,
     told_apart,
 )
 from stripe.verify.terms import (
@@ -113,7 +113,22 @@ class Definer:
             singles, groups, values = self._merge(keys, merged, values)
             values += singles
         covered = union([part.points.domain for part in values] + [g.keys for g in groups], keys).coalesced()
+        if not node.prefix and node.buffer in self.flow.inputs:
+            kept = self._kept(node, covered)
+            values, covered = values + kept, covered | union((part.points.domain for part in kept), keys)
         return Definition(keys, tuple(values), tuple(groups), covered)
+
+    def _kept(self, node: Node, covered: Points) -> list[Part]:
+        """What an input holds where nobody writes: as an output it gives that back."""
+        keys = key_names(node)
+        sizes = self.flow.allocations[node.buffer].sizes
+        box = Points.build(keys, {name: (0, size - 1) for name, size in zip(keys, sizes, strict=True)})
+        rest = (box - covered).identity("'")
+        return (
+            []
+            if rest.is_empty
+            else [Part(p.term, rest, p.at, None) for p in self._initial(node, rest.reversed())]
+        )
 
     def _assigned(self, writer: Access, points: Relation) -> list[Part]:
         if not points.single_valued:
@@ -167,7 +182,9 @@ class Definer:
             full = union((part.points.domain for part in kept), keys)
             bare = first_only([p for p in parts if p.term == zero], full)
         alone, several = (
-            told_apart(kept, keys, counted=agg in COUNTED) if self.rules.thorough else all_alike(kept, keys)
+            told_apart(kept, keys, counted=is_counted(agg, dtype))
+            if self.rules.thorough
+            else all_alike(kept, keys)
         )
         if several.is_empty:
             return bare + alone, [], left

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
-from stripe.ir import Path, Program, Refinement
+from stripe.ir import Agg, Path, Program, Refinement
 from stripe.poly import Buffer, PolyLimit, operation_limit
 from stripe.verify.canon import Canon
 from stripe.verify.checks import Finding, check_units
@@ -25,6 +25,7 @@ from stripe.verify.computed import same_constant
 from stripe.verify.definition import PLAIN, Definer, Rules, Unprovable
 from stripe.verify.flow import Flow
 from stripe.verify.nested import DEPTH, difference
+from stripe.verify.parts import Part
 from stripe.verify.same import Alike, same_meaning
 from stripe.verify.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.witness import Different, Equal, Place, Side, Unknown, Verdict, Witness
@@ -276,7 +277,8 @@ def _shape(tensors: dict[str, tuple[str, tuple[int, ...]]], name: str) -> Side:
 
 
 def _pairs(flows: tuple[Flow, Flow]) -> list[_Pair]:
-    """Buffers that both programs have and write, in the order of their last write in the first, then in the second.
+    """Buffers that both programs have and one of them writes, in the order of their last write in the first, then in
+    the second.
 
     A buffer `T^0` (a schedule makes such, for one stay of `T` in a memory) may hold what `T` holds: what names suggest
     is worth a comparison, and nothing more follows from it.
@@ -289,9 +291,10 @@ def _pairs(flows: tuple[Flow, Flow]) -> list[_Pair]:
     for name, (buffer, ref) in flows[0].tops.items():
         for twin, other in twins.get(name, ()):
             lasts = [flow.writers.get(each, []) for flow, each in zip(flows, (buffer, twin), strict=True)]
-            if lasts[0] and _is_like(ref, other):
-                order = lasts[0][-1].path, lasts[1][-1].path if lasts[1] else ()
-                found.append((order, _Pair(name, (buffer, twin))))
+            pair = _Pair(name, (buffer, twin))
+            if (lasts[0] or (lasts[1] and pair.is_same)) and _is_like(ref, other):
+                first, second = (writers[-1].path if writers else () for writers in lasts)
+                found.append(((first, second), pair))
     return [pair for _, pair in sorted(found, key=lambda item: item[0])]
 
 
@@ -322,7 +325,7 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
         calls = [{leaf for leaf in leaves(p.term) if _is_call(leaf)} for p in (mine, theirs)]
         if calls[0] != calls[1]:
             return Unknown(f"'{output}' uses specials of which it is not known whether they are equal")
-        if same and mine.origin.agg is theirs.origin.agg:
+        if same and _agg(mine) is _agg(theirs):
             return Unknown(f"an element of '{output}' is merged in one program and assigned in the other")
     message = "it is defined by other operands"
     if found.how != "other operands":
@@ -348,9 +351,15 @@ def _side(operand: Operand | None) -> Side:
     """What a contribution shows of itself in a witness."""
     if operand is None:
         return Side("nothing")
-    origin = operand.part.origin
+    origin, text = operand.part.origin, show(operand.part.term, operand.coordinates)
+    if origin is None:
+        return Side(f"unchanged {text}")
     place = Place(origin.path, origin.nest.block.name, tuple(operand.point.items()))
-    return Side(f"{origin.agg.value} {show(operand.part.term, operand.coordinates)}", place)
+    return Side(f"{origin.agg.value} {text}", place)
+
+
+def _agg(part: Part) -> Agg:
+    return Agg.ASSIGN if part.origin is None else part.origin.agg
 
 
 def _finding(finding: Finding) -> Witness:

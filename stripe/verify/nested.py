@@ -15,7 +15,7 @@ from stripe.poly import Relation
 from stripe.verify.canon import Canon, Reduction
 from stripe.verify.compare import Mismatch, anything, mismatch, operand_at, sampled
 from stripe.verify.definition import Unprovable
-from stripe.verify.parts import COUNTED, Definition, Group, Part
+from stripe.verify.parts import Definition, Group, Part, is_counted
 from stripe.verify.terms import Leaf, Operation, Term, leaves
 
 DEPTH = 8
@@ -35,7 +35,7 @@ def difference(canon: Canon, first: Definition, second: Definition, depth: int =
     for kind in dict.fromkeys([*groups[0], *groups[1]]):
         if found is None:
             one, two = (_parts(side.get(kind)) for side in groups)
-            found = group_difference(canon, one, two, first.keys, kind[0] in COUNTED, depth)
+            found = group_difference(canon, one, two, first.keys, is_counted(*kind), depth)
     if found is None:
         return None
     return _filled(found, _all_parts(first), _all_parts(second))
@@ -202,7 +202,7 @@ def _reductions(
     if (first.agg, first.dtype) != (second.agg, second.dtype):
         key, _ = sampled(here, keys)
         return Mismatch(key, anything(mine, key), anything(theirs, key), "other operands")
-    return group_difference(canon, mine, theirs, keys, first.agg in COUNTED, depth - 1)
+    return group_difference(canon, mine, theirs, keys, is_counted(first.agg, first.dtype), depth - 1)
 
 
 def _used(reduction: Reduction, at: Relation) -> list[Part]:

@@ -11,8 +11,10 @@ from stripe.ir import Agg, DType
 from stripe.poly import Access, Points, Relation, union
 from stripe.verify.terms import Term
 
-COUNTED = frozenset({Agg.ADD, Agg.MUL})
-"""Aggregations for which it matters how often an operand occurs."""
+
+def is_counted(agg: Agg, dtype: DType) -> bool:
+    """Whether it matters how often an operand is merged: of bools, a sum is their *or*, a product their *and*."""
+    return agg in (Agg.ADD, Agg.MUL) and dtype.kind != "bool"
 
 
 @dataclass(frozen=True)
@@ -28,13 +30,14 @@ class Part:
     """A contribution, or the one value, of elements: `points` leads from the keys to the points of the writes that
     contribute to them, `at` from these points to the coordinates of the term's leaves.
 
-    `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images.
+    `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images. What
+    an input holds where nobody writes comes from none.
     """
 
     term: Term
     points: Relation
     at: Relation
-    origin: Access
+    origin: Access | None
 
     @cached_property
     def image(self) -> Relation:

@@ -150,6 +150,59 @@ def test_a_merge_into_an_input_begins_with_what_was_given() -> None:
     not_equal(updated("add", "ident($A)"), updated("add", "ident($A)", "ident($X)"))
 
 
+KEPT = """
+    {number}: #kernel block [i:{count}] ( // write
+        {views}
+        out W = X[{first} + i]:assign fp32(1:1)
+    ) {{
+      0: $V = load({source})
+      1: W = store($V)
+    }}"""
+
+
+def kept(*pieces: tuple[int, int, str]) -> Program:
+    """A program that writes elements of X, from the first one of so many, with those of A or with their own."""
+    kernels: list[str] = []
+    for number, (first, count, source) in enumerate(pieces):
+        view = f"in {source}[{first} + i] fp32(1:1)"
+        text = KEPT.format(number=number, first=first, count=count, views=view, source=source)
+        kernels.append(
+            text
+            if source == "A"
+            else text.replace(f"in X[{first}", f"in V = X[{first}").replace("load(X)", "load(V)")
+        )
+    return program("in A 4\ninout X 4", "".join(kernels))
+
+
+def test_an_input_keeps_what_nobody_writes() -> None:
+    """As an output it gives that back."""
+    for before, after in (
+        (kept((0, 2, "A")), kept((0, 2, "A"), (2, 2, "X"))),
+        (kept((0, 4, "X")), kept((1, 2, "X"))),
+        (kept(), kept((0, 4, "X"))),
+    ):
+        assert prove_equal(before, after) == prove_equal(after, before) == Equal()
+    for before, after in ((kept(), kept((0, 4, "A"))), (kept((0, 2, "A")), kept((0, 3, "A")))):
+        not_equal(before, after)
+        not_equal(after, before)
+
+
+@pytest.mark.parametrize("agg", ["add", "mul"])
+def test_merges_of_bools_are_not_counted(agg: str) -> None:
+    repeated = REPEATED.replace("add", agg)
+    once, twice = (program("in A bool(4)\nout O bool(4)", repeated.format(count=n)) for n in (1, 2))
+    assert prove_equal(once, twice) == Equal()
+    assert run_both(once, twice) == ""
+
+
+REPEATED = """
+    0: #kernel block [i:4, k:{count}] ( // repeat
+        in A[i] bool(1:1)
+        out O[i]:add bool(1:1)
+    ) {{
+      0: $A = load(A)
+      1: O = store($A)
+    }}"""
 SCALARS = """
     0: $A = load(A)
     1: $B = {op}($A)
