@@ -36,7 +36,7 @@ class Access:
     index: tuple[Affine, ...]
     sizes: tuple[int, ...]
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The numbers of the statements down to this one: the order of two statements is that of their paths where
         these part, for equal points of the blocks that they share.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, groupby
 
 from stripe.ir import Affine, Agg, Load, Path, Program, Special, Store, scalars_used
 from stripe.poly import (
@@ -21,7 +21,7 @@ from stripe.poly import (
     race,
     union,
 )
-from stripe.verify.flow import Flow, key_names, reading
+from stripe.verify.flow import Flow, reading
 from stripe.verify.witness import Place
 
 OPERATIONS = 4_000_000
@@ -137,7 +137,7 @@ def check_races(accesses: Sequence[Access]) -> Iterator[Finding]:
     for access in accesses:
         by_buffer.setdefault(access.buffer, []).append(access)
     for group in by_buffer.values():
-        for first, second in combinations_with_replacement(group, 2):
+        for first, second in _repeated_pairs(group):
             found = race(first, second)
             if found is None:
                 continue
@@ -145,6 +145,20 @@ def check_races(accesses: Sequence[Access]) -> Iterator[Finding]:
             what = "assigned" if both else "read and written"
             other = Place(second.path, second.nest.block.name, _point(found[1]))
             yield _at(first, found[0], f"{what} at two points without order, also by {other}", first.index)
+
+
+def _repeated_pairs(group: Sequence[Access], depth: int = 0) -> Iterator[tuple[Access, Access]]:
+    """The pairs of accesses to one buffer that lie in a block, `depth` deep or further inside, of which several points
+    share the buffer: all others are ordered.
+    """
+    nest = group[0].nest
+    if len(nest.prefix(depth)) > len(nest.prefix(max(len(group[0].buffer.path) - 1, -1))):
+        yield from combinations_with_replacement(group, 2)
+        return
+    for _, below in groupby(group, key=lambda access: access.path[depth + 1]):
+        inside = [access for access in below if access.nest.depth > depth]
+        if inside:
+            yield from _repeated_pairs(inside, depth + 1)
 
 
 def check_read(flow: Flow, load: Access) -> Iterator[Finding]:
@@ -158,11 +172,7 @@ def check_read(flow: Flow, load: Access) -> Iterator[Finding]:
     read = reading(load, node)
     if start is not Agg.ASSIGN and _merged_on(load, start):
         return
-    visible = set(node.writers)
-    writers = [w for w in flow.writers.get(load.buffer, []) if w.path in visible]
-    keys = read.range
-    written = union([flow.writing(writer, node).domain for writer in writers], key_names(node))
-    missing = keys - written
+    missing = read.range - flow.written(node)
     if not missing.is_empty:
         sample = read.into(missing).sample()
         assert sample is not None

@@ -195,12 +195,12 @@ def once_each(parts: Sequence[Part]) -> bool:
             continue
         if not part.points.paired().then(part.points.keyed(part.at)).injective:
             return False
-    if len(parts) == 1:
-        return True
-    images = [part.image for part in parts]
-    return all(
-        (images[a] & images[b]).is_empty for a in range(len(images)) for b in range(a + 1, len(images))
-    )
+    seen = parts[0].image
+    for part in parts[1:]:
+        if not (seen & part.image).is_empty:
+            return False
+        seen = seen | part.image
+    return True
 
 
 def _fibres(part: Part) -> Relation:

@@ -82,7 +82,8 @@ class Definer:
         self.cuts = cuts
         self.rules = rules
         self._definitions: dict[Node, Definition] = {}
-        self._scalars: dict[tuple[tuple[int, ...], str], list[Piece]] = {}
+        self._scalars: dict[tuple[Path, str], list[Piece]] = {}
+        self._defined: dict[Path, dict[str, int]] = {}
 
     def definition(self, node: Node) -> Definition:
         if node not in self._definitions:
@@ -239,11 +240,20 @@ class Definer:
         """The value of a scalar at the points of its block."""
         key = (nest.path, name)
         if key not in self._scalars:
-            for place in _needed(nest.block, name):
+            for place in _needed(nest.block, self._places(nest), name):
                 defined = scalar_defined(nest.block.statements[place]) or ""
                 if (nest.path, defined) not in self._scalars:
                     self._scalars[nest.path, defined] = list(self._scalar(nest, place))
         return self._scalars[key]
+
+    def _places(self, nest: Nest) -> dict[str, int]:
+        """Which statement of the block defines each scalar."""
+        if nest.path not in self._defined:
+            statements = enumerate(nest.block.statements)
+            self._defined[nest.path] = {
+                name: place for place, each in statements if (name := scalar_defined(each)) is not None
+            }
+        return self._defined[nest.path]
 
     def _scalar(self, nest: Nest, number_: int) -> Iterator[Piece]:
         points = nest.domain.points
@@ -312,16 +322,18 @@ _MOST_PIECES = 200
 _MOST_COORDINATES = 400
 
 
-def _needed(block: Block, name: str) -> list[int]:
-    """The statements that a scalar follows from, itself the last, in order: long chains need no deep recursion."""
-    wanted = {name}
-    found: list[int] = []
-    for place in range(len(block.statements) - 1, -1, -1):
-        statement = block.statements[place]
-        if scalar_defined(statement) in wanted:
-            found.append(place)
-            wanted.update(scalars_used(statement))
-    return found[::-1]
+def _needed(block: Block, places: Mapping[str, int], name: str) -> list[int]:
+    """The statements that a scalar follows from, itself the last, in order: long chains need no deep recursion.
+    `places` tells which statement defines each scalar.
+    """
+    found: set[int] = set()
+    wanted = [name]
+    while wanted:
+        place = places[wanted.pop()]
+        if place not in found:
+            found.add(place)
+            wanted += scalars_used(block.statements[place])
+    return sorted(found)
 
 
 def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finite: bool) -> Piece:

@@ -5,13 +5,13 @@ needed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from stripe.ir import Affine, Agg, Block, Path, Program, Refinement, walk
-from stripe.ir.verifier import allocation_agg
-from stripe.poly import Access, Buffer, Nest, Points, Relation, accesses, element_names
+from stripe.poly import Access, Buffer, Nest, Points, Relation, accesses, element_names, union
 from stripe.verify.terms import Node
 
 
@@ -69,26 +69,45 @@ class Flow:
     def start(self) -> dict[Buffer, Agg]:
         """The aggregation at whose identity each allocation starts; ASSIGN where it starts undefined."""
         return {
-            Buffer(path, ref.name): allocation_agg(block, ref.name)
-            for path, block in walk(self.program.entry)
-            for ref in block.allocs
+            buffer: next((w.agg for w in self.writers.get(buffer, ()) if w.agg is not Agg.ASSIGN), Agg.ASSIGN)
+            for buffer in self.allocations
         }
 
     @cached_property
     def inputs(self) -> frozenset[Buffer]:
         return frozenset(Buffer((0,), ref.name) for ref in self.program.inputs)
 
+    @cached_property
+    def _writing_paths(self) -> dict[Buffer, tuple[Path, ...]]:
+        return {buffer: tuple(writer.path for writer in found) for buffer, found in self.writers.items()}
+
     def node(self, load: Access) -> Node:
-        """What `load` reads from."""
-        visible: list[Path] = []
+        """What `load` reads from: paths are in program order, and the last write before the load parts from it
+        furthest inside.
+        """
+        paths = self._writing_paths[load.buffer]
+        visible = paths[: bisect_left(paths, load.path)]
         depth = len(load.buffer.path) - 1
-        for writer in self.writers[load.buffer]:
-            parting = parting_depth(writer.path, load.path)
-            if parting is not None and writer.path[parting + 1] < load.path[parting + 1]:
-                visible.append(writer.path)
-                depth = max(depth, parting)
-        prefix = load.nest.prefix(depth)
-        return Node(load.buffer, tuple(visible), load.path[: depth + 1], prefix, len(load.index))
+        if visible:
+            depth = max(depth, parting_depth(visible[-1], load.path) or 0)
+        return Node(load.buffer, visible, load.path[: depth + 1], load.nest.prefix(depth), len(load.index))
+
+    @cached_property
+    def _reached(self) -> dict[tuple[Buffer, Path, tuple[str, ...]], tuple[int, Points]]:
+        return {}
+
+    def written(self, node: Node) -> Points:
+        """The coordinates of a node that one of its writes reaches; a later node of the buffer goes on from there."""
+        key = (node.buffer, node.block, node.prefix)
+        done, points = self._reached.get(key, (0, Points.empty(key_names(node))))
+        if done > len(node.writers):
+            done, points = 0, Points.empty(key_names(node))
+        more = self.writers.get(node.buffer, [])[done : len(node.writers)]
+        if more:
+            points = union([points, *(self.writing(writer, node).domain for writer in more)], points.names)
+            points = points.coalesced()
+        self._reached[key] = (len(node.writers), points)
+        return points
 
     @cached_property
     def tops(self) -> dict[str, tuple[Buffer, Refinement]]:
