@@ -13,7 +13,20 @@ from dataclasses import dataclass
 
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Agg, Block, Diagnostic, Load, Location, Path, Program, Special, Store, walk
+from stripe.ir import (
+    Agg,
+    Block,
+    Diagnostic,
+    Load,
+    Location,
+    Path,
+    Program,
+    Special,
+    Store,
+    scalar_defined,
+    scalars_used,
+    walk,
+)
 from stripe.poly import Access, Nest, accesses, nest_at
 from stripe.verify.turns import Placed, Turns, closure, is_in
 
@@ -24,6 +37,7 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
     block = program.main
     order = closure(block)
     found = list(_check_conflicts(program, path, order))
+    found += _check_scalars(block, path, order)
     near = [placed for placed in _placed(program) if placed.ref.location]
     found += _check_turns(program, near)
     if hardware is not None:
@@ -135,6 +149,19 @@ def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iter
             earlier.append(second)
             if second.is_write:
                 writes.append(second)
+
+
+def _check_scalars(main: Block, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
+    """A statement of main that uses a scalar is ordered after the one that defines it."""
+    defined: dict[str, int] = {}
+    for number, statement in enumerate(main.statements):
+        for name in dict.fromkeys(scalars_used(statement)):
+            if not is_in(defined[name], order[number]):
+                message = f"no dependence orders it after statement {defined[name]}, which defines '${name}'"
+                yield Diagnostic(message, (*path, number), "", "run compute_deps or schedule")
+        scalar = scalar_defined(statement)
+        if scalar is not None:
+            defined[scalar] = number
 
 
 def _conflict(first: Access, second: Access) -> bool:

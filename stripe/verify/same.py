@@ -134,13 +134,16 @@ class Alike:
         }
 
     def _same_past(self, first: Path, second: Path, buffer: Buffer) -> bool:
-        """Whether a buffer holds something from the start in both programs or in none, and the statements that write
-        it before these two are alike."""
+        """Whether a buffer starts alike in both programs, and the statements that write it before these two are
+        alike."""
         before = [
             bisect_left(units.get(buffer, []), unit)
             for units, unit in zip(self._units, (first, second), strict=True)
         ]
-        starts = [self._initial(side, buffer) is None for side in (0, 1)]
+        starts = [
+            (self._initial(side, buffer) is None, flow.start.get(buffer))
+            for side, flow in enumerate(self._flows)
+        ]
         return starts[0] == starts[1] and before[0] == before[1] <= self._common_past(buffer)
 
     def _common_past(self, buffer: Buffer) -> int:

@@ -49,6 +49,26 @@ def test_a_missing_dependence_is_found(scheduled: Program, hardware: HardwareMod
     assert "no dependence orders it after statement 1, both touch 'T0^0'" in text
 
 
+def test_a_scalar_that_nothing_waits_for_is_found() -> None:
+    text = """0: #program block [] ( // scalars
+    #user none new@0x00000000 A[0] fp32(1:1)
+    #user none new@0x00000000 O[0] fp32(1:1)
+) {
+  0: #main block [] ( // main
+      in A[0] fp32(1:1)
+      out O[0]:assign fp32(1:1)
+  ) {
+    0: $a = load(A)
+    1[0]: $b = neg($a)
+    2[1]: O = store($b)
+  }
+}
+"""
+    assert check_schedule(parse_program(text)) == []
+    (found,) = check_schedule(parse_program(text.replace("2[1]", "2[0]")))
+    assert "no dependence orders it after statement 1, which defines '$b'" in str(found)
+
+
 def test_buffers_that_share_bytes_without_waiting_are_found(
     scheduled: Program, hardware: HardwareModel
 ) -> None:

@@ -51,6 +51,16 @@ def test_a_read_between_two_writes_moves() -> None:
     wrong(before, copies("TU", "AT", "AT", "UO"))
 
 
+def test_a_merge_of_what_starts_at_the_identity_only_by_a_later_merge() -> None:
+    """Where nothing is ever merged into T, it starts undefined."""
+    merge = COPY.replace(":assign", ":add")
+    steps = (merge.format(number=0, source="T", target="U"), merge.format(number=1, source="A", target="T"))
+    output = COPY.format(number=2, source="A", target="O")
+    before = program(TENSORS, "".join((*steps, output)))
+    assert check_program(before) == []
+    wrong(before, program(TENSORS, steps[0] + output.replace("2: #kernel", "1: #kernel")))
+
+
 PADDED = """
     0: #kernel block [i:4] ( // copy
         in A[i] fp32(1:1)
