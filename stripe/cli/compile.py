@@ -145,7 +145,7 @@ def run_passes(
             watching = time.perf_counter() - started - sum(seconds for _, seconds in timing.seconds)
             timing.seconds.insert(0, ("reading and lowering the input", loaded.seconds))
             timing.seconds.append(("checks, dumps, prints", max(0.0, watching)))
-            _to_stderr(timing.table() + "\n")
+            to_stderr(timing.table() + "\n")
 
 
 def _instruments(
@@ -161,11 +161,11 @@ def _instruments(
     if options.dump_dir is not None:
         found.append(printing.Dumps(Path(options.dump_dir), dump_documents(setup)))
     if options.print_all or options.print_after:
-        found.append(printing.PrintAfter(_to_stderr, None if options.print_all else options.print_after))
+        found.append(printing.PrintAfter(to_stderr, None if options.print_all else options.print_after))
     if options.remarks:
-        found.append(printing.Remarks(_to_stderr))
+        found.append(printing.Remarks(to_stderr))
     if sys.stderr.isatty():
-        found.append(printing.Progress(_to_stderr, len(setup.entries)))
+        found.append(printing.Progress(to_stderr, len(setup.entries)))
     if options.verify_roundtrip:
         found.append(verification.RoundTripCheck())
     if options.verify != "none":
@@ -173,7 +173,7 @@ def _instruments(
     if options.verify == "exact":
         from stripe.pipeline.proof import ExactCheck
 
-        found.append(ExactCheck(_to_stderr))
+        found.append(ExactCheck(to_stderr))
     template = Reproducer(
         error="", input="", input_format="stripe", command=record.command, passes=record.passes,
         hardware=record.hardware, verify=record.verify, verify_roundtrip=record.verify_roundtrip, emit=record.emit,
@@ -192,7 +192,8 @@ def dump_documents(setup: Setup) -> dict[str, object]:
     return documents
 
 
-def _to_stderr(text: str) -> None:
+def to_stderr(text: str) -> None:
+    """What is not the product goes there."""
     sys.stderr.write(text)
 
 

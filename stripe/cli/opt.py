@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from stripe.cli.guard import INPUT_ERROR, OK, CrashRecord, guarded
@@ -16,6 +16,7 @@ from stripe.cli.usage import Parser, UsageError, file_name, one_of
 if TYPE_CHECKING:
     from stripe.cli.expectations import Message
     from stripe.cli.job import Job
+    from stripe.cli.sources import Source
 
 SCHEMAS = ("config", "hw", "ir")
 EMIT_FORMS = ("stripe", "tile", "ast", "c", "json", "dot")
@@ -34,13 +35,14 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What is written where, and how the input is taken apart."""
+    """What is written where, how the input is taken apart, and the program that the result has to equal."""
 
     emit: str
     output: str | None
     split: bool
     verify_diagnostics: bool
     openmp: bool = False
+    against: Source | None = None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,6 +74,12 @@ def _parser() -> Parser:
     add_schema(group, "print a JSON Schema", SCHEMAS)
     group = parser.add_argument_group("testing")
     group.add_argument(
+        "--verify-against",
+        type=file_name,
+        metavar="FILE",
+        help="prove that the result computes what the program in FILE does",
+    )
+    group.add_argument(
         "--split-input-file", action="store_true", help="treat the parts between lines '// -----' as inputs"
     )
     group.add_argument(
@@ -91,6 +99,7 @@ def _parser() -> Parser:
 def _command(argv: Sequence[str], record: CrashRecord) -> int:
     parser = _parser()
     namespace = parser.read(argv)
+    against = namespace.verify_against
     output = OutputOptions(
         namespace.emit,
         namespace.output,
@@ -108,13 +117,22 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
         )
     if output.openmp and output.emit != "c":
         raise UsageError("--openmp is for --emit c", "add --emit c, or leave it out")
+    if against is not None and (output.split or output.emit in ("tile", "ast")):
+        raise UsageError(
+            "--verify-against compares two programs", "leave out --split-input-file, --emit tile and ast"
+        )
     if namespace.run_reproducer is not None:
         from stripe.cli.replay import replay
 
         return replay(namespace.run_reproducer, output, pipeline_options(namespace), record)
     from stripe.cli.job import begin
 
-    return perform(begin(namespace, record), output)
+    job = begin(namespace, record)
+    if against is not None:
+        from stripe.cli.against import reference
+
+        output = replace(output, against=reference(against, job))
+    return perform(job, output)
 
 
 def _answer(parser: Parser, namespace: argparse.Namespace) -> str | None:
@@ -147,7 +165,7 @@ def perform(job: Job, output: OutputOptions) -> int:
     from stripe.ir import StripeError
 
     job.record.emit = output.emit
-    job.record.own = {"openmp": output.openmp}
+    job.record.own = {"openmp": output.openmp, "against": output.against and asdict(output.against)}
     products: list[str] = []
     status = OK
     for part in split_source(job.source) if output.split else (job.source,):
@@ -208,7 +226,12 @@ def _compile(job: Job, output: OutputOptions, messages: list[Message] | None) ->
         for warning in loaded.warnings:
             messages += error_messages(warning, job.source)
         collector = RemarkCollector(loaded, messages)
-    return emitting.emit_program(job.run(loaded, collector), form, openmp=output.openmp)
+    result = job.run(loaded, collector)
+    if output.against is not None:
+        from stripe.cli import against
+
+        against.check(job, output.against, result)
+    return emitting.emit_program(result, form, openmp=output.openmp)
 
 
 def _join(products: list[str], form: str) -> str:

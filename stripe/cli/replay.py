@@ -30,9 +30,10 @@ class _Own(BaseModel):
 
 
 class OptReplay(_Own):
-    """What stripe-opt has for itself, beside --emit."""
+    """What stripe-opt has for itself, beside --emit; `against` is the file of --verify-against."""
 
     openmp: bool = False
+    against: Source | None = None
 
 
 class RunReplay(_Own):
@@ -75,7 +76,9 @@ def replay(path: str, output: OutputOptions, options: PipelineOptions, record: C
     from stripe.cli import opt
 
     own_options = validate(OptReplay, document, ("options",))
-    return opt.perform(job, replace(output, emit=found.emit, openmp=own_options.openmp))
+    return opt.perform(
+        job, replace(output, emit=found.emit, openmp=own_options.openmp, against=own_options.against)
+    )
 
 
 def _job(

@@ -1,4 +1,4 @@
-"""`--verify exact`: the client that proves each pass. It loads the integer sets, which the others do without."""
+"""Proofs: of each pass (`--verify exact`), and of the result (`--verify-against`). Only they load the integer sets."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing_extensions import override
 from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.verify.checks import check_program
-from stripe.verify.fallback import judge
+from stripe.verify.fallback import Judgement, judge
 
 
 class ProofError(StripeError):
-    """A pass changed what the program means."""
+    """Two programs do not mean the same."""
 
     exit_status = 3
 
 
-def check_input(program: Program, write: Callable[[str], None]) -> None:
+def check_input(program: Program, write: Callable[[str], None], name: str = "the input") -> None:
     """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of what nobody wrote.
 
     What cannot be decided is told by `write`.
@@ -26,12 +26,26 @@ def check_input(program: Program, write: Callable[[str], None]) -> None:
     findings = check_program(program)
     for finding in findings:
         if finding.unknown:
-            write(f"verify: the input: {'; '.join(str(finding).splitlines())}\n")
+            write(f"verify: {name}: {'; '.join(str(finding).splitlines())}\n")
     errors = [str(finding).removeprefix("error: ") for finding in findings if not finding.unknown]
     if errors:
-        first, *others = (StripeError(text, where="the input") for text in errors)
+        first, *others = (StripeError(text, where=name) for text in errors)
         first.others = tuple(others)
         raise first
+
+
+def check_against(reference: Program, name: str, program: Program, write: Callable[[str], None]) -> None:
+    """Proves that `program` computes what `reference` does, which users know as `name`; where the proof has no answer
+    both run instead. Raises ProofError when they differ, StripeError for a reference that is wrong in itself.
+    """
+    check_input(reference, write, name)
+    _require(judge(reference, program), name, f"the program does not compute what {name} does", write)
+
+
+def _require(judgement: Judgement, name: str, failure: str, write: Callable[[str], None]) -> None:
+    if not judgement.accepted:
+        raise ProofError(f"{failure}\n{_indented(str(judgement))}")
+    write(f"verify: {name}: {'; '.join(str(judgement).splitlines())}\n")
 
 
 class ExactCheck(Instrument):
@@ -51,12 +65,8 @@ class ExactCheck(Instrument):
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
         if after is before:
             return
-        judgement = judge(before, after)
-        if not judgement.accepted:
-            raise ProofError(
-                f"pass {entry.label} changed the meaning of the program\n{_indented(str(judgement))}"
-            )
-        self._write(f"verify: {entry.name}: {'; '.join(str(judgement).splitlines())}\n")
+        failure = f"pass {entry.label} changed the meaning of the program"
+        _require(judge(before, after), entry.name, failure, self._write)
 
 
 def _indented(text: str) -> str:

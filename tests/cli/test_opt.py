@@ -329,6 +329,28 @@ def test_a_crash_outside_of_passes_leaves_a_reproducer_too(
     assert "emission fell over" in found["traceback"]
 
 
+def test_a_reproducer_holds_the_program_that_the_result_is_compared_with(
+    mm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    other = tmp_path / "other.stripe"
+    other.write_text(MATMUL.replace("C[i, j]:add", "C[i, j]:max"), "utf-8")
+
+    def fall(_program: object, _form: object, *, openmp: bool) -> str:
+        raise RuntimeError("emission fell over")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("stripe.cli.emitting.emit_program", fall)
+        assert main([mm, "--verify-against", mm, "--dump-dir", str(tmp_path / "d")]) == 70
+    path = Path(capsys.readouterr().err.split("--run-reproducer ")[1].strip())
+    assert main(["--run-reproducer", str(path)]) == 0
+    assert capsys.readouterr().err == f"verify: {mm}: equal\n"
+    recorded = json.loads(path.read_text("utf-8"))
+    recorded["options"]["against"]["text"] = other.read_text("utf-8")
+    path.write_text(json.dumps(recorded), "utf-8")
+    assert main(["--run-reproducer", str(path)]) == 3
+    assert "the program does not compute what" in capsys.readouterr().err
+
+
 def test_verify_exact_says_that_passes_are_proved(mm: str, capsys: Capture) -> None:
     assert main([mm, "--passes", "x:prune_indexes,dce", "--verify", "exact"]) == 0
     assert capsys.readouterr().err == "verify: x: equal\n"
