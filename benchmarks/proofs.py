@@ -13,8 +13,10 @@ from typing_extensions import override
 from benchmarks import programs
 from benchmarks.measure import FOLDER, Row, limited, seconds, timed
 from benchmarks.passes import shipped
-from stripe.ir import Program
+from stripe.ir import Program, Store, walk
 from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.passlist import parse_passes
 from stripe.poly import Nest, count_domain
 from stripe.tile import compile_tile
 from stripe.verify.exact import prove_equal
@@ -22,12 +24,20 @@ from stripe.verify.witness import Equal
 
 LISTS = ("minimal", "cpu", "dsp_conv", "slides")
 KERNELS = 100
+STRAIGHT = """function (I[X=64, C=8]: fp32, B[C]: fp32) -> (R, Q) {
+  S[x, c : X, C] = =(I[x, c]);
+  T = S + B;
+  R = relu(T);
+  Q[c : C] = +(S[x, c]);
+}
+"""
 
 
 def rows() -> Iterator[Row]:
     yield _counting()
     yield from _examples()
     yield from _long_program()
+    yield _straight_line()
 
 
 def _counting() -> Row:
@@ -101,3 +111,13 @@ def _long_program() -> Iterator[Row]:
         proof = sum(each for each, _ in last.seconds)
         how = f"passes and checks included, {seconds(proof)} of it proofs; not proved: {len(last.unproved)}"
         yield limited(f"prove all of `{name}` on {KERNELS} kernels, {what}", times, 30.0, how)
+
+
+def _straight_line() -> Row:
+    """Code without loops: every statement reads and writes elements of buffers that all others write, too."""
+    before = programs.lowered(STRAIGHT)
+    after = PassManager(parse_passes("unroll{reqs=[kernel],max_points=1024}")).run(before)
+    stores = sum(isinstance(each, Store) for _, block in walk(after.entry) for each in block.statements)
+    verdict = prove_equal(before, after)
+    times = timed(lambda: prove_equal(before, after), 3, warm_up=False)
+    return limited(f"prove the unrolling of 4 kernels into {stores:,} stores", times, 10.0, str(verdict))
