@@ -76,11 +76,15 @@ def by_term(parts: Iterable[Part]) -> Images:
 
 
 def image(parts: Sequence[Part]) -> Relation:
-    """From keys to the coordinates of the operands that contribute by one term."""
+    """From keys to the coordinates of the operands that contribute by one term.
+
+    In few pieces: comparing two relations takes time with the product of theirs (an unrolled block has one for each
+    statement).
+    """
     result = parts[0].image
     for part in parts[1:]:
         result = result | part.image
-    return result
+    return result if len(parts) == 1 else result.coalesced()
 
 
 def composed(points: Relation, at: Relation, inner: Part) -> Part:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from stripe.passes.base import PassContext
 from stripe.passes.fusion.fusion import Fusion
+from stripe.passes.localize import Localize
+from stripe.passes.unroll import Unroll
 from stripe.tile.lower_program import compile_tile
 from stripe.verify.exact import prove_equal
-from stripe.verify.witness import Different
+from stripe.verify.witness import Different, Equal
 
 SUMS_OF_WHAT_IS_NEVER_THERE = """function (A[X=2, Y=6]: fp16, B[M=7]: i8) -> (T4, T5) {
     T0[i, c : 5, 6] = >(A[3*i + k, c]), k < 2;
@@ -24,3 +26,27 @@ def test_a_term_that_contributes_nowhere_is_no_difference() -> None:
     assert after is not before
     for operations in (100_000, 1_000_000, 4_000_000):
         assert not isinstance(prove_equal(before, after, operations=operations), Different)
+
+
+RESHAPES_OF_RESHAPES = """function (A[M=12, N=10], W[K=15, L=7]) -> (Y) {
+    T0 = reshape(A, 8, 15);
+    T1 = reshape(T0, 20, 6);
+    T2 = reshape(T1, 5, 24);
+    T3 = reshape(T2, 3, 40);
+    T4 = reshape(T3, 8, 15);
+    T5[i, j : 8, 7] = +(T4[i, k] * W[k, j]);
+    T6 = reshape(T5, 7, 8);
+    T7 = reshape(T6, 14, 4);
+    T8 = reshape(T7, 2, 28);
+    T9[i, j : 28, 2] = =(T8[j, i]);
+    T10 = reshape(T9, 7, 8);
+    Y = reshape(relu(T10), 4, 14);
+}"""
+
+
+def test_unrolled_statements_are_compared_as_few_relations() -> None:
+    program, context = compile_tile(RESHAPES_OF_RESHAPES, "reshapes.tile", {}), PassContext()
+    before = Localize().run(Fusion().run(program, context), context)
+    after = Unroll(reqs=("kernel",)).run(before, context)
+    assert after is not before
+    assert isinstance(prove_equal(before, after, operations=200_000), Equal)
