@@ -138,7 +138,7 @@ class Memory:
             data = _new_memory(frame, ref, agg)
         defined = initial is not None or agg is not Agg.ASSIGN
         stamps: Stamps | None = None
-        if self.checks and _may_assign(frame, ref):
+        if self.checks and (not defined or _may_assign(frame, ref)):
             stamps = np.full(data.size, INITIAL if defined else 0, np.int32)
         return Buffer(ref, data, lane_numbers(frame.extents, ref.span), stamps, defined)
 

@@ -152,6 +152,23 @@ def test_an_undefined_element_must_not_be_read(budget: int) -> None:
     assert str(caught.value) == message
 
 
+def test_a_buffer_that_nobody_writes() -> None:
+    built = program(
+        """0: #kernel block [i:6] ( // use
+            in<[0]> T[i] i32(1:1)
+            out<[0]> O[i]:assign i32(1:1)
+        ) {
+          0: $t = load(T)
+          1: O = store($t)
+        }""",
+        inputs={},
+        outputs={"O": ((6,), "i32")},
+        temporaries={"T": ((6,), "i32")},
+    )
+    with pytest.raises(ExecutionError, match=r"load of 'T' reads 'T'\[0\], which nobody has written"):
+        interpret(built, {})
+
+
 def test_undefined_local_memory_of_another_point() -> None:
     """Each point has its own L: what point 0 wrote is not there for point 1."""
     built = program(
