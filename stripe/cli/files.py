@@ -75,6 +75,23 @@ def write_text(path: str | None, text: str) -> None:
         write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
+def check_output(path: str | None) -> None:
+    """Raises ConfigError where it can be told beforehand that `write_text` cannot write the file."""
+    if path is None or path == "-":
+        return
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise ConfigError("this is a directory", path=path, hint="name a file for the output")
+        if not target.parent.exists():
+            raise ConfigError(f"there is no folder '{target.parent}'", path=path, hint="make it first")
+        beside = target.is_file() or not target.exists()
+        if not os.access(target.parent if beside else target, os.W_OK):
+            raise ConfigError("cannot be written: Permission denied", path=path)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
+
+
 def printable(name: str) -> str:
     """A file's name as it can stand in a message and in a program: no line breaks, nothing that UTF-8 cannot hold."""
     shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -86,19 +103,14 @@ def write_bytes(path: str, data: bytes) -> None:
 
     A link is followed; what is no regular file (a pipe, a terminal, /dev/null) is written directly, never replaced.
     """
+    check_output(path)
     target = Path(os.path.realpath(path))
     try:
-        if target.is_dir():
-            raise ConfigError("this is a directory", path=path, hint="name a file for the output")
         if target.exists() and not target.is_file():
             target.write_bytes(data)
         else:
             _replace(target, data)
     except OSError as error:
-        if not target.parent.exists():
-            raise ConfigError(
-                f"there is no folder '{target.parent}'", path=path, hint="make it first"
-            ) from None
         raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
 
 

@@ -68,25 +68,24 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
         raise UsageError(f"--test: {error}", "quote COMMAND as a shell does") from None
     if not words:
         raise UsageError("--test: COMMAND is empty", "--test 'stripe-opt --passes fusion'")
+    from stripe.cli.files import check_output, write_text
+
+    check_output(namespace.output)  # before the search, which may take hours
     document = _read(namespace.input, namespace.input_format, record)
     result = _reduce(document, words, namespace.exit_status, namespace.timeout)
-    from stripe.cli.files import write_text
-
     write_text(namespace.output, result.render())
     return OK
 
 
 def _read(path: str, input_format: str | None, record: CrashRecord) -> Document:
     from stripe.cli.sources import read_source
-    from stripe.hw.template import read_json
-    from stripe.hw.validate import validate
     from stripe.pipeline.reduction.document import Document
-    from stripe.pipeline.reproducer import Reproducer
+    from stripe.pipeline.reproducer import read_reproducer
 
     if path.endswith(".json"):
         from pathlib import Path
 
-        return Document.of(validate(Reproducer, read_json(Path(path))))
+        return Document.of(read_reproducer(Path(path))[0])
     source = read_source(InputOptions(path, input_format, ()))
     record.source = source
     return Document(source.text, source.format)

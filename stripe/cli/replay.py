@@ -16,10 +16,10 @@ from stripe.cli.job import Job
 from stripe.cli.options import InputOptions, PipelineOptions
 from stripe.cli.sources import Source
 from stripe.hw.schema import HardwareModel
-from stripe.hw.template import Document, parse_document, read_json
+from stripe.hw.template import Document, parse_document
 from stripe.hw.validate import validate
 from stripe.pipeline.passlist import read_pass_list
-from stripe.pipeline.reproducer import Reproducer
+from stripe.pipeline.reproducer import Reproducer, read_reproducer
 
 if TYPE_CHECKING:
     from stripe.cli.opt import OutputOptions
@@ -59,12 +59,7 @@ def replay(path: str, output: OutputOptions, options: PipelineOptions, record: C
 
     Raises ConfigError when the file is no reproducer.
     """
-    document = read_json(Path(path))
-    if not isinstance(document.data, dict) or "stripe_reproducer" not in document.data:
-        raise document.error(
-            "this is no crash reproducer", (), "it is the file that the report of a fault names"
-        )
-    found = validate(Reproducer, document)
+    found, document = read_reproducer(Path(path))
     job = _job(path, document, found, options, record)
     if found.tool == "stripe-run":
         return _replay_run(validate(RunReplay, document, ("options",)), job)

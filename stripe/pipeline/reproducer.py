@@ -11,6 +11,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import override
 
+from stripe.hw.template import Document, read_json
+from stripe.hw.validate import validate
 from stripe.ir import Program, print_program
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
@@ -54,6 +56,16 @@ class Reproducer(BaseModel):
             except OSError:
                 continue
         return None
+
+
+def read_reproducer(path: Path) -> tuple[Reproducer, Document]:
+    """What a reproducer's file holds, and its text. Raises ConfigError when the file is no reproducer."""
+    document = read_json(path)
+    if not isinstance(document.data, dict) or "stripe_reproducer" not in document.data:
+        raise document.error(
+            "this is no crash reproducer", (), "it is the file that the report of a fault names"
+        )
+    return validate(Reproducer, document), document
 
 
 class CrashReproducer(Instrument):

@@ -24,6 +24,7 @@ from hypothesis.strategies import SearchStrategy
 
 from fuzz.case import Case, cases, load, save
 from fuzz.check import Counts, check_cases
+from stripe.ir import StripeError
 
 Drawn = TypeVar("Drawn")
 
@@ -63,15 +64,20 @@ def main() -> int:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.replay:
-        return _replay(options.replay)
+        return replay(options.replay)
     if options.worker:
         return _work(options)
     return _run(options)
 
 
-def _replay(paths: list[Path]) -> int:
+def replay(paths: list[Path]) -> int:
+    try:
+        read = [load(path) for path in paths]
+    except StripeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     counts = Counts()
-    failures = [failure for path in paths for failure in check_cases([load(path)], counts)]
+    failures = [failure for case in read for failure in check_cases([case], counts)]
     for failure in failures:
         print(f"{failure.kind}: {failure.guilty}\n{failure.detail}\n")
     print(f"{len(failures)} of {len(paths)} fail")

@@ -18,7 +18,7 @@ from fuzz.variations import varied
 from stripe.hw import load_hardware, shipped
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, StripeError, print_program
-from stripe.pipeline.reproducer import Reproducer
+from stripe.pipeline.reproducer import Reproducer, read_reproducer
 from stripe.tile import compile_tile
 
 Machine: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
@@ -92,7 +92,7 @@ def _dump(hardware: HardwareModel) -> JsonValue:
 
 
 def load(path: Path) -> Case:
-    """A case that `save` wrote, or any crash reproducer."""
-    found = Reproducer.model_validate_json(path.read_text("utf-8"))
+    """A case that `save` wrote, or any crash reproducer. Raises ConfigError for any other file."""
+    found, _ = read_reproducer(path)
     hardware = machine(SMALL[0]) if found.hardware is None else HardwareModel.model_validate(found.hardware)
     return Case(found.input, found.passes, hardware, found.input_format)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from fuzz.__main__ import draw_cases, draw_many
+from fuzz.__main__ import draw_cases, draw_many, replay
 from fuzz.case import SMALL, machine
 from fuzz.check import Counts, check_cases
 from fuzz.corpus import seeds
@@ -46,3 +48,14 @@ def test_c_of_fuzz_cases_is_clean_under_the_sanitizers() -> None:
 def test_c_of_many_fuzz_cases_is_clean_under_the_sanitizers(seed: int) -> None:
     failures = check_cases(draw_cases(100, seed), Counts(), sanitize=True)
     assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
+
+
+def test_a_replay_of_what_is_no_case_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"passes": []}', encoding="utf-8")
+    for path, reason in (
+        (other, "this is no crash reproducer"),
+        (tmp_path / "none.json", "there is no such file"),
+    ):
+        assert replay([path]) == 2
+        assert reason in capsys.readouterr().err

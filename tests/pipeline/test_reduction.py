@@ -126,3 +126,26 @@ def test_wrong_use_says_what_is_right(
     given.write_text("function (A[N=4]: fp32) -> (O) { O = A; }")
     assert main([str(given) if word == "IN" else word for word in arguments]) == status
     assert message in capsys.readouterr().err
+
+
+def test_whether_the_result_can_be_written_is_asked_before_the_search(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = tmp_path / "given.tile"
+    given.write_text(TILE, encoding="utf-8")
+    ran = tmp_path / "ran"
+    test = f"{sys.executable} -c \"open({str(ran)!r}, 'w'); raise SystemExit(1)\""
+    for output, reason in (
+        (tmp_path / "no" / "out.tile", "there is no folder"),
+        (tmp_path, "this is a directory"),
+    ):
+        assert main([str(given), "--test", test, "-o", str(output)]) == 2
+        assert reason in capfd.readouterr().err
+        assert not ran.exists()
+
+
+def test_json_that_is_no_reproducer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    given = tmp_path / "given.json"
+    given.write_text('{"passes": []}', encoding="utf-8")
+    assert main([str(given), "--test", "false"]) == 2
+    assert "this is no crash reproducer" in capfd.readouterr().err
