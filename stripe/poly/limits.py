@@ -9,6 +9,7 @@ from typing import TypeVar
 import islpy as isl
 
 Answer = TypeVar("Answer")
+Raw = TypeVar("Raw", isl.Set, isl.Map)
 
 CONTEXT: isl.Context = isl.DEFAULT_CONTEXT
 DEFAULT_OPERATIONS = 20_000_000
@@ -28,12 +29,28 @@ def operation_limit(operations: int = DEFAULT_OPERATIONS) -> Generator[None]:
     try:
         yield
     except isl.Error as error:
-        if "max" in str(error).lower() or "quota" in str(error).lower():
+        if _is_limit(error):
             raise PolyLimit(f"more than {operations} isl operations") from error
         raise
     finally:
         CONTEXT.set_max_operations(outer)
         CONTEXT.reset_operations()
+
+
+def _is_limit(error: isl.Error) -> bool:
+    return "max" in str(error).lower() or "quota" in str(error).lower()
+
+
+def coalesced(raw: Raw) -> Raw:
+    """The same set in fewer pieces. In rare cases of many pieces isl's own check of its result fails ("original tableau
+    does not correspond to original basic map"); as it was the set is as right.
+    """
+    try:
+        return raw.coalesce()
+    except isl.Error as error:
+        if _is_limit(error):
+            raise
+        return raw
 
 
 def within(operations: int, question: Callable[[], Answer]) -> Answer | None:

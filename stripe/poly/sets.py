@@ -14,7 +14,7 @@ import islpy as isl
 
 from stripe.ir import Affine, Interval
 from stripe.poly.encode import IN, OUT, SET, affines_of, isl_aff, isl_constraint, isl_space, isl_val
-from stripe.poly.limits import CONTEXT
+from stripe.poly.limits import CONTEXT, coalesced
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class Points:
 
     def coalesced(self) -> Points:
         """The same set in fewer pieces, where isl finds a way."""
-        return Points(self.names, self.raw.coalesce())
+        return Points(self.names, coalesced(self.raw))
 
     def gist(self, context: Points) -> Points:
         """A simpler set that agrees with this one inside `context`."""
@@ -385,7 +385,7 @@ class Relation:
         if self.raw.n_basic_map() <= 1:
             return self
         hull = isl.Map.from_basic_map(self.raw.affine_hull())
-        whole = hull.intersect_domain(self.raw.domain().coalesce())
+        whole = hull.intersect_domain(coalesced(self.raw.domain()))
         return Relation(self.ins, self.outs, whole) if whole.is_single_valued() else self
 
     def explicit(self) -> Relation:
@@ -395,10 +395,10 @@ class Relation:
         if not any(part.dim(isl.dim_type.div) for part in self.raw.get_basic_maps()):
             return self
         function = isl.PwMultiAff.from_map(self.raw)
-        return Relation(self.ins, self.outs, isl.Map.from_pw_multi_aff(function).coalesce())
+        return Relation(self.ins, self.outs, coalesced(isl.Map.from_pw_multi_aff(function)))
 
     def coalesced(self) -> Relation:
-        return Relation(self.ins, self.outs, self.raw.coalesce())
+        return Relation(self.ins, self.outs, coalesced(self.raw))
 
     def sample_values(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Some pair, always the same, as numbers in the order of the names; None when there is none."""

@@ -172,7 +172,7 @@ class Canon:
         assert isinstance(statement, Special)
         operands: list[tuple[Part, ...]] = []
         for access, pieces in definer.operands(term.path):
-            parts = [Part(p.term, p.at.domain.identity("'"), p.at, access) for p in pieces]
+            parts = [Part(p.term, p.at.domain.identity(""), p.at, access) for p in pieces]
             operands.append(tuple(plain for part in parts for plain in self.plain(definer, part)))
         values = tuple((word, statement.tags.get(word)) for word in statement.tags)
         parameters = tuple(pair for pair in values if pair[1] is not None)

@@ -267,3 +267,38 @@ def test_a_block_beside_main() -> None:
     not_equal(before, after)
     renamed = parse_program(text.removesuffix("}\n") + beside.replace("$B", "$C") + "}\n")
     assert prove_equal(after, renamed) == Equal()
+
+
+SUMS = """
+    {number}: #kernel block [i:{count}, k:3] ( // sum
+        in {source}[{first} + i, k] fp32(1:3, 1:1)
+        out T[{first} + i]:add fp32(1:1)
+    ) {{
+      0: $V = load({source})
+      1: T = store($V)
+    }}"""
+PICKED = """
+    {number}: #kernel block [] ( // pick
+        in T[0] fp32(4:1)
+        in I[0] i32(2:1)
+        out O[0]:assign fp32(2:1)
+    ) {{
+      0: O = gather(T, I)
+    }}"""
+
+
+def picked(*sums: tuple[int, int, str]) -> Program:
+    """Elements of T are picked, which are sums over rows of other buffers."""
+    kernels = [
+        SUMS.format(number=number, first=first, count=count, source=source)
+        for number, (first, count, source) in enumerate(sums)
+    ]
+    tensors = "in A 4 3\nin B 4 3\nin I i32(2)\nout O 2\ntmp T 4"
+    return program(tensors, "".join(kernels) + PICKED.format(number=len(sums)))
+
+
+def test_an_operand_of_a_special_that_agrees_in_part() -> None:
+    before = picked((0, 4, "A"))
+    assert prove_equal(before, picked((0, 2, "A"), (2, 2, "A"))) == Equal()
+    not_equal(before, picked((0, 2, "A"), (2, 2, "B")))
+    assert prove_equal(picked((0, 2, "A"), (2, 2, "B")), picked((2, 2, "B"), (0, 2, "A"))) == Equal()

@@ -1,0 +1,34 @@
+"""Sets and relations where isl itself fails."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import islpy as isl
+import pytest
+
+from stripe.poly import Relation
+
+
+class _Failing:
+    """A map that isl cannot coalesce. (A real one has a hundred pieces, and text does not bring the same ones back.)"""
+
+    def __init__(self, message: str) -> None:
+        self._error = isl.Error(f"call to isl_map_coalesce failed: {message}")
+
+    def coalesce(self) -> isl.Map:
+        raise self._error
+
+
+def relation(message: str) -> Relation:
+    return Relation(("x",), ("y",), cast("isl.Map", _Failing(message)))
+
+
+def test_what_isl_cannot_coalesce_stays_in_its_pieces() -> None:
+    whole = relation("original tableau does not correspond to original basic map")
+    assert whole.coalesced().raw is whole.raw
+
+
+def test_the_limit_on_operations_counts_all_the_same() -> None:
+    with pytest.raises(isl.Error):
+        relation("maximal number of operations exceeded").coalesced()
