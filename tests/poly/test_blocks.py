@@ -16,12 +16,14 @@ from stripe.poly import (
     bounds,
     count_accesses,
     count_domain,
+    count_elements,
     dependences,
     distances,
     feasible,
     footprints,
     implied,
     injective,
+    operation_limit,
     overlap,
     race,
     reduce_constraints,
@@ -214,3 +216,21 @@ def test_indices_that_are_passed_in_are_followed() -> None:
     alone = Nest.root(program.main.statements[0].statements[0], (), {"x": (0, 3)})  # type: ignore[union-attr]
     assert alone.domain.names == ("x@out", "x@0")
     assert count_domain(alone.domain) == 15
+
+
+def test_elements_with_one_point_each_are_counted_as_points() -> None:
+    """To write this set of elements without the indices takes isl minutes."""
+    read = accesses(kernel(1))[0]
+    ranges = {"a": (0, 4), "b": (0, 4), "c": (0, 3), "d": (0, 4)}
+    index = (
+        "2*b + 3*c + 2*d + 2*((1 + a) mod 2) + ((1 + floor((1 + a)/2)) mod 3) + ((2 + a + floor(b/2)) mod 3)"
+        " + floor(b/2)",
+        "2*d - 2*a - 2*b - floor((1 + b)/3)",
+        "3*b - c + d",
+    )
+    nest = replace(read.nest, domain=Domain.of(ranges))
+    mixed = replace(read, nest=nest, index=tuple(map(parse_affine, index)))
+    with operation_limit(500_000):
+        assert count_elements(mixed) == 5 * 5 * 4 * 5
+    reshaped = tuple(map(parse_affine, ("floor((4*a + c)/7)", "(4*a + c) mod 7", "b")))
+    assert count_elements(replace(mixed, index=reshaped)) == 5 * 5 * 4
