@@ -13,7 +13,8 @@ Raw = TypeVar("Raw", isl.Set, isl.Map)
 
 CONTEXT: isl.Context = isl.DEFAULT_CONTEXT
 DEFAULT_OPERATIONS = 20_000_000
-"""isl's own unit of work; on a current machine about two to five seconds."""
+"""isl's own unit of work. Usually two to five seconds; where many floors are tangled, numbers become long and a step
+twenty times dearer: a minute or two."""
 
 
 class PolyLimit(Exception):
