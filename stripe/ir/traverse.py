@@ -20,7 +20,7 @@ from stripe.ir.block import (
     Store,
 )
 from stripe.ir.program import Program
-from stripe.ir.refinement import Direction, Refinement
+from stripe.ir.refinement import Agg, Direction, Refinement
 
 Path: TypeAlias = tuple[int, ...]
 """Statement numbers from the entry (always 0) down to a statement."""
@@ -238,6 +238,13 @@ def scalars_used(statement: Statement) -> tuple[str, ...]:
             return inputs
         case _:
             return ()
+
+
+def merged_by(block: Block, scalar: str) -> Agg | None:
+    """The aggregation by which a scalar of the block is merged, where it is used for nothing else."""
+    uses = [statement for statement in block.statements if scalar in scalars_used(statement)]
+    aggs = {block.ref(use.ref).agg if isinstance(use, Store) else Agg.ASSIGN for use in uses}
+    return next(iter(aggs)) if len(aggs) == 1 and Agg.ASSIGN not in aggs else None
 
 
 def map_views(block: Block, functions: Mapping[str, Callable[[Refinement], Refinement]]) -> Block:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, groupby
 
-from stripe.ir import Affine, Agg, Load, Path, Program, Special, Store, scalars_used
+from stripe.ir import Affine, Load, Path, Program, Special, merged_by
 from stripe.poly import (
     Access,
     Buffer,
@@ -170,7 +170,7 @@ def check_read(flow: Flow, load: Access) -> Iterator[Finding]:
         return
     node = flow.node(load)
     read = reading(load, node)
-    if start is not Agg.ASSIGN and _merged_on(load, start):
+    if isinstance(load.statement, Load) and merged_by(load.nest.block, load.statement.into) is start:
         return
     missing = read.range - flow.written(node)
     if not missing.is_empty:
@@ -201,15 +201,6 @@ def _footprint(writer: Access) -> Points:
 
 def _is_constant(flow: Flow, buffer: Buffer) -> bool:
     return buffer.path == (0,) and any(c.name == buffer.name for c in flow.program.constants)
-
-
-def _merged_on(load: Access, agg: Agg) -> bool:
-    """Whether the loaded scalar is only stored, by the same aggregation."""
-    statement, block = load.statement, load.nest.block
-    if not isinstance(statement, Load):
-        return False
-    uses = [other for other in block.statements if statement.into in scalars_used(other)]
-    return all(isinstance(use, Store) and block.ref(use.ref).agg is agg for use in uses)
 
 
 def _at(access: Access, point: dict[str, int], message: str, index: Sequence[Affine]) -> Finding:

@@ -23,6 +23,7 @@ from stripe.ir import (
     Tags,
     fresh,
     map_views,
+    merged_by,
     reads_of,
     views_of,
     writes_of,
@@ -33,7 +34,6 @@ from stripe.passes.common.strides import compact_strides
 from stripe.passes.common.visibility import pass_index, replace_at
 from stripe.poly import (
     Access,
-    Kind,
     Nest,
     Points,
     element_names,
@@ -84,6 +84,12 @@ def cache_view(entry: Block, path: Path, name: str, options: CacheOptions, conte
             context.missed(nest.block, f"{name} is not cached: it is read before it is written inside")
             return entry
         loads = []
+    if loads and _merges_gaps(entry, path, parts):
+        context.missed(
+            nest.block,
+            f"{name} is not cached: elements that nobody wrote are merged on, and a copy would read them",
+        )
+        return entry
     if not options.add_constraints and any(region.affines for region in (*loads, *stores)):
         context.missed(
             nest.block, f"{name} is not cached: its box hangs over an edge, and add_constraints is off"
@@ -167,10 +173,27 @@ def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
     writers = [part for part in parts if part.is_write]
     if max(part.path[depth] for part in writers) >= first_read:
         return False
+    return _covered([part for part in parts if not part.is_write], writers, nest)
+
+
+def _merges_gaps(entry: Block, path: Path, parts: Sequence[Access]) -> bool:
+    """Whether the block at `path` merges elements on, of an accumulator, that nobody wrote."""
+    if not any(
+        isinstance(part.statement, Load) and merged_by(part.nest.block, part.statement.into) for part in parts
+    ):
+        return False
+    owner = nest_at(entry, parts[0].buffer.path)
+    everywhere = through_view(owner, parts[0].buffer.name)
+    inside = [part for part in everywhere if not part.is_write and part.path[: len(path)] == path]
+    return not _covered(inside, [part for part in everywhere if part.is_write], owner)
+
+
+def _covered(reads: Sequence[Access], writers: Sequence[Access], nest: Nest) -> bool:
+    """Whether, at each point of the nest's block, all that is read is written."""
     prefix = nest.prefix(nest.depth)
-    names = (*prefix, *element_names(len(parts[0].index)))
-    read = union((touched_at(part, prefix) for part in parts if part.kind is Kind.READ), names)
-    return read.subset_of(union((touched_at(part, prefix) for part in writers), names))
+    names = (*prefix, *element_names(len(reads[0].index)))
+    read, written = (union((touched_at(part, prefix) for part in side), names) for side in (reads, writers))
+    return read.subset_of(written)
 
 
 def _made_visible(entry: Block, path: Path, regions: list[Region]) -> tuple[Block, list[Region]]:
