@@ -178,14 +178,15 @@ def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
 
 def _merges_gaps(entry: Block, path: Path, parts: Sequence[Access]) -> bool:
     """Whether the block at `path` merges elements on, of an accumulator, that nobody wrote."""
-    if not any(
-        isinstance(part.statement, Load) and merged_by(part.nest.block, part.statement.into) for part in parts
-    ):
+    loads = ((part.nest.block, part.statement) for part in parts)
+    aggs = {merged_by(block, load.into) for block, load in loads if isinstance(load, Load)} - {None}
+    if not aggs:
         return False
     owner = nest_at(entry, parts[0].buffer.path)
     everywhere = through_view(owner, parts[0].buffer.name)
+    writers = [part for part in everywhere if part.is_write]
     inside = [part for part in everywhere if not part.is_write and part.path[: len(path)] == path]
-    return not _covered(inside, [part for part in everywhere if part.is_write], owner)
+    return any(writer.agg in aggs for writer in writers) and not _covered(inside, writers, owner)
 
 
 def _covered(reads: Sequence[Access], writers: Sequence[Access], nest: Nest) -> bool:
