@@ -19,7 +19,7 @@ import islpy as isl
 from stripe.ir import Affine
 from stripe.poly.access import Access
 from stripe.poly.domain import Domain
-from stripe.poly.limits import PolyLimit, within
+from stripe.poly.limits import PolyLimit, operation_limit, within
 from stripe.poly.separable import distinct_values
 from stripe.poly.sets import Points, pieces, union
 from stripe.poly.vertices import slice_plan
@@ -35,10 +35,11 @@ _INJECTIVITY = 300_000
 def count_points(points: Points) -> int:
     """The exact number of points of a finite set. ValueError when it is infinite, PolyLimit when it is too
     intricate."""
-    if not points.raw.is_bounded():
-        raise ValueError("the set is infinite")
-    known = Points(points.names, points.raw.compute_divs())
-    return sum(_count_piece(piece) for piece in pieces(known))
+    with operation_limit():
+        if not points.raw.is_bounded():
+            raise ValueError("the set is infinite")
+        known = Points(points.names, points.raw.compute_divs())
+        return sum(_count_piece(piece) for piece in pieces(known))
 
 
 def count_domain(domain: Domain) -> int:
@@ -68,7 +69,8 @@ def count_elements(access: Access) -> int:
         return found
     if _is_one_to_one(access):
         return count_accesses(access)
-    return count_points(access.footprint)
+    with operation_limit():
+        return count_points(access.footprint)
 
 
 def _is_one_to_one(access: Access) -> bool:
@@ -87,8 +89,9 @@ def count_union(accesses: Iterable[Access]) -> int:
         return 0
     if len(unique) == 1:
         return count_elements(unique[0])
-    footprints = [access.footprint for access in unique]
-    return count_points(union(footprints, footprints[0].names).coalesced())
+    with operation_limit():
+        footprints = [access.footprint for access in unique]
+        return count_points(union(footprints, footprints[0].names).coalesced())
 
 
 def _separated(access: Access) -> int | None:

@@ -12,9 +12,9 @@ Answer = TypeVar("Answer")
 Raw = TypeVar("Raw", isl.Set, isl.Map)
 
 CONTEXT: isl.Context = isl.DEFAULT_CONTEXT
-DEFAULT_OPERATIONS = 20_000_000
-"""isl's own unit of work. Usually two to five seconds; where many floors are tangled, numbers become long and a step
-twenty times dearer: a minute or two."""
+DEFAULT_OPERATIONS = 2_000_000
+"""isl's own unit of work: a fifth of a second as a rule; where many floors are tangled, numbers become long and a step
+twenty times dearer."""
 
 
 class PolyLimit(Exception):
@@ -23,8 +23,11 @@ class PolyLimit(Exception):
 
 @contextmanager
 def operation_limit(operations: int = DEFAULT_OPERATIONS) -> Generator[None]:
-    """Within the context isl raises `PolyLimit` after `operations` steps in all. An outer limit rests meanwhile."""
+    """Within the context isl raises `PolyLimit` after `operations` steps in all, or as many as an outer limit allows;
+    the count of that one begins anew afterwards.
+    """
     outer = CONTEXT.get_max_operations()
+    operations = min(operations, outer or operations)
     CONTEXT.reset_operations()
     CONTEXT.set_max_operations(operations)
     try:

@@ -19,7 +19,7 @@ from typing_extensions import override
 from stripe.ir import Agg, Path, Program, Refinement
 from stripe.poly import Buffer, PolyLimit, operation_limit
 from stripe.verify.canon import Canon
-from stripe.verify.checks import Finding, check_units
+from stripe.verify.checks import OPERATIONS, Finding, check_units
 from stripe.verify.compare import Mismatch, Operand
 from stripe.verify.computed import same_constant
 from stripe.verify.definition import PLAIN, Definer, Rules, Unprovable
@@ -31,10 +31,8 @@ from stripe.verify.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.witness import Different, Equal, Place, Side, Unknown, Verdict, Witness
 
 PADDING = "no padding with zeros meets an infinite value or NaN"
-OPERATIONS = 4_000_000
-"""isl's steps for one buffer: about a second."""
 PATIENCE = 3
-"""How many buffers may take longer than that, before the outputs alone decide: what leads to them takes as long."""
+"""How many buffers may pass the limit before the outputs alone decide: what leads to them takes as long."""
 
 
 @dataclass(frozen=True)

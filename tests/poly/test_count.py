@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stripe.ir import Affine, Interval, parse_affine
 from stripe.poly import (
     Points,
+    PolyLimit,
     Relation,
     count_points,
     distinct_values,
@@ -111,3 +112,13 @@ def test_the_layer_of_the_slides_takes_few_operations() -> None:
 def test_an_infinite_set_has_no_count() -> None:
     with pytest.raises(ValueError, match="infinite"):
         count_points(Points.build(("x",), {}, [Affine.var("x")]))
+
+
+def test_counting_keeps_the_limit_around_it() -> None:
+    """It has a limit of its own, which lifts no tighter one."""
+    thirds = Points.build(
+        ("x", "y"), {"x": (0, 99), "y": (0, 99)}, [(Affine.var("x") + Affine.var("y")).mod(3) - 1]
+    )
+    assert count_points(thirds) == sum((x + y) % 3 >= 1 for x in range(100) for y in range(100))
+    with pytest.raises(PolyLimit), operation_limit(1):
+        count_points(thirds)

@@ -25,6 +25,7 @@ from stripe.passes.common.locations import placed_as
 from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.poly import (
     Nest,
+    PolyLimit,
     box_volume,
     count_accesses,
     count_domain,
@@ -85,7 +86,11 @@ def to_registers(
     """`entry` with the copies moved that gain by it. `latencies` gets the name of the far memory."""
     for path in [path for path, block in walk(entry) if block.tags.has_all(options.reqs)]:
         for name in [ref.name for ref in block_at_path(entry, path).allocs if ref.location == options.local]:
-            entry = _moved(entry, path, name, options, latencies, context)
+            try:
+                entry = _moved(entry, path, name, options, latencies, context)
+            except PolyLimit as limit:
+                reason = f"its uses cannot be counted: {limit}"
+                context.missed(block_at_path(entry, path), f"{name} stays in {options.local}: {reason}")
     return entry
 
 
