@@ -1,4 +1,4 @@
-"""`--verify-against FILE`: the result has to compute what another program does, by whomever it was written."""
+"""`--verify-against FILE`: the result has to compute what another program does, such as one written by hand."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 from stripe.cli.compile import to_stderr
 from stripe.cli.job import Job
 from stripe.cli.sources import Source, load_program, read_source
-from stripe.ir import Program
+from stripe.ir import ConfigError, Program
 
 
 def reference(path: str, job: Job) -> Source:
-    """The text of the other program, whose language its name tells."""
+    """The text of the other program, whose language its name tells. Raises ConfigError for other names."""
+    if path != "-" and not path.lower().endswith((".tile", ".stripe")):
+        raise ConfigError("its language is unknown", path=path, hint="end its name in .tile or .stripe")
     return read_source(replace(job.given, path=path, format=None))
 
 

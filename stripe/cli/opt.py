@@ -77,7 +77,7 @@ def _parser() -> Parser:
         "--verify-against",
         type=file_name,
         metavar="FILE",
-        help="prove that the result computes what the program in FILE does",
+        help="prove that the result computes what the program in FILE does; a Tile program takes the same --shape",
     )
     group.add_argument(
         "--split-input-file", action="store_true", help="treat the parts between lines '// -----' as inputs"
@@ -99,7 +99,6 @@ def _parser() -> Parser:
 def _command(argv: Sequence[str], record: CrashRecord) -> int:
     parser = _parser()
     namespace = parser.read(argv)
-    against = namespace.verify_against
     output = OutputOptions(
         namespace.emit,
         namespace.output,
@@ -117,10 +116,8 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
         )
     if output.openmp and output.emit != "c":
         raise UsageError("--openmp is for --emit c", "add --emit c, or leave it out")
-    if against is not None and (output.split or output.emit in ("tile", "ast")):
-        raise UsageError(
-            "--verify-against compares two programs", "leave out --split-input-file, --emit tile and ast"
-        )
+    if namespace.verify_against is not None:
+        _check_against(namespace)
     if namespace.run_reproducer is not None:
         from stripe.cli.replay import replay
 
@@ -128,11 +125,25 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     from stripe.cli.job import begin
 
     job = begin(namespace, record)
-    if against is not None:
+    if namespace.verify_against is not None:
         from stripe.cli.against import reference
 
-        output = replace(output, against=reference(against, job))
+        output = replace(output, against=reference(namespace.verify_against, job))
     return perform(job, output)
+
+
+def _check_against(namespace: argparse.Namespace) -> None:
+    """Raises UsageError where --verify-against has not one result, or no other program, to compare."""
+    if namespace.split_input_file:
+        raise UsageError("--verify-against compares one result", "give the parts one by one")
+    if namespace.emit in ("tile", "ast"):
+        raise UsageError(
+            f"--verify-against compares results, and --emit {namespace.emit} has none", "leave one out"
+        )
+    if namespace.run_reproducer is not None:
+        raise UsageError("--run-reproducer compares what the recorded run did", "leave --verify-against out")
+    if namespace.verify_against == "-" == namespace.input:
+        raise UsageError("standard input holds one program", "name a file for INPUT or for --verify-against")
 
 
 def _answer(parser: Parser, namespace: argparse.Namespace) -> str | None:

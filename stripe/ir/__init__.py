@@ -43,11 +43,11 @@ from stripe.ir.stages import Stage
 from stripe.ir.tags import Tags, TagValue
 from stripe.ir.traverse import (
     Path,
+    aggregations_of,
     block_at,
     keep_statements,
     map_statements,
     map_views,
-    merged_by,
     reads_of,
     rename_indices,
     rename_refinements,
@@ -114,6 +114,7 @@ __all__ = [
     "StripeWarning",
     "TagValue",
     "Tags",
+    "aggregations_of",
     "allocation_agg",
     "block_at",
     "check_block_magnitude",
@@ -127,7 +128,6 @@ __all__ = [
     "keep_statements",
     "map_statements",
     "map_views",
-    "merged_by",
     "parse_affine",
     "parse_location",
     "parse_program",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import copysign
+from math import copysign, isnan
 from typing import TypeAlias
 
 from typing_extensions import override
@@ -72,7 +72,7 @@ class LoadIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """`$into = (dtype)value`. Two are equal where they print alike: 0 and -0 are not, nan and nan are."""
+    """`$into = (dtype)value`. Two are equal where their values are; 0.0 and -0.0 are two values, nan is one."""
 
     into: str
     value: bool | int | float
@@ -90,9 +90,10 @@ class Constant:
 
     @property
     def _told_apart_by(self) -> tuple[object, ...]:
-        value, undefined = self.value, self.value != self.value
-        number = (undefined, 0 if undefined else value, copysign(1.0, value))
-        return (self.into, number, self.dtype, self.deps, self.tags)
+        value: object = self.value
+        if isinstance(self.value, float):
+            value = "nan" if isnan(self.value) else (self.value, copysign(1.0, self.value))
+        return (self.into, value, self.dtype, self.deps, self.tags)
 
 
 @dataclass(frozen=True, slots=True)

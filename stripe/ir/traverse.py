@@ -240,11 +240,10 @@ def scalars_used(statement: Statement) -> tuple[str, ...]:
             return ()
 
 
-def merged_by(block: Block, scalar: str) -> Agg | None:
-    """The aggregation by which a scalar of the block is merged, where it is used for nothing else."""
-    uses = [statement for statement in block.statements if scalar in scalars_used(statement)]
-    aggs = {block.ref(use.ref).agg if isinstance(use, Store) else Agg.ASSIGN for use in uses}
-    return next(iter(aggs)) if len(aggs) == 1 and Agg.ASSIGN not in aggs else None
+def aggregations_of(block: Block, scalar: str) -> frozenset[Agg]:
+    """The aggregations by which a scalar of the block is merged into elements; ASSIGN stands for any other use."""
+    uses = (statement for statement in block.statements if scalar in scalars_used(statement))
+    return frozenset(block.ref(use.ref).agg if isinstance(use, Store) else Agg.ASSIGN for use in uses)
 
 
 def map_views(block: Block, functions: Mapping[str, Callable[[Refinement], Refinement]]) -> Block:

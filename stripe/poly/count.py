@@ -28,14 +28,15 @@ Row: TypeAlias = tuple[int, ...]
 """An inequality: row[0] + sum of row[1 + k] * variable k >= 0."""
 
 _MAX_SLICES = 200_000
+_OPERATIONS = 2_000_000
+"""isl's steps for one count; see `stripe.poly.limits`."""
 _INJECTIVITY = 300_000
 """isl's steps for the question whether elements are touched once, a fraction of a second."""
 
 
 def count_points(points: Points) -> int:
-    """The exact number of points of a finite set. ValueError when it is infinite, PolyLimit when it is too
-    intricate."""
-    with operation_limit():
+    """The exact number of points. ValueError when the set is infinite, PolyLimit when it is too intricate."""
+    with operation_limit(_OPERATIONS):
         if not points.raw.is_bounded():
             raise ValueError("the set is infinite")
         known = Points(points.names, points.raw.compute_divs())
@@ -69,7 +70,7 @@ def count_elements(access: Access) -> int:
         return found
     if _is_one_to_one(access):
         return count_accesses(access)
-    with operation_limit():
+    with operation_limit(_OPERATIONS):
         return count_points(access.footprint)
 
 
@@ -89,7 +90,7 @@ def count_union(accesses: Iterable[Access]) -> int:
         return 0
     if len(unique) == 1:
         return count_elements(unique[0])
-    with operation_limit():
+    with operation_limit(_OPERATIONS):
         footprints = [access.footprint for access in unique]
         return count_points(union(footprints, footprints[0].names).coalesced())
 

@@ -102,11 +102,12 @@ def untouched(
     groups = _groups(domain, access)
     if all(_covers(domain, group, access, sizes) for group in groups):
         return ()
-    from stripe.poly.limits import operation_limit
+    from stripe.poly.limits import coalesced, operation_limit
 
     with operation_limit():
         image = _image(domain, range(len(access)), access)
-        missing = _box(range(len(sizes)), sizes).subtract(image).coalesce().compute_divs().make_disjoint()
+        outside = coalesced(_box(range(len(sizes)), sizes).subtract(image))
+        missing = outside.compute_divs().make_disjoint()
         return tuple(_index_set_of(piece, names) for piece in missing.compute_divs().get_basic_sets())
 
 

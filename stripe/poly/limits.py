@@ -12,9 +12,9 @@ Answer = TypeVar("Answer")
 Raw = TypeVar("Raw", isl.Set, isl.Map)
 
 CONTEXT: isl.Context = isl.DEFAULT_CONTEXT
-DEFAULT_OPERATIONS = 2_000_000
-"""isl's own unit of work: a fifth of a second as a rule; where many floors are tangled, numbers become long and a step
-twenty times dearer."""
+DEFAULT_OPERATIONS = 20_000_000
+"""isl's own unit of work. Usually two to five seconds; where many floors are tangled, numbers become long and a step
+twenty times dearer: a minute or two. So much is for lowering alone, which past it has to refuse the program."""
 
 
 class PolyLimit(Exception):

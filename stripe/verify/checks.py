@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, groupby
 
-from stripe.ir import Affine, Load, Path, Program, Special, merged_by
+from stripe.ir import Affine, Agg, Load, Path, Program, Special, aggregations_of
 from stripe.poly import (
     Access,
     Buffer,
@@ -49,14 +49,22 @@ def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Fin
     unknown.
     """
     flow = Flow(program)
-    findings: list[Finding] = []
+    scopes: dict[Path, list[Path]] = {}
     for unit in flow.by_unit:
+        scopes.setdefault(flow.repeated_together(unit), []).append(unit)
+    findings: list[Finding] = []
+    for units in scopes.values():
         try:
-            findings += check_units(flow, [unit], operations=operations, final=False)
+            findings += check_units(flow, units, operations=operations, final=False)
         except PolyLimit as limit:
-            place = Place(unit, flow.by_unit[unit][0].nest.blocks[-1].name)
+            place = Place(units[0], flow.by_unit[units[0]][0].nest.blocks[-1].name)
             findings.append(Finding(str(limit), "this statement", None, place, unknown=True))
-    return findings + list(check_outputs(flow))
+    try:
+        with operation_limit(operations):
+            findings += check_outputs(flow)
+    except PolyLimit as limit:
+        findings.append(Finding(str(limit), "the outputs", None, Place((0,), program.name), unknown=True))
+    return findings
 
 
 def check_units(
@@ -171,8 +179,10 @@ def check_read(flow: Flow, load: Access) -> Iterator[Finding]:
         return
     node = flow.node(load)
     read = reading(load, node)
-    if isinstance(load.statement, Load) and merged_by(load.nest.block, load.statement.into) is start:
-        return
+    if isinstance(load.statement, Load) and start is not Agg.ASSIGN:
+        merged_on = aggregations_of(load.nest.block, load.statement.into) <= {start}
+        if merged_on:
+            return
     missing = read.range - flow.written(node)
     if not missing.is_empty:
         sample = read.into(missing).sample()
@@ -189,15 +199,11 @@ def check_outputs(flow: Flow) -> Iterator[Finding]:
         names = element_names(ref.rank)
         box = Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
         writers = flow.writers.get(buffer, [])
-        missing = (box - union([_footprint(writer) for writer in writers], names)).lexmin()
+        missing = (box - union([writer.relation.range for writer in writers], names)).lexmin()
         if missing is not None:
             place = Place((0,), flow.program.name)
             message = "nobody writes this element of an output"
             yield Finding(message, ref.name, tuple(missing.values()), place)
-
-
-def _footprint(writer: Access) -> Points:
-    return writer.relation.range
 
 
 def _is_constant(flow: Flow, buffer: Buffer) -> bool:

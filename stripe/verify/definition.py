@@ -125,11 +125,9 @@ class Definer:
         sizes = self.flow.allocations[node.buffer].sizes
         box = Points.build(keys, {name: (0, size - 1) for name, size in zip(keys, sizes, strict=True)})
         rest = (box - covered).identity("'")
-        return (
-            []
-            if rest.is_empty
-            else [Part(p.term, rest, p.at, None) for p in self._initial(node, rest.reversed())]
-        )
+        if rest.is_empty:
+            return []
+        return [Part(p.term, rest, p.at, None) for p in self._initial(node, rest.reversed())]
 
     def _assigned(self, writer: Access, points: Relation) -> list[Part]:
         if not points.single_valued:

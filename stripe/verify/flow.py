@@ -89,11 +89,14 @@ class Flow:
         visible = paths[: bisect_left(paths, load.path)]
         depth = len(load.buffer.path) - 1
         if visible:
-            depth = max(depth, parting_depth(visible[-1], load.path) or 0)
+            parting = parting_depth(visible[-1], load.path)
+            assert parting is not None, "a load is no write"
+            depth = max(depth, parting)
         return Node(load.buffer, visible, load.path[: depth + 1], load.nest.prefix(depth), len(load.index))
 
     @cached_property
     def _reached(self) -> dict[tuple[Buffer, Path, tuple[str, ...]], tuple[int, Points]]:
+        """What `written` found last: after how many writes, and which coordinates."""
         return {}
 
     def written(self, node: Node) -> Points:

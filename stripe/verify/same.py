@@ -113,8 +113,8 @@ class Alike:
         return [path for path, old in self._origins.items() if not old]
 
     def exposed(self) -> set[tuple[Path, Buffer]]:
-        """The statements of the second program's main that the first has too, each with what it reads of which other
-        statements are the ones that wrote it before."""
+        """The statements of the second program's main that the first has too, each with a buffer that it reads and
+        that is not written by the same statements before it in both programs."""
         return {
             (path, read)
             for path, old in self._origins.items()
@@ -125,11 +125,15 @@ class Alike:
     @cached_property
     def _origins(self) -> dict[Path, list[Path]]:
         """For each statement of the second program's main those of the first that are alike."""
-        old: dict[int, list[Path]] = {}
+        old: dict[object, list[Path]] = {}
         for path in self._flows[0].by_unit:
-            old.setdefault(_size(self._unit(0, path)), []).append(path)
+            old.setdefault((self._unit(0, path), self._views(0, path)), []).append(path)
         return {
-            path: [each for each in old.get(_size(self._unit(1, path)), []) if self._same_unit(each, path)]
+            path: [
+                each
+                for each in old.get((self._unit(1, path), self._views(1, path)), [])
+                if self._same_unit(each, path)
+            ]
             for path in self._flows[1].by_unit
         }
 
@@ -175,7 +179,7 @@ class Alike:
             self._stripped[key] = stripped(_statement(self._flows[side].program, path))
         return self._stripped[key]
 
-    def _views(self, side: int, path: Path) -> list[Refinement]:
+    def _views(self, side: int, path: Path) -> tuple[Refinement, ...]:
         """The refinements of main through which a statement of main reaches buffers, and the allocations of these."""
         program = self._flows[side].program
         statement, main = _statement(program, path), _statement(program, path[:-1])
@@ -186,7 +190,7 @@ class Alike:
             names = {*_names(statement)}
         views = [main.ref(name) for name in sorted(names)]
         allocations = [program.entry.ref(view.source) for view in views if not view.is_alloc]
-        return [_stripped_ref(ref) for ref in (*views, *allocations)]
+        return tuple(_stripped_ref(ref) for ref in (*views, *allocations))
 
     def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, _Label]:
         """What each buffer that a statement reads is known to hold, by the buffer's name."""
@@ -219,14 +223,6 @@ class Alike:
 def _is_closed(statement: Statement) -> bool:
     """Whether a statement of main says all that it computes: a store says nothing about the scalar that it stores."""
     return isinstance(statement, Block | Special)
-
-
-def _size(statement: Statement) -> int:
-    """A number that equal statements share, cheap to compute."""
-    if not isinstance(statement, Block):
-        return 0
-    ranges = sum(index.range for index in statement.indices)
-    return ranges + 7 * len(statement.refinements) + 31 * sum(_size(inner) for inner in statement.statements)
 
 
 def _statement(program: Program, path: Path) -> Statement:

@@ -21,9 +21,9 @@ from stripe.ir import (
     Statement,
     Store,
     Tags,
+    aggregations_of,
     fresh,
     map_views,
-    merged_by,
     reads_of,
     views_of,
     writes_of,
@@ -179,14 +179,16 @@ def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
 def _merges_gaps(entry: Block, path: Path, parts: Sequence[Access]) -> bool:
     """Whether the block at `path` merges elements on, of an accumulator, that nobody wrote."""
     loads = ((part.nest.block, part.statement) for part in parts)
-    aggs = {merged_by(block, load.into) for block, load in loads if isinstance(load, Load)} - {None}
-    if not aggs:
+    if all(
+        Agg.ASSIGN in aggregations_of(block, load.into) for block, load in loads if isinstance(load, Load)
+    ):
         return False
     owner = nest_at(entry, parts[0].buffer.path)
     everywhere = through_view(owner, parts[0].buffer.name)
-    writers = [part for part in everywhere if part.is_write]
     inside = [part for part in everywhere if not part.is_write and part.path[: len(path)] == path]
-    return any(writer.agg in aggs for writer in writers) and not _covered(inside, writers, owner)
+    writers = [part for part in everywhere if part.is_write]
+    earlier = [part for part in writers if part.path[: len(path)] <= path]
+    return any(part.agg is not Agg.ASSIGN for part in writers) and not _covered(inside, earlier, owner)
 
 
 def _covered(reads: Sequence[Access], writers: Sequence[Access], nest: Nest) -> bool:
