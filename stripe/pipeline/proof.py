@@ -1,4 +1,4 @@
-"""Proofs: of each pass (`--verify exact`), and of the result (`--verify-against`). Only they load the integer sets."""
+"""Proofs: of each pass (`--verify exact`), and of the result (`--verify-against`). Other checks load no prover."""
 
 from __future__ import annotations
 
