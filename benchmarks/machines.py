@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchmarks import programs
 from benchmarks.measure import Row, limited, timed
 from benchmarks.passes import shipped
-from stripe.cost.simulate import simulate_program
+from stripe.cost.time.simulate import simulate_program
 
 NETWORK = 60
 STATEMENTS = 2000

@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from benchmarks import programs
 from benchmarks.measure import Row, limited, seconds, timed
-from stripe.hw import find_file, load_hardware
+from stripe.config.files import find_file
+from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
 from stripe.passes.autotile.autotile import Autotile

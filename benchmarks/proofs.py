@@ -19,8 +19,8 @@ from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.poly import Nest, count_domain
 from stripe.tile import compile_tile
-from stripe.verify.exact import prove_equal
-from stripe.verify.witness import Equal
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Equal
 
 LISTS = ("minimal", "cpu", "dsp_conv", "slides")
 KERNELS = 100

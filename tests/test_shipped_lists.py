@@ -9,9 +9,9 @@ import pytest
 
 from stripe.cli.opt import main as opt
 from stripe.cli.run import main as run
+from stripe.config.files import shipped
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.data import random_inputs
-from stripe.hw import shipped
 from stripe.ir import Stage, parse_program, verify_structural
 
 ROOT = Path(__file__).resolve().parents[1]

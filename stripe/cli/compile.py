@@ -38,7 +38,7 @@ def set_up(options: PipelineOptions) -> Setup:
                 f"-D {options.defines[0]} has nothing to set", hint="give --hw or --config with it"
             )
         return Setup()
-    from stripe.hw import find_file
+    from stripe.config.files import find_file
     from stripe.pipeline.passlist import names_of
 
     defines = parse_defines(options.defines)
@@ -61,7 +61,7 @@ def set_up(options: PipelineOptions) -> Setup:
 
 def parse_defines(texts: tuple[str, ...]) -> dict[str, Scalar]:
     """`-D NAME=VALUE` as texts; what they mean depends on the parameter. Raises ConfigError."""
-    from stripe.hw import parse_define
+    from stripe.config.parameters import parse_define
 
     return dict(parse_define(text) for text in texts)
 
@@ -70,7 +70,8 @@ def _hardware(
     options: PipelineOptions, lists: list[Path], defines: Mapping[str, Scalar], elsewhere: frozenset[str]
 ) -> HardwareModel | None:
     """The model that `--hw` names, else the one that the pass lists are for."""
-    from stripe.hw.load import is_path, load_hardware
+    from stripe.config.files import is_path
+    from stripe.hw.load import load_hardware
     from stripe.pipeline.passlist import hardware_of, located_hardware
 
     if options.hardware is not None:

@@ -30,8 +30,8 @@ def emit_program(program: Program, form: str, *, openmp: bool = False) -> str:
 
         return block_graph(program)
     if form == "c":
-        from stripe.emit.c import emit_c
-        from stripe.emit.options import EmitOptions
+        from stripe.emit.c.module import emit_c
+        from stripe.emit.c.options import EmitOptions
 
         return emit_c(program, EmitOptions(openmp=openmp))
     from stripe.ir import print_program

@@ -15,9 +15,9 @@ from stripe.cli.guard import CrashRecord
 from stripe.cli.job import Job
 from stripe.cli.options import InputOptions, PipelineOptions
 from stripe.cli.sources import Source
+from stripe.config.template import Document, parse_document
+from stripe.config.validate import validate
 from stripe.hw.schema import HardwareModel
-from stripe.hw.template import Document, parse_document
-from stripe.hw.validate import validate
 from stripe.pipeline.passlist import read_pass_list
 from stripe.pipeline.reproducer import Reproducer, read_reproducer
 

@@ -16,7 +16,7 @@ from stripe.cli.usage import Parser, UsageError, file_name, one_of
 if TYPE_CHECKING:
     from stripe.cli.compile import Setup
     from stripe.cli.job import Job
-    from stripe.cost.loops import Halo
+    from stripe.cost.counts.loops import Halo
     from stripe.ir import Program
 
 SCHEMAS = ("sim", "counts")
@@ -109,7 +109,7 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
 
 def _schema(what: str) -> str:
     """The JSON Schema of what `--json` writes."""
-    from stripe.cost.schema import CountsJson, SimulationJson
+    from stripe.cost.report.schema import CountsJson, SimulationJson
 
     model = SimulationJson if what == "sim" else CountsJson
     return json.dumps(model.model_json_schema(), indent=2) + "\n"
@@ -132,8 +132,8 @@ def perform(job: Job, simulating: SimOptions) -> int:
 def _count(program: Program, name: str, setup: Setup, options: SimOptions) -> None:
     from stripe.cli.files import write_text
     from stripe.cli.simtables import print_counts
-    from stripe.cost.counts import count_program
-    from stripe.cost.report import counts_json
+    from stripe.cost.counts.counts import count_program
+    from stripe.cost.report.report import counts_json
 
     found = count_program(program, options.halo, setup.hardware)
     report = counts_json(found, options.halo, name, setup.hardware)
@@ -146,19 +146,19 @@ def _count(program: Program, name: str, setup: Setup, options: SimOptions) -> No
 def _simulate(program: Program, name: str, setup: Setup, options: SimOptions) -> None:
     from stripe.cli.files import write_text
     from stripe.cli.simtables import print_simulation
-    from stripe.cost.report import simulation_json
-    from stripe.cost.simulate import simulate_program
+    from stripe.cost.report.report import simulation_json
+    from stripe.cost.time.simulate import simulate_program
 
     if setup.hardware is None:
         raise AssertionError("the machine was looked at before")
     found = simulate_program(program, setup.hardware)
     report = simulation_json(found, name)
     if options.trace is not None:
-        from stripe.cost.trace import chrome_trace
+        from stripe.cost.report.trace import chrome_trace
 
         write_text(options.trace, json.dumps(chrome_trace(found), indent=1) + "\n")
     if options.plot is not None:
-        from stripe.cost.plot import picture
+        from stripe.cost.report.plot import picture
 
         write_text(options.plot, picture(report))
     if options.json is not None:

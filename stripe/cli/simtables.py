@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stripe.cli.tables import Table, write_tables
-from stripe.cost.schema import CountsJson, KernelCountsJson, SimulationJson, SourceJson, StatementJson
+from stripe.cost.report.schema import CountsJson, KernelCountsJson, SimulationJson, SourceJson, StatementJson
 
 _MOST_ROWS = 60
 _MOST_UNITS = 16

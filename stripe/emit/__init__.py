@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stripe.emit.c import CModule, Parameter, emit_c, emit_module
-from stripe.emit.options import EmitOptions
+from stripe.emit.c.module import CModule, Parameter, emit_c, emit_module
+from stripe.emit.c.options import EmitOptions
 
 __all__ = ["CModule", "EmitOptions", "Parameter", "emit_c", "emit_module"]

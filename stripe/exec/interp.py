@@ -49,8 +49,8 @@ from stripe.ir import (
     scalars_used,
     walk,
 )
+from stripe.ir.check.structure import allocation_agg
 from stripe.ir.traverse import Path
-from stripe.ir.verifier import allocation_agg
 
 DEFAULT_BUDGET = 1 << 30
 MAX_LANES = 1 << 20

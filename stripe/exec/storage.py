@@ -18,7 +18,7 @@ from stripe.exec.errors import ExecutionError
 from stripe.exec.lanes import Extents, IntArray, LaneValue, lane_count, lane_numbers
 from stripe.exec.layout import to_flat
 from stripe.ir import Agg, Block, Refinement
-from stripe.ir.verifier import writers
+from stripe.ir.check.structure import writers
 
 if TYPE_CHECKING:
     from stripe.exec.frame import Frame

@@ -1,4 +1,4 @@
-"""Hardware models: the schema, rendering of the Jinja templates, the graph of units and the routes through it.
+"""Hardware models: the schema, the graph of units and the routes through it.
 
 Everything loads on first use, because `--help` passes by here and pydantic, Jinja and networkx take their time.
 """
@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stripe.hw.dot import to_dot
     from stripe.hw.graph import Hop, Route, UnitGraph, instances, parse_unit
-    from stripe.hw.load import find_file, load_hardware, resolve_parameters, shipped
-    from stripe.hw.params import parse_define
+    from stripe.hw.load import load_hardware
     from stripe.hw.schema import (
         Bus,
-        Documented,
         ExecUnit,
         HardwareModel,
         MemUnit,
@@ -24,34 +22,23 @@ if TYPE_CHECKING:
         SystolicArray,
         TxUnit,
     )
-    from stripe.hw.template import (
-        Document,
-        Scalar,
-        free_names,
-        parse_document,
-        read_json,
-        render,
-        render_json,
-    )
 
 _HOMES = {
     "dot": ("to_dot",),
     "graph": ("Hop", "Route", "UnitGraph", "instances", "parse_unit"),
-    "load": ("find_file", "load_hardware", "resolve_parameters", "shipped"),
-    "params": ("parse_define",),
+    "load": ("load_hardware",),
     "schema": (
-        "Bus", "Documented", "ExecUnit", "HardwareModel", "MemUnit", "Stencil", "StencilIndex", "SystolicArray",
+        "Bus", "ExecUnit", "HardwareModel", "MemUnit", "Stencil", "StencilIndex", "SystolicArray",
         "TxUnit",
     ),
-    "template": ("Document", "Scalar", "free_names", "parse_document", "read_json", "render", "render_json"),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Bus", "Document", "Documented", "ExecUnit", "HardwareModel", "Hop", "MemUnit", "Route", "Scalar", "Stencil",
-    "StencilIndex", "SystolicArray", "TxUnit", "UnitGraph", "find_file", "free_names", "instances", "load_hardware",
-    "parse_define", "parse_document", "parse_unit", "read_json", "render", "render_json", "resolve_parameters",
-    "shipped", "to_dot",
+    "Bus", "ExecUnit", "HardwareModel", "Hop", "MemUnit", "Route", "Stencil",
+    "StencilIndex", "SystolicArray", "TxUnit", "UnitGraph", "instances", "load_hardware",
+    "parse_unit",
+    "to_dot",
 ]  # fmt: skip
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from stripe.config.json5 import JsonPath
 from stripe.hw.graph import UnitGraph, instances
-from stripe.hw.jsontext import JsonPath
 from stripe.hw.schema import HardwareModel
 from stripe.ir.errors import closest
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from stripe.config.model import ConfigModel, Documented, Scalar
 from stripe.hw.tables import (
     TABLE_HELP,
     DTypeName,
@@ -31,19 +32,11 @@ from stripe.ir.location import Location
 MAX_COUNT = 65536
 """Most units of one name."""
 
-Scalar = bool | int | float | str
-
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 UnitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
-class Part(BaseModel):
-    """What all parts of a hardware model share: frozen, and no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Unit(Part):
+class Unit(ConfigModel):
     """What all kinds of units share."""
 
     count: Count = Field(default=1, description="how many there are; they are called NAME[0], NAME[1], …")
@@ -119,7 +112,7 @@ class MemUnit(Unit):
         return self.kind == "cache"
 
 
-class StencilIndex(Part):
+class StencilIndex(ConfigModel):
     """One index of a stencil. The rules say which coefficient it has in the access of each output and input:
     -1 any, 0 none, 1 contiguous, else that very number."""
 
@@ -137,7 +130,7 @@ class StencilIndex(Part):
         return self
 
 
-class Stencil(Part):
+class Stencil(ConfigModel):
     """A block of work that a unit does as one instruction. The form is that of the pass `tensorize`, and what the
     instruction computes stands beside it."""
 
@@ -170,7 +163,7 @@ class Stencil(Part):
         return self
 
 
-class SystolicArray(Part):
+class SystolicArray(ConfigModel):
     """A grid of multiply-accumulate units through which operands flow."""
 
     rows: Count
@@ -243,7 +236,7 @@ class TxUnit(Unit):
     pJ_per_byte: NotNegative = Field(default=0.0, description="energy of moving a byte through it, pJ")
 
 
-class Bus(Part):
+class Bus(ConfigModel):
     """Wires from any of the sources to any of the sinks. In each cycle they carry `bytes_per_cycle` bytes, of one
     transfer or of several whose bursts interleave: transfers at the same time share these bytes evenly, and none waits
     for the end of another. A source or sink is `NAME[number]`, or `NAME` for all units of that name."""
@@ -261,30 +254,10 @@ class Bus(Part):
     multicast: bool = Field(default=False, description="one transfer reaches several sinks at once")
 
 
-class Documented(Part):
-    """Where a number of a model comes from."""
-
-    path: str = Field(
-        description="place in the rendered model: keys with dots, '*' for any; a bus by its name"
-    )
-    value: Scalar | None = Field(default=None, description="the value; absent where parameters give it")
-    unit: str = ""
-    source: str = Field(description="a publication, 'parameter NAME', or 'unverified'")
-    note: str = ""
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether somebody knows where the value comes from."""
-        return self.source != UNVERIFIED
-
-
-UNVERIFIED = "unverified"
-
-
 _Kind = TypeVar("_Kind", bound=Unit)
 
 
-class HardwareModel(Part):
+class HardwareModel(ConfigModel):
     """A whole machine."""
 
     name: str = ""

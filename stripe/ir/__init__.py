@@ -20,7 +20,10 @@ from stripe.ir.block import (
     Statement,
     Store,
 )
-from stripe.ir.diagnostic import Diagnostic
+from stripe.ir.check.diagnostic import Diagnostic
+from stripe.ir.check.magnitude import check_block_magnitude, check_magnitude
+from stripe.ir.check.stages import Stage
+from stripe.ir.check.structure import allocation_agg, verify_structural
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
 from stripe.ir.intrinsics import (
@@ -32,15 +35,13 @@ from stripe.ir.intrinsics import (
     result_dtype,
 )
 from stripe.ir.location import Device, Location
-from stripe.ir.magnitude import check_block_magnitude, check_magnitude
-from stripe.ir.names import RESERVED, fresh, is_name, is_tag
-from stripe.ir.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
-from stripe.ir.printer import print_block, print_program, print_refinement, print_statement
 from stripe.ir.program import ConstantBuffer, Program
 from stripe.ir.refinement import Agg, Dim, Direction, Refinement, row_major
 from stripe.ir.span import Span
-from stripe.ir.stages import Stage
 from stripe.ir.tags import Tags, TagValue
+from stripe.ir.text.names import RESERVED, fresh, is_name, is_tag
+from stripe.ir.text.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
+from stripe.ir.text.printer import print_block, print_program, print_refinement, print_statement
 from stripe.ir.traverse import (
     Path,
     aggregations_of,
@@ -69,7 +70,6 @@ from stripe.ir.traverse import (
     with_statements,
     writes_of,
 )
-from stripe.ir.verifier import allocation_agg, verify_structural
 
 __all__ = [
     "DTYPES",

@@ -11,10 +11,10 @@ from typing import Annotated, get_args, get_origin
 
 from pydantic import JsonValue
 
-from stripe.hw.jsontext import JsonPath
-from stripe.hw.load import is_path, load_parameters, resolve_parameters
-from stripe.hw.template import Document, Scalar, free_names, parse_document, read_text, render_json
-from stripe.hw.validate import combine, validate
+from stripe.config.files import is_path, load_parameters, resolve_parameters
+from stripe.config.json5 import JsonPath
+from stripe.config.template import Document, Scalar, free_names, parse_document, read_text, render_json
+from stripe.config.validate import combine, validate
 from stripe.ir import ConfigError, closest
 from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import Instrument, PassEntry
-from stripe.verify.checks import check_program
-from stripe.verify.fallback import Judgement, judge
+from stripe.verify.program import check_program
+from stripe.verify.proof.judge import Judgement, judge
 
 
 class ProofError(StripeError):

@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import override
 
-from stripe.hw.template import Document, read_json
-from stripe.hw.validate import validate
+from stripe.config.template import Document, read_json
+from stripe.config.validate import validate
 from stripe.ir import Program, print_program
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 

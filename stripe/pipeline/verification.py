@@ -48,7 +48,7 @@ class StructureCheck(Instrument):
         placing = entry.pass_.pass_name == "memory_placement"
         if reached < Stage.SCHEDULED and not placing:
             return []
-        from stripe.verify.machine import check_placement, check_schedule
+        from stripe.verify.machine.schedule import check_placement, check_schedule
 
         found = check_schedule(program, self._hardware) if reached >= Stage.SCHEDULED else []
         return found or check_placement(program, self._hardware)

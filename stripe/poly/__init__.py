@@ -7,7 +7,8 @@ passes by.
 from __future__ import annotations
 
 from stripe.poly.access import Access, Kind, accesses, element_names, leaf_accesses
-from stripe.poly.count import count_accesses, count_domain, count_elements, count_points, count_union
+from stripe.poly.count.count import count_accesses, count_domain, count_elements, count_points, count_union
+from stripe.poly.count.separable import distinct_values, extent, separates, tile_elements, tile_extents
 from stripe.poly.deps import (
     Dependence,
     DepKind,
@@ -35,7 +36,6 @@ from stripe.poly.footprint import (
     view_elements,
 )
 from stripe.poly.limits import PolyLimit, operation_limit, within
-from stripe.poly.separable import distinct_values, extent, separates, tile_elements, tile_extents
 from stripe.poly.sets import Points, Relation, pieces, union
 from stripe.poly.simplify import (
     bounds,

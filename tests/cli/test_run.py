@@ -204,7 +204,7 @@ def test_a_simulation_that_crashes_leaves_a_reproducer(
     def crash(*_: object) -> None:
         raise RuntimeError("counting fell over")
 
-    monkeypatch.setattr("stripe.cost.counts.count_program", crash)
+    monkeypatch.setattr("stripe.cost.counts.counts.count_program", crash)
     assert simulate([mm, "--counts", "--halo", "keep", "--dump-dir", str(tmp_path)]) == 70
     assert "counting fell over" in _replayed(capsys.readouterr().err, capsys)
 

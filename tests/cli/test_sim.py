@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.sim import HALO_RULES, main
-from stripe.cost.loops import HALOS
-from stripe.cost.schema import CountsJson, SimulationJson
+from stripe.cost.counts.loops import HALOS
+from stripe.cost.report.schema import CountsJson, SimulationJson
 from stripe.ir import print_program
 from support.programs import MATMUL
 from support.scheduled import tiles

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.cost.analytic import CostModel
-from stripe.cost.machine import Machine
-from stripe.cost.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
-from stripe.cost.rates import systolic_cycles, vector_share
-from stripe.cost.statement import StatementCost
-from stripe.cost.uneven import tile_points
+from stripe.cost.time.machine import Machine
+from stripe.cost.time.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
+from stripe.cost.time.rates import systolic_cycles, vector_share
+from stripe.cost.time.statement import StatementCost
+from stripe.cost.time.uneven import tile_points
+from stripe.cost.time.workload import CostModel
 from stripe.hw import HardwareModel, SystolicArray, load_hardware
 from stripe.ir import ConfigError, Location, Program, parse_location, rewrite_matching, with_entry
 from stripe.poly import Nest

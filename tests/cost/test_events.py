@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripe.cost.events import Run, Task, simulate
+from stripe.cost.time.contention import Run, Task, simulate
 
 CPU = (("CPU[0]",), 1)
 EITHER = (("CPU[0]", "CPU[1]"), 1)

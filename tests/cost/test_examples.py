@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cost.report import simulation_json
-from stripe.cost.simulate import simulate_program
+from stripe.config.files import shipped
+from stripe.cost.report.report import simulation_json
+from stripe.cost.time.simulate import simulate_program
 from stripe.hw import load_hardware
-from stripe.hw.load import shipped
 from stripe.tile import compile_tile
 
 MACHINES = {name: load_hardware(name) for name in shipped()}

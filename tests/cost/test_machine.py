@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stripe.cost.machine import NOWHERE, Machine
+from stripe.cost.time.machine import NOWHERE, Machine
 from stripe.hw import load_hardware
 from stripe.ir import ConfigError, Location
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripe.cost.pipeline import Stage, pipeline_cycles, pipeline_slices
+from stripe.cost.time.pipeline import Stage, pipeline_cycles, pipeline_slices
 
 CYCLES = st.integers(1, 9)
 

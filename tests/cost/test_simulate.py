@@ -7,11 +7,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from stripe.cost.plot import picture
-from stripe.cost.report import simulation_json
-from stripe.cost.schema import SimulationJson
-from stripe.cost.simulate import Simulation, simulate_program
-from stripe.cost.trace import chrome_trace
+from stripe.cost.report.plot import picture
+from stripe.cost.report.report import simulation_json
+from stripe.cost.report.schema import SimulationJson
+from stripe.cost.report.trace import chrome_trace
+from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.ir import (
     ConfigError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.cost.simulate import simulate_program
+from stripe.cost.time.simulate import simulate_program
 from stripe.hw import load_hardware
 from stripe.ir import Program, parse_program
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from stripe.config.files import find_file, shipped
 from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.compile import compile_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
-from stripe.hw import find_file, load_hardware, shipped
+from stripe.hw import load_hardware
 from stripe.ir import Program
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import hardware_of, load_pass_list

@@ -15,7 +15,8 @@ from fuzz.corpus import read_program, seeded
 from fuzz.pass_lists import Entry, pass_lists
 from fuzz.tile_programs import tile_programs
 from fuzz.variations import varied
-from stripe.hw import load_hardware, shipped
+from stripe.config.files import shipped
+from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, StripeError, print_program
 from stripe.pipeline.reproducer import Reproducer, read_reproducer

@@ -32,8 +32,8 @@ from stripe.ir import (
 )
 from stripe.pipeline.instrument import InternalFault
 from stripe.pipeline.manager import PassManager
-from stripe.verify.exact import prove_equal
-from stripe.verify.witness import Different, Equal, Unknown, Verdict
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 from support.batch import Arrays, merge, merge_arrays, split_arrays
 
 DATA_SEED = 0

@@ -17,7 +17,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from fuzz.pass_lists import Entry, changed_lists
-from stripe.hw import load_hardware, parse_define
+from stripe.config.parameters import parse_define
+from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Program, Stage, StripeError, parse_program, verify_structural
 from stripe.passes.registry import pass_names

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from stripe.hw import Documented, HardwareModel, UnitGraph, load_hardware, render_json, shipped
-from stripe.hw.load import find_file, load_parameters, resolve_parameters
-from stripe.hw.params import Parameter
-from stripe.hw.template import Scalar
+from stripe.config.files import find_file, load_parameters, resolve_parameters, shipped
+from stripe.config.model import Documented
+from stripe.config.parameters import Parameter
+from stripe.config.template import Scalar, render_json
+from stripe.hw import HardwareModel, UnitGraph, load_hardware
 from stripe.ir import ConfigError
 from stripe.ir.dtypes import FP16, FP32, I8, I32
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from stripe.ir import Program
 from stripe.tile.lower_program import compile_tile
-from stripe.verify.exact import prove_equal
-from stripe.verify.witness import Equal
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Equal
 from tests.passes.programs import run_pass
 
 

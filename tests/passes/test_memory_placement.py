@@ -15,7 +15,7 @@ from stripe.passes.base import PassContext
 from stripe.passes.memory_placement.live_ranges import Buffer, Order, overlapping, peak_bytes
 from stripe.passes.memory_placement.packing import Item, pack
 from stripe.passes.registry import find_pass
-from stripe.verify.machine import check_placement
+from stripe.verify.machine.schedule import check_placement
 from tests.passes.programs import lines_of, run_pass
 
 

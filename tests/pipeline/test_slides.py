@@ -7,18 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stripe.config.files import find_file
 from stripe.exec.compile import compile_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
-from stripe.hw.load import find_file, load_hardware
+from stripe.hw.load import load_hardware
 from stripe.ir import Program, parse_program, print_program
 from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import load_pass_list
 from stripe.tile import compile_tile
-from stripe.verify.exact import prove_equal
-from stripe.verify.machine import check_placement, check_schedule
-from stripe.verify.witness import Equal
+from stripe.verify.machine.schedule import check_placement, check_schedule
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Equal
 
 SLIDES = find_file("slides", "optconfigs")
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -22,7 +22,7 @@ from stripe.ir import (
     Program,
     Store,
 )
-from stripe.ir.verifier import allocation_agg
+from stripe.ir.check.structure import allocation_agg
 
 Elements = dict[tuple[int, ...], int]
 View = tuple[Elements, tuple[int, ...]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stripe.cost.simulate import Simulation
+from stripe.cost.time.simulate import Simulation
 from stripe.hw import parse_unit
-from stripe.verify.machine import Traffic
+from stripe.verify.machine.schedule import Traffic
 
 
 def traffic_of(found: Simulation) -> list[Traffic]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from stripe.ir import Program, verify_structural
-from stripe.verify.exact import prove_equal
-from stripe.verify.fallback import run_both
-from stripe.verify.witness import Different, Equal
+from stripe.verify.proof.judge import run_both
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal
 from verify.mutate import mutants
 from verify.pairs import pairs
 from verify.pass_pairs import pass_pairs

@@ -14,8 +14,8 @@ from stripe.ir import Program
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
-from stripe.verify.exact import prove_equal
-from stripe.verify.witness import Different, Equal, Verdict
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal, Verdict
 from verify.mutate import mutants
 
 STEPS = 400_000

@@ -9,7 +9,7 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, parse_program, print_program
 from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
-from stripe.verify.machine import check_placement, check_schedule
+from stripe.verify.machine.schedule import check_placement, check_schedule
 from tests.passes.test_memory_placement import chain
 
 

@@ -10,10 +10,10 @@ from collections import Counter
 import pytest
 
 from stripe.ir import verify_structural
-from stripe.verify.checks import check_program
-from stripe.verify.exact import prove_equal
-from stripe.verify.fallback import run_both
-from stripe.verify.witness import Different, Equal
+from stripe.verify.program import check_program
+from stripe.verify.proof.judge import run_both
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal
 from verify.mutate import mutants, surroundings
 from verify.pairs import Pair, pairs
 from verify.pass_pairs import pass_pairs

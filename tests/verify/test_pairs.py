@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from stripe.ir import Affine, Block, Program, rewrite_blocks
-from stripe.verify.checks import check_program
-from stripe.verify.exact import OPERATIONS, prove_equal
-from stripe.verify.fallback import judge, run_both
-from stripe.verify.witness import Different, Equal, Unknown
+from stripe.verify.program import check_program
+from stripe.verify.proof.judge import judge, run_both
+from stripe.verify.proof.prove import OPERATIONS, prove_equal
+from stripe.verify.proof.witness import Different, Equal, Unknown
 from verify.mutate import mutants
 from verify.pairs import (
     BLUR,

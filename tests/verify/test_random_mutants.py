@@ -10,9 +10,9 @@ import pytest
 from fuzz.__main__ import draw_cases
 from fuzz.check import Counts, Failure, run_passes
 from stripe.ir import Program, StripeError, verify_structural
-from stripe.verify.exact import prove_equal
-from stripe.verify.fallback import run_both
-from stripe.verify.witness import Different, Equal
+from stripe.verify.proof.judge import run_both
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal
 from verify.mutate import mutants
 
 CASES = 25

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stripe.ir import Program
-from stripe.verify.checks import check_program
-from stripe.verify.exact import prove_equal
-from stripe.verify.fallback import run_both
-from stripe.verify.witness import Different, Equal
+from stripe.verify.program import check_program
+from stripe.verify.proof.judge import run_both
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal
 from verify.pairs import program
 
 WHOLE = """

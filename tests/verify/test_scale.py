@@ -12,7 +12,7 @@ from stripe.passes.base import PassContext
 from stripe.passes.compute_deps import ComputeDeps
 from stripe.poly import deps
 from stripe.tile import compile_tile
-from stripe.verify import machine
+from stripe.verify.machine import schedule
 
 READERS = 30
 
@@ -46,6 +46,6 @@ def test_dependences_of_many_readers(star: Program, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_checker_with_many_readers(star: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = calls(monkeypatch, machine, "_conflict")
-    assert machine.check_schedule(star) == []
+    made = calls(monkeypatch, schedule, "_conflict")
+    assert schedule.check_schedule(star) == []
     assert len(made) <= READERS

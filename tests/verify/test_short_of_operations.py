@@ -7,8 +7,8 @@ from stripe.passes.fusion.fusion import Fusion
 from stripe.passes.localize import Localize
 from stripe.passes.unroll import Unroll
 from stripe.tile.lower_program import compile_tile
-from stripe.verify.exact import prove_equal
-from stripe.verify.witness import Different, Equal
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal
 
 SUMS_OF_WHAT_IS_NEVER_THERE = """function (A[X=2, Y=6]: fp16, B[M=7]: i8) -> (T4, T5) {
     T0[i, c : 5, 6] = >(A[3*i + k, c]), k < 2;

@@ -20,9 +20,9 @@ from stripe.ir import (
     print_program,
     verify_structural,
 )
-from stripe.verify.exact import prove_equal
-from stripe.verify.fallback import judge, run_both
-from stripe.verify.witness import Different, Equal
+from stripe.verify.proof.judge import judge, run_both
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Different, Equal
 from verify.pairs import BLUR, BLUR_TENSORS, program
 
 SCALED_TENSORS = "in A 4\nin W 4\nout O 4"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.cost.events import Task, simulate
-from stripe.cost.simulate import Simulation, simulate_program
+from stripe.cost.time.contention import Task, simulate
+from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.tile import compile_tile
-from stripe.verify.machine import Traffic, check_traffic
+from stripe.verify.machine.schedule import Traffic, check_traffic
 from support.scheduled import tiles
 from support.traffic import traffic_of
 

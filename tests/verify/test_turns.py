@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import Program, parse_program
-from stripe.verify.machine import check_placement
-from stripe.verify.turns import Placed, Turns
+from stripe.verify.machine.interference import Placed, Turns
+from stripe.verify.machine.schedule import check_placement
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from math import gcd
 from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.ir import Affine, Block, FloorDiv, Refinement
-from stripe.poly.separable import tile_elements
+from stripe.poly.count.separable import tile_elements
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stripe.cost.operations import Operations, point_operations
-from stripe.cost.rates import StencilUse, missing_rates, rated, stencil_use
+from stripe.cost.counts.operations import Operations, point_operations
+from stripe.cost.time.rates import StencilUse, missing_rates, rated, stencil_use
 from stripe.ir import Block, Location
 from stripe.passes.autotile.cost import Transfer, is_read_back
 from stripe.passes.autotile.footprint import Footprint

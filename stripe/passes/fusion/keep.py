@@ -25,7 +25,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.ir.verifier import allocation_agg
+from stripe.ir.check.structure import allocation_agg
 from stripe.passes.common.copies import Place, beside, fill_block
 from stripe.passes.common.packed import Packing, repacked, why_unpackable
 from stripe.passes.fusion.build import Fused

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from stripe.cost.analytic import CostModel
-from stripe.cost.machine import Machine
+from stripe.cost.time.machine import Machine
+from stripe.cost.time.workload import CostModel
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
 from stripe.ir import (

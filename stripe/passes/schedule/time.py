@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.cost.analytic import CostModel
+from stripe.cost.time.workload import CostModel
 from stripe.ir import Block
 from stripe.poly import Nest
 

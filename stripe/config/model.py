@@ -1,0 +1,34 @@
+"""The base of what people write as configuration: frozen pydantic models that refuse unknown keys."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Scalar = bool | int | float | str
+"""A value of a template's parameter."""
+
+UNVERIFIED = "unverified"
+"""The source of a number that no publication backs."""
+
+
+class ConfigModel(BaseModel):
+    """A part of a configuration file: frozen, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Documented(ConfigModel):
+    """Where a number of a model comes from."""
+
+    path: str = Field(
+        description="place in the rendered model: keys with dots, '*' for any; a bus by its name"
+    )
+    value: Scalar | None = Field(default=None, description="the value; absent where parameters give it")
+    unit: str = ""
+    source: str = Field(description="a publication, 'parameter NAME', or 'unverified'")
+    note: str = ""
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the value has a source."""
+        return self.source != UNVERIFIED

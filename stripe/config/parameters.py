@@ -1,0 +1,249 @@
+"""The parameters of a template: `NAME.params.json` beside `NAME.json.j2`.
+
+    { "parameters": {
+        "NUM_SRAM": { "default": 8, "range": [1, 64], "unit": "memories", "description": "…", "source": "…" },
+        "KIND":     { "default": "HBM", "choices": ["HBM", "DDR"], "description": "…", "source": "…" },
+        "TOTAL":    { "expression": "NUM_SRAM * 32", "description": "computed from the others" } },
+      "checks": [ { "that": "TOTAL <= 4096", "reason": "the chip has no room for more" } ],
+      "values": [ { "path": "clock_mhz", "value": 700, "unit": "MHz", "source": "…" } ] }
+
+So a template renders with no `-D` at all, and a sweep knows what it may vary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+
+from stripe.config.model import ConfigModel, Documented
+from stripe.config.template import Document, Scalar, evaluate, names_in
+from stripe.config.validate import combine, validate
+from stripe.ir.errors import ConfigError, closest
+
+Value = StrictBool | StrictInt | StrictFloat | StrictStr
+Number = StrictInt | StrictFloat
+ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Parameter(ConfigModel):
+    """One parameter. Its type is that of its default; a whole number stays one."""
+
+    default: Value | None = Field(default=None, description="value where none is given")
+    expression: str | None = Field(
+        default=None, description="instead of a default: computed from other parameters"
+    )
+    range: tuple[Number, Number] | None = Field(default=None, description="lowest and highest value")
+    step: Number | None = Field(default=None, gt=0, description="distance of the values that a sweep tries")
+    scale: Literal["linear", "log2"] = Field(default="linear", description="log2: a sweep doubles the value")
+    choices: tuple[Value, ...] | None = Field(
+        default=None, min_length=1, description="the values that it may have"
+    )
+    unit: str = ""
+    description: str = ""
+    source: str = Field(default="unverified", description="where the default comes from")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Parameter:
+        if (self.default is None) == (self.expression is None):
+            raise ValueError("a parameter needs 'default' or 'expression', one of the two")
+        if self.range is not None and self.choices is not None:
+            raise ValueError("a parameter has 'range' or 'choices', not both")
+        if self.range is not None and self.range[0] > self.range[1]:
+            raise ValueError(f"the range from {self.range[0]} to {self.range[1]} is empty")
+        if self.default is not None and (wrong := self.misfit(self.default)):
+            raise ValueError(f"the default {wrong}")
+        return self
+
+    def misfit(self, value: Scalar) -> str | None:
+        """Why `value` is none that the parameter may have, None when it is one."""
+        if isinstance(self.default, (bool, int, float, str)) and not _same_kind(self.default, value):
+            return f"{_shown(value)} is not {_KINDS[type(self.default)]}"
+        if self.choices is not None and not any(_same_kind(c, value) and c == value for c in self.choices):
+            return f"{_shown(value)} is none of {', '.join(map(_shown, self.choices))}"
+        if self.range is not None:
+            low, high = self.range
+            if isinstance(value, (bool, str)) or not low <= value <= high:
+                return f"{_shown(value)} is not in the range {low} to {high}"
+        return None
+
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def _same_kind(wanted: Scalar, value: Scalar) -> bool:
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        return isinstance(wanted, bool) and isinstance(value, bool)
+    if isinstance(wanted, float):
+        return isinstance(value, (int, float))
+    return type(wanted) is type(value)
+
+
+def _shown(value: Scalar) -> str:
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f"'{value}'"
+        if isinstance(value, str)
+        else f"{value}"
+    )
+
+
+class Check(ConfigModel):
+    """A condition between parameters."""
+
+    that: str = Field(description="a Jinja expression that must be true")
+    reason: str = Field(description="what is wrong where it is not")
+
+
+class ParameterFile(ConfigModel):
+    """The whole of a `NAME.params.json`."""
+
+    description: str = ""
+    parameters: dict[ParameterName, Parameter] = Field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    values: tuple[Documented, ...] = Field(
+        default=(), description="where the numbers of the template come from"
+    )
+
+
+def read_parameters(document: Document) -> ParameterFile:
+    """The parameters that `document` describes. Raises ConfigError: bad schema, unknown names, cycles."""
+    file = validate(ParameterFile, document)
+    errors: list[ConfigError] = []
+    for name, parameter in file.parameters.items():
+        if parameter.expression is not None:
+            errors += _unknown_names(document, file, parameter.expression, ("parameters", name, "expression"))
+    for number, check in enumerate(file.checks):
+        errors += _unknown_names(document, file, check.that, ("checks", number, "that"))
+    if errors:
+        raise combine(errors)
+    cycle = find_cycle({name: _needs(parameter) for name, parameter in file.parameters.items()})
+    if cycle:
+        reason = f"the parameter '{cycle[0]}' is computed from itself: {' -> '.join((*cycle, cycle[0]))}"
+        raise document.error(reason, ("parameters", cycle[0], "expression"), "give one of them a 'default'")
+    return file
+
+
+def _needs(parameter: Parameter) -> frozenset[str]:
+    return names_in(parameter.expression) if parameter.expression is not None else frozenset()
+
+
+def _unknown_names(
+    document: Document, file: ParameterFile, expression: str, path: tuple[str | int, ...]
+) -> list[ConfigError]:
+    try:
+        names = names_in(expression)
+    except ConfigError as error:
+        return [document.error(error.reason, path, error.hint)]
+    errors: list[ConfigError] = []
+    for name in sorted(names - file.parameters.keys()):
+        near = closest(name, file.parameters)
+        hint = f"did you mean '{near}'?" if near else f"parameters: {', '.join(file.parameters)}"
+        errors.append(document.error(f"there is no parameter '{name}'", path, hint))
+    return errors
+
+
+def find_cycle(needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """The names on a cycle of `needs`, in order; empty when there is none."""
+    import networkx
+
+    graph: networkx.DiGraph[str] = networkx.DiGraph()
+    graph.add_edges_from((name, other) for name in needs for other in sorted(needs[name]))
+    for cycle in networkx.simple_cycles(graph):  # pyright: ignore[reportUnknownMemberType]
+        first = cycle.index(min(cycle))
+        return (*cycle[first:], *cycle[:first])
+    return ()
+
+
+def resolve(document: Document, file: ParameterFile, defines: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The value of each parameter: what is defined, else its default, else computed.
+
+    Names in `defines` that are no parameters are left out. Raises ConfigError for a value of a wrong kind, out of
+    range or none of the choices, for one given to a computed parameter, and for a check that fails.
+    """
+    values: dict[str, Scalar] = {}
+    errors: list[ConfigError] = []
+    for name, parameter in file.parameters.items():
+        if name in defines:
+            try:
+                values[name] = _defined(name, parameter, defines[name])
+            except ConfigError as error:
+                errors.append(error)
+        elif parameter.default is not None:
+            values[name] = parameter.default
+    if errors:
+        raise combine(errors)
+    waiting = [name for name, parameter in file.parameters.items() if parameter.expression is not None]
+    while waiting:  # there is no cycle, so each round computes at least one
+        ready = [name for name in waiting if _needs(file.parameters[name]) <= values.keys()]
+        for name in ready:
+            values[name] = _computed(document, file.parameters[name], name, values)
+        waiting = [name for name in waiting if name not in values]
+    for number, check in enumerate(file.checks):
+        if not _evaluate(document, check.that, values, ("checks", number, "that")):
+            used = ", ".join(f"{name} = {_shown(values[name])}" for name in sorted(names_in(check.that)))
+            raise ConfigError(
+                f"{check.reason} ({used})", path=document.path, hint=f"it must hold that {check.that}"
+            )
+    return {name: values[name] for name in file.parameters}
+
+
+def _defined(name: str, parameter: Parameter, given: Scalar) -> Scalar:
+    where = f"-D {name}={given}"
+    if parameter.expression is not None:
+        needs = ", ".join(sorted(names_in(parameter.expression)))
+        hint = f"set {needs} instead" if needs else None
+        raise ConfigError(f"'{name}' is computed ({parameter.expression})", where=where, hint=hint)
+    value = _as_text(given) if isinstance(parameter.default, str) else parse_value(given)
+    if wrong := parameter.misfit(value):
+        unit = f", {parameter.unit}" if parameter.unit else ""
+        hint = f"{name}: {parameter.description or 'no description'}{unit}"
+        raise ConfigError(f"the value of '{name}': {wrong}", where=where, hint=hint)
+    return value
+
+
+def _as_text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _computed(document: Document, parameter: Parameter, name: str, values: Mapping[str, Scalar]) -> Scalar:
+    path = ("parameters", name, "expression")
+    value = _evaluate(document, parameter.expression or "", values, path)
+    if wrong := parameter.misfit(value):
+        raise document.error(f"the computed value of '{name}': {wrong}", path)
+    return value
+
+
+def _evaluate(
+    document: Document, expression: str, values: Mapping[str, Scalar], path: tuple[str | int, ...]
+) -> Scalar:
+    try:
+        return evaluate(expression, values)
+    except ConfigError as error:
+        raise document.error(error.reason, path, error.hint) from None
+
+
+_INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def parse_value(text: Scalar) -> Scalar:
+    """The value that a text on the command line stands for: a number, `true`, `false`, else the text itself."""
+    if not isinstance(text, str):
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text) and len(text) < 100:
+        return int(text, 16 if "x" in text.lower() else 10)
+    return float(text) if _FLOAT.fullmatch(text) and len(text) < 100 else text
+
+
+def parse_define(text: str) -> tuple[str, str]:
+    """The name and the value of `NAME=VALUE`, as `-D` takes it. Raises ConfigError."""
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name.strip()):
+        raise ConfigError(f"'{text}' is no definition", where="-D", hint="write -D NAME=VALUE")
+    return name.strip(), value.strip()

@@ -1,0 +1,1 @@
+"""Exact counts: operations, distinct elements, bytes by buffer and memory level, energy."""

@@ -1,0 +1,239 @@
+"""Exact access counts of a mapping: for each kernel and operand what crosses from one memory level to the next.
+
+A mapping is a nest of blocks: outer indices are outer loops, in the order in which they stand, indices tagged `spatial`
+run at the same time on parallel units. An allocation located in a memory is what a level holds of an operand, its
+transfer blocks tell its box. The rules are those of Timeloop, ZigZag and AccelForge (see docs/sim.md):
+
+- a level gets a box anew when the box changes: all of it (`refetch`) or what it did not hold before (`keep`);
+- an output box that leaves is written up, one that comes back is read down, a first visit reads nothing;
+- an element that parallel units use in one step is read once from a memory that they share, and results that they add
+  to one element are summed before they reach it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from stripe.cost.counts.copies import Copies, Transfer, as_transfer, memory_of
+from stripe.cost.counts.energy import count_energy
+from stripe.cost.counts.loops import Halo, distinct_per_point, entering
+from stripe.cost.counts.operations import Operations, point_operations
+from stripe.cost.counts.traffic import ARRAY, KernelCounts, Traffic
+from stripe.cost.time.machine import check_locations
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Agg, Block, Program, StripeError
+from stripe.poly import (
+    Access,
+    Nest,
+    PolyLimit,
+    count_domain,
+    count_elements,
+    count_points,
+    leaf_accesses,
+    touched_at,
+)
+
+SPATIAL = "spatial"
+
+
+def count_program(
+    program: Program, halo: Halo = "refetch", hardware: HardwareModel | None = None
+) -> tuple[KernelCounts, ...]:
+    """The exact counts of each kernel of `main`; with `hardware` their energies too.
+
+    Raises StripeError for a nest whose steps have no order (copies below constrained loops, copies that rearrange
+    their elements), ConfigError for a location that the machine lacks.
+    """
+    if hardware is not None:
+        check_locations(program.entry, hardware)
+    main_memory = (hardware.main_memory if hardware else None) or _outermost(program) or "DRAM"
+    units = tuple(hardware.tx_units) if hardware else ()
+    nest = Nest.root(program.entry)
+    found: list[KernelCounts] = []
+    for number, outer in nest.children():
+        for inner, kernel in outer.children():
+            counted = _Counter(kernel, halo, main_memory, units).count((0, number, inner))
+            found.append(_with_energy(counted, hardware) if hardware else counted)
+    return tuple(found)
+
+
+def _outermost(program: Program) -> str | None:
+    return next((ref.location.name for ref in program.entry.refinements if ref.location), None)
+
+
+class _Counter:
+    """Counts one kernel."""
+
+    def __init__(self, kernel: Nest, halo: Halo, main_memory: str, units: Sequence[str]) -> None:
+        self.kernel = kernel
+        self.halo: Halo = halo
+        self.main_memory = main_memory
+        self.units = units
+        self.transfers: list[Transfer] = []
+        self.leaves: list[Nest] = []
+        self.rows: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 1])
+
+    def count(self, path: tuple[int, ...]) -> KernelCounts:
+        for nest in self.kernel.walk():
+            transfer = as_transfer(nest, self.units)
+            if transfer is not None:
+                self.transfers.append(transfer)
+            elif any(not isinstance(s, Block) for s in nest.block.statements):
+                self.leaves.append(nest)
+        self.copies = Copies(self.transfers)
+        self.filled = {t.near.buffer for t in self.transfers if t.fills}
+        try:
+            for transfer in self.transfers:
+                self._count_transfer(transfer)
+            for leaf in self.leaves:
+                self._count_leaf(leaf)
+            operations = Operations.sum(
+                point_operations(leaf.block).times(count_domain(leaf.domain)) for leaf in self.leaves
+            )
+            steps = sum(_steps(leaf) for leaf in self.leaves)
+        except PolyLimit as limit:
+            raise self._error(f"its counts have no closed form within reach: {limit}", None) from None
+        block = self.kernel.block
+        traffic = tuple(Traffic(*key, *numbers) for key, numbers in self.rows.items())
+        return KernelCounts(block.name, path, operations, steps, traffic, tuple(_held(block).items()))
+
+    def _add(self, access: Access, source: str, sink: str, read: int, written: int) -> None:
+        operand = self.copies.root(access.buffer).name
+        size = access.nest.block.ref(access.ref).dtype.bytes
+        row = self.rows[operand, source, sink]
+        row[0], row[1], row[2] = row[0] + read, row[1] + written, size
+
+    def _memory(self, access: Access) -> str:
+        return memory_of(access.nest, access, self.main_memory)
+
+    def _count_transfer(self, transfer: Transfer) -> None:
+        holder = transfer.nest.blocks[-2]
+        fixed = transfer.nest.prefix(transfer.nest.depth - 1)
+        self._check_order(transfer, fixed)
+        near, far = self._memory(transfer.near), self._memory(transfer.far)
+        access = self.copies.rooted(transfer.far)
+        if not self.copies.is_copy(transfer.near.buffer):
+            reason = f"'{transfer.near.buffer}' in {holder.name} is no plain box of '{transfer.far.buffer}'"
+            raise self._error(reason, "its transfer must move elements without rearranging them")
+        spatial = _spatial_names(transfer.nest)
+        loops = tuple(name for name in fixed if name not in spatial)
+        apart = tuple(name for name in fixed if name in spatial)
+        shared = entering(access, loops, self.halo)
+        single = entering(access, loops, self.halo, apart) if apart else shared
+        if transfer.fills:
+            self._add(access, far, near, shared, single)
+            return
+        self._add(access, near, far, single, shared)
+        if transfer.aggregates and transfer.near.buffer not in self.filled:
+            back = count_elements(access)
+            own = self._firsts(access, apart) if apart else back
+            self._add(access, far, near, shared - back, single - own)
+
+    def _firsts(self, access: Access, apart: Sequence[str]) -> int:
+        """Distinct elements of each of the parallel instances, together."""
+        return count_points(touched_at(access, apart))
+
+    def _check_order(self, transfer: Transfer, fixed: Sequence[str]) -> None:
+        outside = set(fixed)
+        for block in transfer.nest.blocks[:-1]:
+            if block.constraints:
+                reason = f"block {block.name} holds copies, and constraints cut its loops"
+                raise self._error(reason, "put constraints into the innermost block, or peel the edges off")
+        for affine in transfer.near.index:
+            if affine.names() & outside:
+                reason = (
+                    f"the transfer {transfer.block.name} moves a part of '{transfer.near.buffer}' at a time"
+                )
+                raise self._error(reason, "put it into the block that holds the copy")
+
+    def _error(self, reason: str, hint: str | None) -> StripeError:
+        return StripeError(reason, where=f"kernel {self.kernel.block.name}", hint=hint)
+
+    def _count_leaf(self, leaf: Nest) -> None:
+        seen: set[tuple[object, ...]] = set()
+        for number in range(len(leaf.block.statements)):
+            for access in leaf_accesses(leaf, number):
+                key = (access.ref, access.kind)
+                if key in seen and not access.is_write:
+                    continue  # what a point has read once it has
+                seen.add(key)
+                self._count_access(leaf, access)
+
+    def _count_access(self, leaf: Nest, access: Access) -> None:
+        memory = self._memory(access)
+        steps = _per_step(leaf, access)
+        rooted = self.copies.rooted(access)
+        if not access.is_write:
+            self._add(access, memory, ARRAY, steps, steps)
+            return
+        self._add(access, ARRAY, memory, steps, steps)
+        if access.agg is not Agg.ASSIGN and access.buffer not in self.filled:
+            self._add(access, memory, ARRAY, steps - self._fresh(leaf, access, rooted), 0)
+
+    def _fresh(self, leaf: Nest, access: Access, rooted: Access) -> int:
+        """How many accumulations are the first of an element since it entered without a value."""
+        inside = leaf.prefix(len(access.buffer.path) - 1)
+        spatial = _spatial_names(leaf)
+        if self.copies.is_copy(access.buffer):
+            apart = tuple(name for name in inside if name in spatial)
+            return self._firsts(rooted, apart) if apart else count_elements(rooted)
+        return count_points(touched_at(access, inside)) if inside else count_elements(access)
+
+
+def _spatial_names(nest: Nest) -> frozenset[str]:
+    """The names in the domain of the indices that parallel units run."""
+    return frozenset(
+        f"{index.name}@{depth}"
+        for depth, block in enumerate(nest.blocks)
+        for index in block.iterated
+        if SPATIAL in index.tags
+    )
+
+
+def _per_step(leaf: Nest, access: Access) -> int:
+    """Elements accessed, each once a step however many parallel units share it; copies of their own count apart."""
+    domain = leaf.domain
+    spatial = _spatial_names(leaf)
+    outside = set(leaf.prefix(len(access.buffer.path) - 1))
+    keys = tuple(name for name in domain.names if name not in spatial or name in outside)
+    if len(keys) == len(domain.names):
+        return count_domain(domain) * prod(access.sizes)
+    if not domain.constraints:
+        distinct = distinct_per_point(access, keys)
+        if distinct is not None:
+            return prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in keys) * distinct
+    return count_points(touched_at(access, keys))
+
+
+def _steps(leaf: Nest) -> int:
+    """The points of a leaf in time."""
+    domain = leaf.domain
+    spatial = _spatial_names(leaf)
+    names = tuple(name for name in domain.names if name not in spatial)
+    if not domain.constraints:
+        return prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in names)
+    return (
+        count_domain(domain) if len(names) == len(domain.names) else count_points(domain.points.onto(names))
+    )
+
+
+def _held(block: Block) -> dict[str, int]:
+    """Bytes of the allocations in each memory: all of a nest together, the largest of blocks one after the other."""
+    total: dict[str, int] = {}
+    for ref in block.allocs:
+        total[ref.location.name] = total.get(ref.location.name, 0) + ref.bytes
+    inner: dict[str, int] = {}
+    for child in block.blocks:
+        for memory, size in _held(child).items():
+            inner[memory] = max(inner.get(memory, 0), size)
+    for memory, size in inner.items():
+        total[memory] = total.get(memory, 0) + size
+    return total
+
+
+def _with_energy(counts: KernelCounts, hardware: HardwareModel) -> KernelCounts:
+    compute, total = count_energy(counts, hardware)
+    return replace(counts, energy_pJ=total, compute_pJ=compute)

@@ -1,0 +1,63 @@
+"""Energy: of operations, of the accesses that counts tell, and of bytes on their ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stripe.cost.counts.operations import Operations
+from stripe.cost.counts.traffic import ARRAY, KernelCounts
+from stripe.cost.time.machine import Way
+from stripe.hw.graph import parse_unit
+from stripe.hw.schema import ExecUnit, HardwareModel
+
+
+def operations_energy(operations: Operations, unit: ExecUnit) -> float:
+    """Energy of operations, pJ; a multiply and the add of its result count as one multiply-accumulate."""
+    left = dict(operations.counts)
+    total = 0.0
+    for (product, result), number in operations.macs.items():
+        key = f"mac:{product.name}"
+        if key in unit.energy_pJ_per_op or "mac" in unit.energy_pJ_per_op:
+            total += number * unit.mac_energy_pJ(product)
+        else:
+            total += number * (unit.op_energy_pJ("mul", product) + unit.op_energy_pJ("add", result))
+        left["mul", product] = left.get(("mul", product), 0) - number
+        left["add", result] = left.get(("add", result), 0) - number
+    return total + sum(number * unit.op_energy_pJ(op, dtype) for (op, dtype), number in left.items())
+
+
+def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, float]:
+    """Energy of the operations and energy of all that the counts tell, pJ: accesses of memories, and nothing else."""
+    unit = next(iter(model.exec_units.values()))
+    if not any(name in unit.energy_pJ_per_op for name in ("mac", "all")):
+        unit = max(model.exec_units.values(), key=lambda unit: operations_energy(counts.operations, unit))
+    compute = operations_energy(counts.operations, unit)
+    memory = 0.0
+    for row in counts.traffic:
+        if row.source != ARRAY:
+            memory += row.read * row.element_bytes * model.memory(row.source).read_pJ_per_byte
+        if row.sink != ARRAY:
+            memory += row.written * row.element_bytes * model.memory(row.sink).write_pJ_per_byte
+    return compute, compute + memory
+
+
+def way_energy(way: Way, model: HardwareModel) -> Iterator[tuple[str, float]]:
+    """The energy of a byte on a way, pJ, by component: buses, and what lies between them."""
+    for hop in way.hops:
+        if hop.bus.pJ_per_byte:
+            yield f"bus {bus_name(model, hop.index)}", hop.bus.pJ_per_byte
+    for unit in way.middle:
+        name = parse_unit(unit)[0]
+        if name in model.tx_units:
+            energy = model.tx_units[name].pJ_per_byte
+            if energy:
+                yield name, energy
+        elif name in model.mem_units:
+            memory = model.mem_units[name]
+            yield f"{name} write", memory.write_pJ_per_byte
+            yield f"{name} read", memory.read_pJ_per_byte
+
+
+def bus_name(model: HardwareModel, index: int) -> str:
+    """What reports call a bus: its name, or its number."""
+    return model.buses[index].name or str(index)

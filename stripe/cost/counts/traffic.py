@@ -1,0 +1,57 @@
+"""What counting comes to: of one kernel, the elements that cross from one memory level to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stripe.cost.counts.operations import Operations
+
+ARRAY = "array"
+"""What stands for the execution units where data come to or from them."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Elements of an operand that go from one memory to another (or to and from the array): `read` at the source,
+    `written` at the sink. The two differ where one read serves several copies."""
+
+    operand: str
+    source: str
+    sink: str
+    read: int
+    written: int
+    element_bytes: int
+
+
+@dataclass(frozen=True)
+class KernelCounts:
+    """The counts of one kernel. `steps` are the points in time that its blocks take with all parallel units busy."""
+
+    name: str
+    path: tuple[int, ...]
+    operations: Operations
+    steps: int
+    traffic: tuple[Traffic, ...]
+    held: tuple[tuple[str, int], ...]
+    """Bytes that copies take in each memory, the most at one time."""
+    energy_pJ: float | None = None
+    compute_pJ: float | None = None
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates: a multiply and the add of its result count as one."""
+        return self.operations.mac_count
+
+    def find(self, operand: str, source: str, sink: str) -> Traffic:
+        """The row of an operand between two memories; KeyError when there is none."""
+        for row in self.traffic:
+            if (row.operand, row.source, row.sink) == (operand, source, sink):
+                return row
+        raise KeyError((operand, source, sink))
+
+
+def rows_in_order(counts: KernelCounts) -> Iterator[Traffic]:
+    """The rows by operand, from the far memories to the array."""
+    order = {row.operand: number for number, row in reversed(list(enumerate(counts.traffic)))}
+    yield from sorted(counts.traffic, key=lambda row: order[row.operand])

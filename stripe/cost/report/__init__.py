@@ -1,0 +1,1 @@
+"""Reports of a simulation: the JSON schema, tables, traces and pictures."""

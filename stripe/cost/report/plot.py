@@ -1,0 +1,270 @@
+"""The picture of a simulation, as SVG: timeline, roofline with each kernel as a point, energy by component."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log10
+
+from stripe.cost.report.schema import SimulationJson, StatementJson
+from stripe.cost.report.svg import GRID, INK, MUTED, PALETTE, PAPER, Canvas, decades, fitting, short, ticks
+
+_WIDTH = 1100.0
+_LEFT, _RIGHT = 96.0, 24.0
+_ROW = 26.0
+_TRANSFER = "#8593a3"
+_INSIDE = "#d7dee6"
+_THIN = 2.5
+
+
+def picture(report: SimulationJson) -> str:
+    """The SVG file."""
+    rows = _rows(report)
+    timeline = 96.0 + _ROW * len(rows)
+    lower = 380.0
+    canvas = Canvas(_WIDTH, timeline + lower)
+    latency = _time(report.latency_us)
+    canvas.text(24, 30, f"{_short_name(report.input)} on {report.machine}", size=17, bold=True)
+    facts = f"{latency}, {short(report.latency_cycles)} cycles at {report.clock_mhz:g} MHz, {_energy(report.energy_pJ)}"
+    canvas.text(_WIDTH - 24, 30, facts, size=12, anchor="end", color=MUTED)
+    _timeline(canvas, report, rows, 52.0)
+    _roofline(canvas, report, 24.0, timeline + 16.0, 590.0, lower - 40.0)
+    _energies(canvas, report, 660.0, timeline + 16.0, _WIDTH - 684.0, lower - 40.0)
+    return canvas.document()
+
+
+def _short_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _time(microseconds: float) -> str:
+    if microseconds >= 1e3:
+        return f"{microseconds / 1e3:.4g} ms"
+    return f"{microseconds:.4g} µs"
+
+
+def _energy(picojoules: float) -> str:
+    for factor, unit in ((1e12, "J"), (1e9, "mJ"), (1e6, "µJ"), (1e3, "nJ")):
+        if picojoules >= factor:
+            return f"{picojoules / factor:.4g} {unit}"
+    return f"{picojoules:.4g} pJ"
+
+
+def _rows(report: SimulationJson) -> list[str]:
+    """The units that did anything, in the machine's order; beyond twelve of a kind only the first."""
+    used = {unit for statement in report.statements for unit in statement.units}
+    used |= {piece.unit for statement in report.statements for piece in statement.slices}
+    known = [unit.unit for unit in report.units if unit.unit in used]
+    counts: dict[str, int] = {}
+    rows: list[str] = []
+    for unit in known:
+        name = unit.split("[")[0]
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] <= 12:
+            rows.append(unit)
+    return rows
+
+
+def _colors(report: SimulationJson) -> dict[int, str]:
+    kernels = [statement.number for statement in report.statements if statement.kind == "kernel"]
+    return {number: PALETTE[position % len(PALETTE)] for position, number in enumerate(kernels)}
+
+
+def _timeline(canvas: Canvas, report: SimulationJson, rows: list[str], top: float) -> None:
+    width = _WIDTH - _LEFT - _RIGHT
+    total = report.latency_cycles or 1.0
+    bottom = top + _ROW * len(rows)
+    micro = report.latency_us or 1.0
+    scale, unit = (1e3, "ms") if micro >= 1e4 else (1.0, "µs")
+    for tick in ticks(0.0, micro / scale, 8):
+        x = _LEFT + width * tick * scale / micro
+        canvas.line(x, top, x, bottom, GRID)
+        canvas.text(x, bottom + 16, f"{tick:g}", size=10, anchor="middle", color=MUTED)
+    canvas.text(_LEFT + width, bottom + 30, f"time, {unit}", size=10, anchor="end", color=MUTED)
+    colors = _colors(report)
+    for row, name in enumerate(rows):
+        y = top + _ROW * row
+        canvas.text(_LEFT - 8, y + _ROW / 2 + 4, name, size=11, anchor="end")
+        canvas.line(_LEFT, y + _ROW, _LEFT + width, y + _ROW, GRID)
+    places = {name: top + _ROW * row for row, name in enumerate(rows)}
+    for statement in report.statements:
+        for unit_name in statement.units:
+            if unit_name not in places:
+                continue
+            y = places[unit_name]
+            x = _LEFT + width * statement.start_cycle / total
+            wide = max(0.6, width * statement.cycles / total)
+            name = f"{statement.number}: {statement.name}"
+            title = f"{name}, {short(statement.cycles)} cycles, bound by {statement.bound}"
+            fill = _INSIDE if statement.slices else colors.get(statement.number, _TRANSFER)
+            canvas.rect(x, y + 3, wide, _ROW - 6, fill, title=title, stroke=PAPER)
+            label = fitting(statement.name, wide - 6)
+            if label and not statement.slices:
+                canvas.text(x + 4, y + _ROW / 2 + 3.5, label, size=10, color=PAPER)
+        for unit_name in dict.fromkeys(piece.unit for piece in statement.slices):
+            if unit_name in places:
+                fill = colors.get(statement.number, _TRANSFER)
+                _slices(canvas, statement, unit_name, places[unit_name], fill, width / total)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """Steps of tiles drawn as one: from where to where, and the pixels of them that the unit is busy."""
+
+    start: float
+    end: float
+    busy: float
+    name: str
+    steps: int
+
+
+def _slices(canvas: Canvas, statement: StatementJson, unit: str, y: float, fill: str, scale: float) -> None:
+    """The steps of tiles on one unit. Neighbours that would be too thin to tell apart become one bar, the paler the
+    less the unit is busy in it."""
+    bars: list[_Bar] = []
+    for piece in sorted((p for p in statement.slices if p.unit == unit), key=lambda p: p.start_cycle):
+        start, end = _LEFT + piece.start_cycle * scale, _LEFT + piece.end_cycle * scale
+        if bars and end - start < _THIN and start - bars[-1].end < 2 * _THIN:
+            last = bars.pop()
+            bars.append(_Bar(last.start, end, last.busy + end - start, last.name, last.steps + 1))
+        else:
+            bars.append(_Bar(start, end, end - start, piece.name, 1))
+    color = _TRANSFER if _only_moves(statement, unit) else fill
+    for bar in bars:
+        wide = max(0.5, bar.end - bar.start)
+        share = min(1.0, bar.busy / wide)
+        steps = bar.name if bar.steps == 1 else f"{bar.steps} steps of tiles, {unit} {100 * share:.3g} % busy"
+        canvas.rect(
+            bar.start, y + 3, wide, _ROW - 6, color, title=f"{statement.name}: {steps}",
+            stroke=PAPER if wide > _THIN else "none", opacity=max(0.15, share) if bar.steps > 1 else 1.0,
+        )  # fmt: skip
+        label = fitting(bar.name if bar.steps == 1 else statement.name, wide - 4, 9)
+        if label:
+            canvas.text(bar.start + 3, y + _ROW / 2 + 3, label, size=9, color=PAPER if share > 0.5 else INK)
+
+
+def _only_moves(statement: StatementJson, unit: str) -> bool:
+    """Whether a unit only moves data in a statement."""
+    return all(piece.kind == "transfer" for piece in statement.slices if piece.unit == unit)
+
+
+class _LogAxis:
+    """From numbers to pixels, logarithmically."""
+
+    def __init__(self, low: float, high: float, start: float, length: float) -> None:
+        self.marks = decades(low, high)
+        if len(self.marks) < 2:
+            self.marks = [self.marks[0] / 10, self.marks[0] * 10]
+        self.low, self.high = self.marks[0], self.marks[-1]
+        self.start, self.length = start, length
+
+    def at(self, value: float) -> float:
+        clipped = min(max(value, self.low), self.high)
+        return self.start + self.length * log10(clipped / self.low) / log10(self.high / self.low)
+
+
+def _roofline(
+    canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float
+) -> None:
+    canvas.text(left, top + 8, "Roofline: each kernel a point", size=13, bold=True)
+    kernels = [s for s in report.statements if s.kind == "kernel" and s.sustained_ops_per_cycle > 0]
+    moving = [s for s in kernels if s.intensity]
+    if not moving:
+        canvas.text(left, top + 40, "no kernel computes on data of the main memory", color=MUTED)
+        return
+    giga = report.clock_mhz / 1e3
+    slope = max(s.main_bytes_per_cycle or 0.0 for s in moving)
+    peaks = sorted({(s.peak_ops_per_cycle, _names(s)) for s in kernels}, reverse=True)
+    ridge = peaks[0][0] / slope
+    intensities = [ridge, *(s.intensity for s in moving if s.intensity)]
+    rates = [s.sustained_ops_per_cycle * giga for s in kernels]
+    x0, y0, x1, y1 = left + 52, top + 24, left + width, top + height - 30
+    xs = _LogAxis(min(intensities) / 1.5, max(intensities) * 1.5, x0, x1 - x0)
+    ys = _LogAxis(min(rates) / 1.5, peaks[0][0] * giga * 1.5, y1, y0 - y1)
+    _axes(canvas, xs, ys)
+    start = max(xs.low, ys.low / (slope * giga))
+    canvas.line(
+        xs.at(start), ys.at(slope * start * giga), xs.at(ridge), ys.at(slope * ridge * giga), INK, 1.5
+    )
+    for peak, name in peaks[:4]:
+        y = ys.at(peak * giga)
+        canvas.line(xs.at(peak / slope), y, x1, y, INK, 1.5)
+        canvas.text(x1 - 4, y - 5, f"{name} {short(peak * giga)} Gop/s", size=10, anchor="end", color=MUTED)
+    _points(canvas, kernels, xs, ys, giga, _colors(report))
+
+
+def _axes(canvas: Canvas, xs: _LogAxis, ys: _LogAxis) -> None:
+    x0, x1, y0, y1 = xs.start, xs.start + xs.length, ys.start + ys.length, ys.start
+    for mark in xs.marks:
+        canvas.line(xs.at(mark), y0, xs.at(mark), y1, GRID)
+        canvas.text(xs.at(mark), y1 + 14, short(mark), size=10, anchor="middle", color=MUTED)
+    for mark in ys.marks:
+        canvas.line(x0, ys.at(mark), x1, ys.at(mark), GRID)
+        canvas.text(x0 - 6, ys.at(mark) + 3, short(mark), size=10, anchor="end", color=MUTED)
+    canvas.text(x1, y1 + 28, "operations per byte of main memory", size=10, anchor="end", color=MUTED)
+    canvas.text(x0 + 4, y0 - 5, "Gop/s", size=10, color=MUTED)
+
+
+def _points(
+    canvas: Canvas,
+    kernels: list[StatementJson],
+    xs: _LogAxis,
+    ys: _LogAxis,
+    giga: float,
+    colors: dict[int, str],
+) -> None:
+    """Kernels; one whose data are resident needs no byte of the main memory and stands at the right edge."""
+    edge = xs.start + xs.length
+    for position, statement in enumerate(kernels):
+        rate = statement.sustained_ops_per_cycle * giga
+        x, y = xs.at(statement.intensity) if statement.intensity else edge, ys.at(rate)
+        per_byte = f"{short(statement.intensity)} op/B" if statement.intensity else "nothing from main memory"
+        title = f"{statement.name}: {per_byte}, {short(rate)} Gop/s"
+        canvas.circle(x, y, 5.5, colors[statement.number], title=title)
+        if len(kernels) <= 12:
+            before = x > edge - 90
+            label = fitting(statement.name, 160 if before else edge - x - 8, 9)
+            below = y + (14 if position % 2 else -8)
+            canvas.text(
+                x + (-9 if before else 8),
+                below,
+                label,
+                size=9,
+                anchor="end" if before else "start",
+                color=MUTED,
+            )
+
+
+def _names(statement: StatementJson) -> str:
+    names = list(dict.fromkeys(unit.split("[")[0] for unit in statement.units))
+    count = len(statement.units)
+    return f"{count} {names[0]}" if count > 1 and names else (names[0] if names else "")
+
+
+def _energies(
+    canvas: Canvas, report: SimulationJson, left: float, top: float, width: float, height: float
+) -> None:
+    canvas.text(left, top + 8, "Energy by component", size=13, bold=True)
+    parts = sorted(report.energy.items(), key=lambda item: -item[1])
+    if not parts:
+        canvas.text(left, top + 40, "the model gives no energies", color=MUTED)
+        return
+    shown, rest = parts[:11], sum(value for _, value in parts[11:])
+    if rest:
+        shown.append(("others", rest))
+    largest = shown[0][1]
+    step = min(28.0, (height - 30) / len(shown))
+    bars = width - 200
+    for row, (name, value) in enumerate(shown):
+        y = top + 28 + row * step
+        canvas.text(left + 100, y + step / 2 + 1, name, size=11, anchor="end")
+        canvas.rect(
+            left + 108,
+            y,
+            bars * value / largest if largest else 0.0,
+            step - 8,
+            PALETTE[0],
+            title=_energy(value),
+        )
+        share = 100 * value / report.energy_pJ
+        label = f"{_energy(value)}, {share:.3g} %"
+        canvas.text(left + 114 + bars * value / largest, y + step / 2 + 1, label, size=10, color=MUTED)

@@ -1,0 +1,109 @@
+"""A simulation as a Chrome trace, which Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
+
+One track for each unit, an arrow from each transfer to each statement that waits for it, and the bytes held in each
+memory as a counter. Times are in microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from stripe.cost.time.simulate import Simulation
+
+_UNITS, _MEMORIES = 1, 2
+Event = dict[str, JsonValue]
+
+
+def chrome_trace(found: Simulation) -> dict[str, JsonValue]:
+    """The trace as JSON in the form of an object, with the events under `traceEvents`."""
+    used = list(dict.fromkeys(unit for run in found.runs for unit in run.units))
+    order = [use.unit for use in found.units if use.unit in used]
+    order += sorted(unit for unit in _tracks(found) if unit not in order)
+    tracks = {unit: number + 1 for number, unit in enumerate(order)}
+    events = [*_names(found, tracks), *_slices(found, tracks), *_flows(found, tracks), *_counters(found)]
+    return {
+        "traceEvents": [*events],
+        "displayTimeUnit": "ns",
+        "otherData": {"machine": found.model.name, "clock_mhz": found.model.clock_mhz},
+    }
+
+
+def _tracks(found: Simulation) -> set[str]:
+    """Every statement has at least one track: without a unit that of its bus. Units that work inside have one too."""
+    pairs = list(zip(found.costs, found.runs, strict=True))
+    outer = {unit for cost, run in pairs for unit in (run.units or (cost.unit,))}
+    return outer | {piece.unit for cost in found.costs for piece in cost.slices}
+
+
+def _names(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
+    machine = found.model.name or "machine"
+    yield {"ph": "M", "name": "process_name", "pid": _UNITS, "args": {"name": f"{machine}: units"}}
+    yield {"ph": "M", "name": "process_name", "pid": _MEMORIES, "args": {"name": f"{machine}: memories"}}
+    for unit, number in tracks.items():
+        yield {"ph": "M", "name": "thread_name", "pid": _UNITS, "tid": number, "args": {"name": unit}}
+        yield {
+            "ph": "M",
+            "name": "thread_sort_index",
+            "pid": _UNITS,
+            "tid": number,
+            "args": {"sort_index": number},
+        }
+
+
+def _slices(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
+    micro = found.model.microseconds
+    for cost, run in zip(found.costs, found.runs, strict=True):
+        stalls = {cause: round(cycles, 3) for cause, cycles in {**cost.stalls, **run.slowed}.items()}
+        for unit in run.units or (cost.unit,):
+            yield {
+                "ph": "X", "name": cost.name, "cat": "transfer" if cost.transfer else "kernel", "pid": _UNITS,
+                "tid": tracks[unit], "ts": micro(run.start), "dur": micro(run.end - run.start),
+                "args": {
+                    "statement": cost.number, "cycles": run.end - run.start, "operations": cost.operations.total,
+                    "bytes": sum(flow.bytes for flow in cost.flows), "stalls": {**stalls},
+                },
+            }  # fmt: skip
+        stretch = (run.end - run.start) / max((s.end for s in cost.slices), default=1.0)
+        for piece in cost.slices:
+            yield {
+                "ph": "X", "name": piece.name, "cat": "transfer" if piece.transfer else "kernel", "pid": _UNITS,
+                "tid": tracks[piece.unit], "ts": micro(run.start + piece.start * stretch),
+                "dur": micro((piece.end - piece.start) * stretch),
+                "args": {"statement": cost.number, "tile": piece.tile},
+            }  # fmt: skip
+
+
+def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
+    """Arrows from transfers to those that use what they brought, and from kernels to the transfers of their results."""
+    micro = found.model.microseconds
+    number = 0
+    for position, deps in enumerate(found.deps):
+        here, run = found.costs[position], found.runs[position]
+        for dep in deps:
+            there, earlier = found.costs[dep], found.runs[dep]
+            if not (here.transfer or there.transfer):
+                continue
+            number += 1
+            track = tracks[(earlier.units or (there.unit,))[0]]
+            shared: Event = {"name": there.name, "cat": "flow", "id": number, "pid": _UNITS}
+            # an arrow leaves from inside its slice, hence not quite at its end
+            begin = earlier.start + 0.999 * (earlier.end - earlier.start)
+            yield {**shared, "ph": "s", "tid": track, "ts": micro(begin)}
+            yield {
+                **shared,
+                "ph": "f",
+                "bp": "e",
+                "tid": tracks[(run.units or (here.unit,))[0]],
+                "ts": micro(run.start),
+            }
+
+
+def _counters(found: Simulation) -> Iterator[Event]:
+    for use in found.memories:
+        for time, held in use.steps:
+            yield {
+                "ph": "C", "name": f"{use.memory} bytes", "pid": _MEMORIES, "ts": found.model.microseconds(time),
+                "args": {"bytes": held},
+            }  # fmt: skip

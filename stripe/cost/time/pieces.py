@@ -1,0 +1,249 @@
+"""A statement of `main` as the cost models see it: a tree of moves, of computing, and of loops over them.
+
+Numbers are totals over the whole run of the statement, exact where the sets can be counted; `runs` says over how many
+points they spread. Where constraints make points unequal, one of them costs the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+from stripe.cost.counts.copies import Transfer, as_transfer
+from stripe.cost.counts.loops import distinct_per_point
+from stripe.cost.counts.operations import Operations, point_operations
+from stripe.ir import Block, Location, Refinement, Statement
+from stripe.poly import (
+    Access,
+    Nest,
+    count_domain,
+    count_elements,
+    count_points,
+    leaf_accesses,
+    touched_at,
+    within,
+)
+
+_BUDGET = 2_000_000
+"""isl operations that one count may take before a bound stands in for it."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What computing reads from or writes to one buffer: bytes in all, each distinct element once per leaf block.
+
+    `bound` says that the number is an upper bound, because the exact one took too long.
+    """
+
+    buffer: str
+    location: Location
+    writes: bool
+    bytes: int
+    bound: bool = False
+
+
+@dataclass(frozen=True)
+class Move:
+    """A transfer."""
+
+    name: str
+    nest: Nest
+    transfer: Transfer
+    location: Location
+    runs: int
+    bytes: int
+    bound: bool = False
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Blocks that compute, with no transfer among them."""
+
+    name: str
+    nest: Nest
+    leaves: tuple[Nest, ...]
+    location: Location
+    runs: int
+    operations: Operations
+    streams: tuple[Stream, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A block that repeats pieces of which some are transfers; `deps` are the pieces that each waits for."""
+
+    name: str
+    nest: Nest
+    runs: int
+    """How often the whole loop runs."""
+    trips: int
+    """Points of the loop over all its runs."""
+    pieces: tuple[Piece, ...]
+    deps: tuple[tuple[int, ...], ...]
+    even: bool
+    """Whether all points are alike."""
+
+
+Piece: TypeAlias = Move | Compute | Loop
+
+
+def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), runs: int = 1) -> Piece:
+    """The innermost block of `nest` as a piece; `location` is where the blocks around it run."""
+    block = nest.block
+    here = block.location.subs(dict(nest.local)) or location
+    transfer = as_transfer(nest, units)
+    if transfer is not None:
+        number, bound = _points(nest, runs)
+        size = block.ref(transfer.read.ref).dtype.bytes
+        return Move(block.name, nest, transfer, here, runs, number * size, bound)
+    if not _has_transfer(nest, units) and not _is_mixed(nest, location):
+        return _compute(nest, here, runs)
+    trips, _ = _points(nest, runs)
+    pieces: list[Piece] = []
+    for number, statement in enumerate(block.statements):
+        if isinstance(statement, Block):
+            pieces.append(piece_of(nest.enter(number), units, here, trips))
+    deps = _order(block)
+    even = not any(
+        constraint.affine.names() for inner in nest.walk() for constraint in inner.block.constraints
+    )
+    return Loop(block.name, nest, runs, trips, tuple(pieces), deps, even)
+
+
+def pieces_below(piece: Piece) -> Iterator[Move | Compute]:
+    """The moves and computing of a piece."""
+    if isinstance(piece, Loop):
+        for inner in piece.pieces:
+            yield from pieces_below(inner)
+    else:
+        yield piece
+
+
+def _has_transfer(nest: Nest, units: Sequence[str]) -> bool:
+    return any(as_transfer(inner, units) is not None for inner in nest.walk())
+
+
+def _is_mixed(nest: Nest, location: Location) -> bool:
+    """Whether blocks inside run on units of several kinds: each is a piece of its own then."""
+    if not all(isinstance(statement, Block) for statement in nest.block.statements):
+        return False
+    return len({place.name for _, place in _leaf_places(nest, location)}) > 1
+
+
+def _leaf_places(nest: Nest, location: Location) -> Iterator[tuple[Nest, Location]]:
+    """The blocks that compute with where they run: their own location, or that of the nearest block around them."""
+    here = nest.block.location.subs(dict(nest.local)) or location
+    if _computes(nest.block.statements):
+        yield nest, here
+    for _, child in nest.children():
+        yield from _leaf_places(child, here)
+
+
+def _points(nest: Nest, runs: int) -> tuple[int, bool]:
+    """The points of a nest, and whether that is only a bound."""
+    found = within(_BUDGET, lambda: count_domain(nest.domain))
+    return (found, False) if found is not None else (runs * nest.block.points, True)
+
+
+def _order(block: Block) -> tuple[tuple[int, ...], ...]:
+    """For each block among the statements those before it that touch what it touches, one of the two writing."""
+    blocks = [statement for statement in block.statements if isinstance(statement, Block)]
+    found: list[tuple[int, ...]] = []
+    for number, mine in enumerate(blocks):
+        deps = [
+            earlier
+            for earlier in range(number)
+            if any(_meet(a, b) for a in blocks[earlier].refinements for b in mine.refinements)
+        ]
+        found.append(tuple(deps))
+    return tuple(found)
+
+
+def _meet(first: Refinement, second: Refinement) -> bool:
+    if not first.source or first.source != second.source:
+        return False
+    return first.dir.writes or second.dir.writes
+
+
+def _compute(nest: Nest, location: Location, runs: int) -> Compute:
+    leaves: list[Nest] = []
+    operations: list[Operations] = []
+    streams: dict[tuple[str, bool], Stream] = {}
+    placed = list(_leaf_places(nest, location))
+    place = placed[-1][1] if placed else location
+    for inner, _ in placed:
+        leaves.append(inner)
+        times, _ = _points(inner, runs)
+        operations.append(point_operations(inner.block).times(times))
+        for stream in _streams(inner, nest):
+            key = (stream.buffer, stream.writes)
+            if key in streams:
+                known = streams[key]
+                size, bound = known.bytes + stream.bytes, known.bound or stream.bound
+                stream = replace(known, bytes=size, bound=bound)
+            streams[key] = stream
+    return Compute(
+        nest.block.name, nest, tuple(leaves), place, runs, Operations.sum(operations), tuple(streams.values())
+    )
+
+
+def _computes(statements: Sequence[Statement]) -> bool:
+    return any(not isinstance(statement, Block) for statement in statements)
+
+
+def _streams(leaf: Nest, root: Nest) -> Iterator[Stream]:
+    seen: set[tuple[str, bool]] = set()
+    for number in range(len(leaf.block.statements)):
+        for access in leaf_accesses(leaf, number):
+            ref = leaf.block.ref(access.ref)
+            key = (access.ref, access.is_write)
+            if key in seen or (not ref.location and len(access.buffer.path) > len(root.path) - 1):
+                continue  # what a kernel allocates nowhere lives in registers
+            seen.add(key)
+            count, bound = _per_run(leaf, access)
+            location = ref.location.subs(dict(leaf.local))
+            yield Stream(access.buffer.name, location, access.is_write, count * ref.dtype.bytes, bound)
+            if access.is_write and _comes_back(leaf, access):
+                yield Stream(access.buffer.name, location, False, count * ref.dtype.bytes, bound)
+
+
+def _comes_back(leaf: Nest, access: Access) -> bool:
+    """Whether runs of the leaf accumulate into elements that earlier runs left partial."""
+    if access.agg.value == "assign":
+        return False
+    inside = leaf.prefix(max(len(access.buffer.path) - 1, 0))
+    outer = leaf.prefix(leaf.depth - 1)
+    used = {name for affine in access.index for name in affine.names()}
+    ranges = leaf.domain.ranges
+    return any(n not in inside and n not in used and ranges[n][0] < ranges[n][1] for n in outer)
+
+
+def _per_run(leaf: Nest, access: Access) -> tuple[int, bool]:
+    """Distinct elements of each run of the leaf block, over all its runs."""
+    outer = leaf.prefix(leaf.depth - 1)
+    ranges = leaf.domain.ranges
+    outer = tuple(name for name in outer if ranges[name][0] < ranges[name][1])
+    times = prod(ranges[name][1] - ranges[name][0] + 1 for name in outer)
+    if not leaf.domain.constraints:
+        found = distinct_per_point(access, outer)
+        if found is not None:
+            return times * found, False
+    exact = within(
+        _BUDGET, lambda: count_points(touched_at(access, outer)) if outer else count_elements(access)
+    )
+    if exact is not None:
+        return exact, False
+    box = prod(
+        size + sum(abs(a.coeff(n)) * (ranges[n][1] - ranges[n][0]) for n in a.names() - set(outer))
+        for a, size in zip(access.index, access.sizes, strict=True)
+    )
+    return times * box, True
+
+
+def reads_and_writes(statement: Block) -> tuple[frozenset[str], frozenset[str]]:
+    """The names outside that a block reads, and those that it writes."""
+    reads = frozenset(ref.source for ref in statement.refinements if ref.dir.reads and ref.source)
+    writes = frozenset(ref.source for ref in statement.refinements if ref.dir.writes and ref.source)
+    return reads, writes

@@ -1,0 +1,168 @@
+"""C types, literals and the memory form of scalars.
+
+A scalar of fp16 or bf16 is a C `float` whose value the narrow type can hold; in memory it is its bits in a `uint16_t`.
+A bool is a `uint8_t` in memory, so that no byte pattern is undefined behaviour.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from stripe.emit.c.helpers import Helpers
+from stripe.ir import DType
+
+_SCALAR = {"bool": "bool", "fp16": "float", "bf16": "float", "fp32": "float", "fp64": "double"}
+_MEMORY = {"bool": "uint8_t", "fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "fp64": "double"}
+
+
+def is_narrow(dtype: DType) -> bool:
+    """fp16 and bf16, which compute in float."""
+    return dtype.is_float and dtype.bits == 16
+
+
+def _integer(dtype: DType) -> str:
+    return f"{'u' if dtype.kind == 'uint' else ''}int{dtype.bits}_t"
+
+
+def scalar_type(dtype: DType) -> str:
+    """The C type of a scalar variable."""
+    return _SCALAR.get(dtype.name) or _integer(dtype)
+
+
+def memory_type(dtype: DType) -> str:
+    """The C type of an element in memory."""
+    return _MEMORY.get(dtype.name) or _integer(dtype)
+
+
+def from_memory(element: str, dtype: DType, helpers: Helpers) -> str:
+    """The scalar that the element `element` (a C lvalue) holds."""
+    if dtype.kind == "bool":
+        return f"{element} != 0"
+    if is_narrow(dtype):
+        return f"{helpers.need(f'{dtype.name}_load')}({element})"
+    return element
+
+
+def to_memory(scalar: str, dtype: DType, helpers: Helpers) -> str:
+    """The memory form of a scalar variable."""
+    if is_narrow(dtype):
+        return f"{helpers.need(f'{dtype.name}_store')}({scalar})"
+    return scalar
+
+
+def wrap_integer(value: int, dtype: DType) -> int:
+    """`value` reduced to the range of an integer dtype."""
+    low = value & ((1 << dtype.bits) - 1)
+    return low - (1 << dtype.bits) if dtype.kind == "int" and low >> (dtype.bits - 1) else low
+
+
+def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | float:
+    """`value` as an exact value of `dtype`, by the rules of `cast`."""
+    if dtype.kind == "bool":
+        return value != 0
+    if dtype.is_integer:
+        return _to_integer(value, dtype)
+    if dtype.bits == 64:
+        return _to_double(value)
+    single = _round_to(value, "<f")
+    if dtype.name == "fp16":
+        return _round_to(single, "<e")
+    return _round_to_bf16(single) if dtype.name == "bf16" else single
+
+
+def _to_integer(value: bool | int | float, dtype: DType) -> int:
+    if not isinstance(value, float):
+        return wrap_integer(int(value), dtype)
+    if math.isnan(value):
+        return 0
+    low, high = int(dtype.min_value), int(dtype.max_value)
+    if math.isinf(value):
+        return high if value > 0 else low
+    return min(max(int(value), low), high)
+
+
+def _to_double(value: bool | int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int beyond the largest double
+        return math.inf if value > 0 else -math.inf
+
+
+def _round_to(value: bool | int | float, form: str) -> float:
+    wide = _to_double(value)
+    try:
+        return float(struct.unpack(form, struct.pack(form, wide))[0])
+    except OverflowError:
+        return math.copysign(math.inf, wide)
+
+
+def _round_to_bf16(value: float) -> float:
+    if not math.isfinite(value):
+        return value
+    bits = int(struct.unpack("<I", struct.pack("<f", value))[0])
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def literal(value: bool | int | float, dtype: DType) -> str:
+    """A C expression for the value of `dtype` nearest to `value`."""
+    exact = convert_constant(value, dtype)
+    if dtype.kind == "bool":
+        return "true" if exact else "false"
+    if dtype.is_float:
+        return _float_literal(float(exact), dtype)
+    return _integer_literal(int(exact), dtype)
+
+
+def _integer_literal(value: int, dtype: DType) -> str:
+    if dtype.bits < 32:
+        return str(value)
+    macro = f"{'U' if dtype.kind == 'uint' else ''}INT{dtype.bits}"
+    if value == dtype.min_value and dtype.kind == "int":
+        return f"{macro}_MIN"
+    if value == dtype.max_value:
+        return f"{macro}_MAX"
+    suffix = "u" if dtype.kind == "uint" else ""
+    return f"{macro}_C({value})" if dtype.bits == 64 and abs(value) >= 1 << 31 else f"{value}{suffix}"
+
+
+def _float_literal(value: float, dtype: DType) -> str:
+    double = dtype.bits == 64
+    if math.isnan(value):
+        return "(double)NAN" if double else "NAN"
+    if math.isinf(value):
+        text = "(double)INFINITY" if double else "INFINITY"
+        return f"-{text}" if value < 0 else text
+    return repr(value) if double else f"{_shortest_single(value)}f"
+
+
+def _shortest_single(value: float) -> str:
+    """The shortest decimal that reads back as the single `value`."""
+    for digits in range(6, 10):
+        text = f"{value:.{digits}g}"
+        if _round_to(float(text), "<f") == value:
+            break
+    else:
+        text = repr(value)
+    return text if any(char in text for char in ".en") else f"{text}.0"
+
+
+def memory_literal(value: bool | int | float, dtype: DType) -> str:
+    """A C constant expression for the memory form of `value`."""
+    if not is_narrow(dtype):
+        return str(int(value != 0)) if dtype.kind == "bool" else literal(value, dtype)
+    return f"0x{narrow_bits(value, dtype):04x}"
+
+
+def narrow_bits(value: bool | int | float, dtype: DType) -> int:
+    """The bits of `value` in fp16 or bf16."""
+    exact = float(convert_constant(value, dtype))
+    if dtype.name == "fp16":
+        return int(struct.unpack("<H", struct.pack("<e", exact))[0])
+    return int(struct.unpack("<I", struct.pack("<f", exact))[0]) >> 16
+
+
+def is_zero_bits(value: bool | int | float) -> bool:
+    """Whether the memory form of `value` is all zero bits."""
+    return value == 0 and not (isinstance(value, float) and math.copysign(1.0, value) < 0)

@@ -1,0 +1,128 @@
+"""The loops of one block: their order, their bounds after the constraints, and the tests that no bound can express."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stripe.emit.loops.affines import simplify
+from stripe.ir import Affine, FloorDiv, Interval, Mod
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for var in [max(lower), min(upper))`, then `if` all of `guards` are >= 0. Bounds use variables outside only."""
+
+    var: str
+    range: int
+    lower: tuple[Affine, ...]
+    upper: tuple[Affine, ...]
+    guards: tuple[Affine, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether bounds are constant and nothing is tested inside, so that the loop runs at least once."""
+        bounds = (*self.lower, *self.upper)
+        return not self.guards and all(bound.is_constant for bound in bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops of a block from the outermost in; `guards` are tested before the first. `empty`: there is no point."""
+
+    guards: tuple[Affine, ...]
+    loops: tuple[Loop, ...]
+    intervals: Mapping[str, Interval]
+    empty: bool = False
+
+
+def plan_nest(
+    ranges: Sequence[tuple[str, int]], constraints: Iterable[Affine], outer: Mapping[str, Interval]
+) -> Nest:
+    """Loops over `ranges` (C variable, range) in this order, under `constraints` (>= 0, over C variables).
+
+    A constraint goes to the innermost loop whose variable it uses: into its bounds when the variable occurs there
+    linearly, else into a test inside it. `outer` gives the intervals of the variables outside.
+    """
+    level = {var: number for number, (var, _) in enumerate(ranges)}
+    intervals = {**outer, **{var: (0, size - 1) for var, size in ranges}}
+    bounds: list[tuple[list[Affine], list[Affine], list[Affine]]] = [([], [], []) for _ in ranges]
+    outside: list[Affine] = []
+
+    def depth(affine: Affine) -> int:
+        return max((level[name] for name in affine.names() if name in level), default=-1)
+
+    for constraint in sorted(constraints, key=depth):
+        affine = simplify(constraint, intervals)
+        low, high = affine.bounds(intervals)
+        if low >= 0:
+            continue
+        if high < 0:
+            return Nest((), (), intervals, empty=True)
+        place = depth(affine)
+        if place < 0:
+            outside.append(affine)
+            continue
+        var = ranges[place][0]
+        lower, upper, guards = bounds[place]
+        if not _is_linear_in(affine, var):
+            guards.append(affine)
+        elif not _tighten(affine, var, lower, upper, intervals):
+            return Nest((), (), intervals, empty=True)
+    loops = tuple(_loop(var, size, *bounds[place], intervals) for place, (var, size) in enumerate(ranges))
+    return Nest(tuple(outside), loops, intervals)
+
+
+def _is_linear_in(affine: Affine, var: str) -> bool:
+    """Whether `var` occurs as a term and inside no floor or mod."""
+    inside = any(isinstance(atom, FloorDiv | Mod) and var in atom.arg.names() for atom, _ in affine.terms)
+    return affine.coeff(var) != 0 and not inside
+
+
+def _tighten(
+    affine: Affine, var: str, lower: list[Affine], upper: list[Affine], intervals: dict[str, Interval]
+) -> bool:
+    """Turns `affine >= 0` into a bound of `var` and narrows its interval; False when nothing is left of it."""
+    coefficient = affine.coeff(var)
+    rest = affine - Affine.var(var) * coefficient
+    first, last = intervals[var]
+    if coefficient > 0:  # var >= ceil(-rest / coefficient)
+        bound = simplify(-(rest.floordiv(coefficient)), intervals)
+        lower.append(bound)
+        first = max(first, bound.bounds(intervals)[0])
+    else:  # var <= floor(rest / -coefficient)
+        bound = simplify(rest.floordiv(-coefficient), intervals)
+        upper.append(bound + 1)
+        last = min(last, bound.bounds(intervals)[1])
+    if first > last:
+        return False
+    intervals[var] = (first, last)
+    return True
+
+
+def _loop(
+    var: str,
+    size: int,
+    lower: Sequence[Affine],
+    upper: Sequence[Affine],
+    guards: Sequence[Affine],
+    intervals: Mapping[str, Interval],
+) -> Loop:
+    low = _strongest([Affine(0), *lower], intervals, 1)
+    high = _strongest([Affine(size), *upper], intervals, -1)
+    return Loop(var, size, low, high, tuple(guards))
+
+
+def _strongest(bounds: Sequence[Affine], intervals: Mapping[str, Interval], sign: int) -> tuple[Affine, ...]:
+    """`bounds` without those that another one implies; sign 1 for lower bounds, -1 for upper ones."""
+    kept: list[Affine] = []
+    for bound in dict.fromkeys(bounds):
+        if any(_implies(other, bound, intervals, sign) for other in kept):
+            continue
+        kept = [other for other in kept if not _implies(bound, other, intervals, sign)]
+        kept.append(bound)
+    return tuple(kept)
+
+
+def _implies(strong: Affine, weak: Affine, intervals: Mapping[str, Interval], sign: int) -> bool:
+    return ((strong - weak) * sign).bounds(intervals)[0] >= 0

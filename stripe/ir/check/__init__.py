@@ -1,0 +1,1 @@
+"""Structural checks: well-formedness, the stages of a program, magnitudes, diagnostics."""

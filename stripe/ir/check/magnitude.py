@@ -1,0 +1,73 @@
+"""Numbers of a program that 64-bit arithmetic cannot hold: the C code, numpy and the passes count with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stripe.ir.affine import Affine, Interval
+from stripe.ir.block import Block, Constraint, Index, LoadIndex
+from stripe.ir.check.diagnostic import Diagnostic, Scope
+from stripe.ir.program import Program
+from stripe.ir.refinement import Refinement
+from stripe.ir.traverse import Path
+
+LARGEST = 1 << 62
+"""Half of what 64 bits hold, so that a sum of two such numbers does not overflow either."""
+
+
+def check_magnitude(program: Program) -> list[Diagnostic]:
+    """What reaches beyond `LARGEST` in a structurally valid program: ranges, sizes, and values of affines."""
+    return list(_check_block(program.entry, (0,), {}))
+
+
+def check_block_magnitude(block: Block) -> list[Diagnostic]:
+    """The same for one block that no index is passed into."""
+    return list(_check_block(block, (), {}))
+
+
+def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> Iterator[Diagnostic]:
+    ranges = {
+        index.name: (0, index.range - 1) if index.affine is None else index.affine.bounds(outside)
+        for index in block.indices
+    }
+    scope = Scope(block, path, None, {}, {})
+    for what, about, interval in _extents(block, ranges):
+        reached = max(interval, key=abs)
+        if abs(reached) > LARGEST:
+            number = about if isinstance(about, int) else None
+            part = None if isinstance(about, int) else about
+            yield scope.say(f"{what} reaches {reached}", "numbers stay below 2^62", number, part)
+            return  # whatever else is too large follows from this more often than not
+    for number, statement in enumerate(block.statements):
+        if isinstance(statement, Block):
+            yield from _check_block(statement, (*path, number), ranges)
+
+
+def _extents(
+    block: Block, ranges: Mapping[str, Interval]
+) -> Iterator[tuple[str, Index | Constraint | Refinement | int, Interval]]:
+    """What is counted in `block`: in words, as a part of it or the number of a statement, and with the least and the
+    greatest value.
+    """
+    for index in block.indices:
+        yield f"index '{index.name}'", index, ranges[index.name]
+    for constraint in block.constraints:
+        yield f"the constraint {constraint}", constraint, constraint.affine.bounds(ranges)
+    for ref in block.refinements:
+        yield f"the size of '{ref.name}'", ref, (0, max((ref.bytes, *ref.sizes)))
+        yield f"the address of '{ref.name}'", ref, (0, ref.offset + ref.bytes if ref.is_alloc else 0)
+        yield f"the access of '{ref.name}'", ref, _place(ref, ranges)
+    for number, statement in enumerate(block.statements):
+        if isinstance(statement, LoadIndex):
+            yield f"the value of '${statement.into}'", number, statement.affine.bounds(ranges)
+
+
+def _place(ref: Refinement, ranges: Mapping[str, Interval]) -> Interval:
+    """Where the view begins: the coordinate or the element in memory that lies farthest out."""
+    linear = Affine()
+    far: list[Interval] = []
+    for affine, dim in zip(ref.access, ref.dims, strict=True):
+        far.append(affine.bounds(ranges))
+        linear = linear + affine * dim.stride
+    far.append(linear.bounds(ranges))
+    return min(low for low, _ in far), max(high for _, high in far)

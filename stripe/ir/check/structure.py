@@ -1,0 +1,399 @@
+"""The structural verifier: a list of small checks, one property each; all errors are collected.
+
+What needs integer sets (accesses in bounds, injectivity, races) is proved by `stripe.verify`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from stripe.ir.block import (
+    Block,
+    Constant,
+    Constraint,
+    Index,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Special,
+    Statement,
+    Store,
+)
+from stripe.ir.check.diagnostic import Check, Diagnostic, Part, Scope
+from stripe.ir.check.stages import STAGE_CHECKS, Stage
+from stripe.ir.check.unchanged import Unchanged
+from stripe.ir.dtypes import DTYPES, DType
+from stripe.ir.errors import closest
+from stripe.ir.intrinsics import SPECIALS, result_dtype
+from stripe.ir.program import Program
+from stripe.ir.refinement import Agg, Direction, Refinement
+from stripe.ir.tags import Tags
+from stripe.ir.text.names import is_name, is_tag
+from stripe.ir.text.printer import print_refinement, print_statement
+from stripe.ir.traverse import Path, reads_of, scalar_defined, scalars_used, writes_of
+
+
+def verify_structural(
+    program: Program, stage: Stage = Stage.TILED, valid: Program | None = None
+) -> list[Diagnostic]:
+    """All violations of the structure that `stage` demands, in program order; empty for a valid program.
+
+    `valid` is a program without violations of that stage: what `program` has from it as it was is not looked at again.
+    """
+    found = list(check_program(program))
+    checks: list[Check] = [*CHECKS, *(check for level, check in STAGE_CHECKS if level <= stage)]
+    known = None if valid is None else Unchanged(valid)
+    for scope in _scopes(program.entry, (0,), None, {}, known):
+        for check in checks:
+            found.extend(check(scope))
+    return found
+
+
+def _scopes(
+    block: Block, path: Path, parent: Block | None, outer: Mapping[str, Refinement], known: Unchanged | None
+) -> Iterator[Scope]:
+    if known is not None and known.holds(block, parent, outer):
+        return
+    refs = {ref.name: ref for ref in reversed(block.refinements)}  # of two with one name the first counts
+    yield Scope(block, path, parent, refs, outer)
+    for number, statement in enumerate(block.statements):
+        if isinstance(statement, Block):
+            yield from _scopes(statement, (*path, number), block, refs, known)
+
+
+def check_program(program: Program) -> Iterator[Diagnostic]:
+    """The entry holds allocations and one block tagged `main`; constants belong to allocations tagged `const`."""
+    entry = program.entry
+    whole = Scope(entry, (0,), None, {}, {})
+    mains = [block for block in entry.blocks if "main" in block.tags]
+    if len(mains) != 1:
+        yield whole.say(f"the entry has {len(mains)} blocks tagged main", "it needs exactly one")
+    for ref in entry.refinements:
+        if not ref.is_alloc:
+            yield whole.say(f"'{ref.name}' of the entry is no allocation", "use 'none new'", about=ref)
+    buffers = {buffer.name: buffer for buffer in program.constants}
+    if len(buffers) != len(program.constants):
+        yield whole.say("two constants have one name")
+    for number, buffer in enumerate(program.constants):
+        here: Part = ("constant", number)
+        ref = entry.find_ref(buffer.name)
+        if ref is None or "const" not in ref.tags:
+            hint = "allocate it in the entry, tagged #const"
+            yield Diagnostic(f"constant '{buffer.name}' has no allocation", (), entry.name, hint, here)
+        elif (ref.dtype, ref.sizes) != (buffer.dtype, buffer.sizes) or len(
+            buffer.data
+        ) != ref.elements * ref.dtype.bytes:
+            reason = f"constant '{buffer.name}' differs from its allocation in shape"
+            yield Diagnostic(reason, (), entry.name, "", here)
+    for ref in entry.refinements:
+        if "const" in ref.tags and ref.name not in buffers:
+            yield whole.say(f"'{ref.name}' is tagged #const and has no data", about=ref)
+
+
+def check_names(scope: Scope) -> Iterator[Diagnostic]:
+    """Names are words that the text can hold; one name, one thing."""
+    block = scope.block
+    defined = [(number, scalar_defined(statement)) for number, statement in enumerate(block.statements)]
+    yield from _check_each(scope, "index", [(i.name, None, i) for i in block.indices])
+    yield from _check_each(scope, "refinement", [(r.name, None, r) for r in block.refinements])
+    scalars = [(name, number, None) for number, name in defined if name is not None]
+    yield from _check_each(scope, "scalar", scalars)
+    if "\n" in block.name or any("\n" in comment for comment in block.comments):
+        yield scope.say("the name or a comment spans lines")
+
+
+def _check_each(
+    scope: Scope, what: str, named: Sequence[tuple[str, int | None, Index | Refinement | None]]
+) -> Iterator[Diagnostic]:
+    """The names of one kind, each with the statement or the part of the block that has it: told is of the last."""
+    counts = Counter(name for name, _, _ in named)
+    if len(counts) == len(named) and all(map(is_name, counts)):
+        return
+    for name, number, about in {name: (name, number, about) for name, number, about in named}.values():
+        if counts[name] > 1:
+            yield scope.say(f"{what} '{name}' is defined {counts[name]} times", "", number, about)
+        if not is_name(name) and not (what == "scalar" and name):
+            article = "an" if what == "index" else "a"
+            yield scope.say(f"'{name}' cannot name {article} {what}", "", number, about)
+
+
+def check_tags(scope: Scope) -> Iterator[Diagnostic]:
+    """Tags are words."""
+    block = scope.block
+    holders: list[tuple[Tags, int | None, Index | Refinement | None]] = [(block.tags, None, None)]
+    holders += [(index.tags, None, index) for index in block.indices]
+    holders += [(ref.tags, None, ref) for ref in block.refinements]
+    holders += [(s.tags, n, None) for n, s in enumerate(block.statements) if not isinstance(s, Block)]
+    for tags, number, about in holders:
+        for word in tags:
+            if not is_tag(word):
+                yield scope.say(f"'{word}' cannot be a tag", "", number, about)
+
+
+def check_indices(scope: Scope) -> Iterator[Diagnostic]:
+    """Ranges are positive; what is passed in is an affine over the indices outside."""
+    outside = frozenset(index.name for index in scope.parent.indices) if scope.parent else frozenset[str]()
+    for index in scope.block.indices:
+        if index.range < 1:
+            yield scope.say(
+                f"index '{index.name}' has range {index.range}", "a range is at least 1", about=index
+            )
+        if index.affine is None:
+            continue
+        if index.range != 1:
+            yield scope.say(f"index '{index.name}' is passed in and has range {index.range}", about=index)
+        for name in sorted(index.affine.names() - outside):
+            yield scope.say(
+                f"index '{index.name}' is passed '{name}', which the block outside does not have",
+                _near(name, outside),
+                about=index,
+            )
+
+
+def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
+    """Constraints, accesses, locations and load_index use the block's own indices."""
+    block = scope.block
+    known = frozenset(index.name for index in block.indices)
+    for what, names, number, about in _index_uses(block):
+        if names <= known:
+            continue
+        for name in sorted(names - known):
+            thing = about.name if isinstance(about, Refinement) else about
+            reason = f"{what.format(thing)} uses the unknown index '{name}'"
+            yield scope.say(reason, _near(name, known), number, about)
+
+
+def _index_uses(
+    block: Block,
+) -> Iterator[tuple[str, frozenset[str], int | None, Constraint | Refinement | None]]:
+    """What uses indices, as a text with a place for its name (few are ever shown), the indices, and which statement or
+    part of the block it is.
+    """
+    for constraint in block.constraints:
+        yield "constraint '{}'", constraint.affine.names(), None, constraint
+    for ref in block.refinements:
+        yield "the access of '{}'", frozenset().union(*[a.names() for a in ref.access if a.terms]), None, ref
+    for ref in block.refinements:
+        yield "the location of '{}'", ref.location.names(), None, ref
+    yield "the location of the block", block.location.names(), None, None
+    for number, statement in enumerate(block.statements):
+        if isinstance(statement, LoadIndex):
+            yield "load_index", statement.affine.names(), number, None
+
+
+def check_refinements(scope: Scope) -> Iterator[Diagnostic]:
+    """Ranks, sizes, strides, dtypes and directions agree with the source outside."""
+    for ref in scope.block.refinements:
+        say = partial(scope.say, about=ref)
+        if len(ref.access) != ref.rank:
+            yield say(f"'{ref.name}' has {len(ref.access)} accesses for {ref.rank} dimensions")
+        if any(dim.size < 1 for dim in ref.dims):
+            yield say(f"'{ref.name}' has a size below 1: {print_refinement(ref)}")
+        if ref.bank_dim is not None and not 0 <= ref.bank_dim < ref.rank:
+            yield say(f"'{ref.name}' has no dimension {ref.bank_dim} to run over banks")
+        yield from _check_alloc(scope, ref) if ref.is_alloc else _check_view(scope, ref)
+
+
+def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+    say = partial(scope.say, about=ref)
+    if ref.source:
+        yield say(f"'{ref.name}' is an allocation and has the source '{ref.source}'")
+    if any(affine.terms or affine.offset for affine in ref.access):
+        yield say(f"the allocation '{ref.name}' has an access other than 0")
+    if ref.offset < 0 or ref.offset % ref.dtype.bytes:
+        yield say(f"'{ref.name}' lies at byte {ref.offset}", f"align it to {ref.dtype.bytes}")
+    extent = 1
+    for dim in sorted((d for d in ref.dims if d.size > 1), key=lambda d: d.stride):
+        if dim.stride < extent:
+            yield say(f"elements of '{ref.name}' share memory: {print_refinement(ref)}", "widen the strides")
+            return
+        extent = dim.stride * dim.size
+
+
+def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+    say = partial(scope.say, about=ref)
+    source = scope.outer.get(ref.source)
+    if source is None:
+        yield say(
+            f"'{ref.name}' views '{ref.source}', which the block outside does not have",
+            _near(ref.source, scope.outer),
+        )
+        return
+    if source.rank != ref.rank:
+        yield say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
+    elif ref.strides != source.strides:
+        strides = ", ".join(str(dim.stride) for dim in source.dims)
+        yield say(
+            f"the strides of '{ref.name}' differ from those of its source",
+            f"those of its source are {strides}",
+        )
+    if source.dtype != ref.dtype:
+        yield say(
+            f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view"
+        )
+    if [d.name for d in ref.location.devices] != [d.name for d in source.location.devices]:
+        hint = "a view lies where its source lies"
+        yield say(
+            f"'{ref.name}' is located in {ref.location or 'nowhere'}, its source in {source.location or 'nowhere'}",
+            hint,
+        )
+    if ref.dir.writes and source.dir is Direction.IN:
+        yield say(
+            f"'{ref.name}' writes '{source.name}', which the block outside only reads", "make that inout"
+        )
+    if ref.dir.reads and source.dir is Direction.OUT:
+        yield say(
+            f"'{ref.name}' reads '{source.name}', which the block outside only writes", "make that inout"
+        )
+
+
+def check_directions(scope: Scope) -> Iterator[Diagnostic]:
+    """Statements read and write refinements as their directions allow."""
+    for number, statement in enumerate(scope.block.statements):
+        if isinstance(statement, Block):
+            continue  # its views are checked where they stand
+        for names, verb in ((reads_of(statement), "read"), (writes_of(statement), "written")):
+            for name in names:
+                ref = scope.refs.get(name)
+                if ref is None:
+                    yield scope.say(f"unknown refinement '{name}'", _near(name, scope.refs), number)
+                elif (verb == "read" and ref.dir is Direction.OUT) or (
+                    verb == "written" and ref.dir is Direction.IN
+                ):
+                    yield scope.say(f"'{name}' is {verb} and its direction is {ref.dir.value}", number=number)
+
+
+def check_scalars(scope: Scope) -> Iterator[Diagnostic]:
+    """Scalars are defined once, before their use, and typed as the intrinsics demand."""
+    types: dict[str, DType] = {}
+    for number, statement in enumerate(scope.block.statements):
+        missing = [name for name in scalars_used(statement) if name not in types]
+        for name in missing:
+            yield scope.say(f"scalar '${name}' is used before its definition", _near(name, types), number)
+        defined = scalar_defined(statement)
+        if missing:
+            if defined is not None:
+                types[defined] = DTYPES["fp32"]
+            continue
+        try:
+            dtype = _statement_dtype(scope.refs, statement, types)
+        except ValueError as error:
+            yield scope.say(f"{print_statement(statement)}: {error}", number=number)
+            dtype = DTYPES["fp32"]
+        if defined is not None and dtype is not None:
+            types[defined] = dtype
+
+
+def _statement_dtype(
+    refs: Mapping[str, Refinement], statement: Statement, types: Mapping[str, DType]
+) -> DType | None:
+    match statement:
+        case Load(_, ref):
+            found = refs.get(ref)
+            return found.dtype if found else None
+        case Store(ref, value):
+            found = refs.get(ref)
+            if found is not None and found.dtype != types[value]:
+                raise ValueError(f"stores {types[value]} into {found.dtype}")
+            return None
+        case LoadIndex():
+            return DTYPES["i32"]
+        case Constant(_, _, dtype):
+            return dtype
+        case Intrinsic(_, op, inputs, dtype):
+            if dtype is not None and op != "cast":
+                raise ValueError("only cast names a dtype")
+            return result_dtype(op, [types[name] for name in inputs], dtype)
+        case _:
+            return None
+
+
+def check_specials(scope: Scope) -> Iterator[Diagnostic]:
+    """Specials are known and have the operands of their kind."""
+    for number, statement in enumerate(scope.block.statements):
+        if not isinstance(statement, Special):
+            continue
+        spec = SPECIALS.get(statement.op)
+        if spec is None:
+            yield scope.say(f"unknown special '{statement.op}'", _near(statement.op, SPECIALS), number)
+        elif (len(statement.outputs), len(statement.inputs)) != (len(spec.outputs), len(spec.inputs)):
+            yield scope.say(
+                f"'{spec.name}' takes ({', '.join(spec.inputs)}) and gives ({', '.join(spec.outputs)})",
+                number=number,
+            )
+
+
+def check_deps(scope: Scope) -> Iterator[Diagnostic]:
+    """Dependences name earlier statements, each once, in order."""
+    for number, statement in enumerate(scope.block.statements):
+        deps = statement.deps
+        if any(not 0 <= dep < number for dep in deps):
+            yield scope.say(f"depends on {list(deps)}", "a statement depends on earlier ones only", number)
+        elif list(deps) != sorted(set(deps)):
+            yield scope.say(f"dependences {list(deps)} are not in order", number=number)
+
+
+def check_aggregations(scope: Scope) -> Iterator[Diagnostic]:
+    """One allocation is written with at most one aggregation other than assign."""
+    allocs = scope.block.allocs
+    written = _aggregations(scope.block) if allocs else {}
+    for ref in allocs:
+        aggs = sorted(agg.value for agg in written.get(ref.name, ()) if agg is not Agg.ASSIGN)
+        if len(aggs) > 1:
+            yield scope.say(
+                f"'{ref.name}' is written with {' and '.join(aggs)}", "use a buffer for each", about=ref
+            )
+
+
+def _aggregations(block: Block) -> dict[str, set[Agg]]:
+    """The aggregations of `writers` for all refinements of `block`, in one walk."""
+    aggs = {ref.name: ref.agg for ref in block.refinements}
+    found: dict[str, set[Agg]] = {}
+    for statement in block.statements:
+        if isinstance(statement, Store) and statement.ref in aggs:
+            found.setdefault(statement.ref, set()).add(aggs[statement.ref])
+        elif isinstance(statement, Special):
+            for name in statement.outputs:
+                found.setdefault(name, set()).add(Agg.ASSIGN)
+        elif isinstance(statement, Block):
+            inner = _aggregations(statement)
+            for ref in statement.refinements:
+                if ref.dir.writes:
+                    found.setdefault(ref.source, set()).update(inner.get(ref.name, ()))
+    return found
+
+
+def writers(block: Block, name: str) -> Iterator[Agg]:
+    """The aggregation of each store into the refinement `name` of `block`, through all blocks inside."""
+    for statement in block.statements:
+        if isinstance(statement, Store) and statement.ref == name:
+            found = block.find_ref(name)
+            if found is not None:
+                yield found.agg
+        elif isinstance(statement, Special) and name in statement.outputs:
+            yield Agg.ASSIGN
+        elif isinstance(statement, Block):
+            for ref in statement.refinements:
+                if ref.source == name and ref.dir.writes:
+                    yield from writers(statement, ref.name)
+
+
+def allocation_agg(block: Block, name: str) -> Agg:
+    """The aggregation whose identity the allocation `name` of `block` starts at; ASSIGN when it starts undefined."""
+    return next((agg for agg in writers(block, name) if agg is not Agg.ASSIGN), Agg.ASSIGN)
+
+
+CHECKS: tuple[Check, ...] = (
+    check_names, check_tags, check_indices, check_index_uses, check_refinements, check_directions, check_scalars,
+    check_specials, check_deps, check_aggregations,
+)  # fmt: skip
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = closest(name, names)
+    if near:
+        return f"did you mean '{near}'?"
+    return f"known are {', '.join(names)}" if names else ""

@@ -1,0 +1,128 @@
+"""The textual form of Stripe; `stripe.ir.text.parser` is its exact inverse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from stripe.ir.block import Block, Constant, Index, Intrinsic, Load, LoadIndex, Special, Statement, Store
+from stripe.ir.program import ConstantBuffer, Program
+from stripe.ir.refinement import Agg, Dim, Refinement
+from stripe.ir.tags import Tags, TagValue
+
+
+def print_program(program: Program) -> str:
+    """The whole program as text, ending with a newline."""
+    lines = [*_statement_lines(0, program.entry, ""), *map(_constant_line, program.constants)]
+    return "\n".join(lines) + "\n"
+
+
+def print_block(block: Block, number: int = 0) -> str:
+    """One block as text, numbered `number`, ending with a newline."""
+    return "\n".join(_statement_lines(number, block, "")) + "\n"
+
+
+def print_statement(statement: Statement) -> str:
+    """A statement without number, dependences and tags; of a block its first line."""
+    if isinstance(statement, Block):
+        return _block_head(statement)
+    return _scalar_text(statement)
+
+
+def print_refinement(ref: Refinement) -> str:
+    """A refinement on one line, as in the head of its block."""
+    words = [f"{_tags_text(ref.tags)}{ref.dir.value}"]
+    if ref.is_alloc:
+        words.append(f" new@0x{ref.offset:08x}")
+    words.append(f"<{ref.location if ref.location else '[0]'}> {ref.name}")
+    if ref.source and ref.source != ref.name:
+        words.append(f" = {ref.source}")
+    words.append(f"[{', '.join(map(str, ref.access))}]")
+    if ref.dir.writes or ref.agg is not Agg.ASSIGN:
+        words.append(f":{ref.agg.value}")
+    dims = (_dim_text(dim, banked=place == ref.bank_dim) for place, dim in enumerate(ref.dims))
+    words.append(f" {ref.dtype}({', '.join(dims)})")
+    return "".join(words)
+
+
+def _statement_lines(number: int, statement: Statement, indent: str) -> Iterator[str]:
+    deps = f"[{', '.join(map(str, statement.deps))}]" if statement.deps else ""
+    prefix = f"{indent}{number}{deps}: {_tags_text(statement.tags)}"
+    if not isinstance(statement, Block):
+        yield prefix + _scalar_text(statement)
+        return
+    yield prefix + _block_head(statement)
+    yield from _block_body(statement, indent)
+
+
+def _block_head(block: Block) -> str:
+    location = f"<{block.location}>" if block.location else ""
+    indices = ", ".join(map(_index_text, block.indices))
+    name = f" // {block.name}" if block.name else ""
+    return f"block{location} [{indices}] ({name}"
+
+
+def _block_body(block: Block, indent: str) -> Iterator[str]:
+    inner = indent + "    "
+    for comment in block.comments:
+        yield f"{inner}// {comment}".rstrip()
+    for constraint in block.constraints:
+        yield f"{inner}{constraint}"
+    for ref in block.refinements:
+        yield inner + print_refinement(ref)
+    yield f"{indent}) {{"
+    for number, statement in enumerate(block.statements):
+        yield from _statement_lines(number, statement, indent + "  ")
+    yield f"{indent}}}"
+
+
+def _index_text(index: Index) -> str:
+    tags = _tags_text(index.tags)
+    return (
+        f"{tags}{index.name}:{index.range}"
+        if index.affine is None
+        else f"{tags}{index.name} = {index.affine}"
+    )
+
+
+def _dim_text(dim: Dim, *, banked: bool) -> str:
+    text = f"{dim.size}:{dim.stride}"
+    return f"{{{text}}}" if banked else text
+
+
+def _scalar_text(statement: Load | Store | LoadIndex | Constant | Intrinsic | Special) -> str:
+    match statement:
+        case Load(into, ref):
+            return f"${into} = load({ref})"
+        case Store(ref, value):
+            return f"{ref} = store(${value})"
+        case LoadIndex(into, affine):
+            return f"${into} = load_index({affine})"
+        case Constant(into, value, dtype):
+            return f"${into} = ({dtype}){_value_text(value)}"
+        case Intrinsic(into, op, inputs, dtype):
+            operands = [f"${name}" for name in inputs] + ([dtype.name] if dtype is not None else [])
+            return f"${into} = {op}({', '.join(operands)})"
+        case Special(op, outputs, inputs):
+            targets = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
+            return f"{targets} = {op}({', '.join(inputs)})"
+
+
+def _tags_text(tags: Tags) -> str:
+    return "".join(f"#{text} " for text in _tag_texts(tags.entries))
+
+
+def _tag_texts(entries: Iterable[tuple[str, TagValue | None]]) -> Iterator[str]:
+    for word, value in entries:
+        yield word if value is None else f"{word}={_value_text(value)}"
+
+
+def _value_text(value: TagValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _constant_line(buffer: ConstantBuffer) -> str:
+    sizes = ", ".join(map(str, buffer.sizes))
+    return f'const {buffer.name} {buffer.dtype}({sizes}) = "{buffer.data.hex()}"'

@@ -1,0 +1,312 @@
+"""Exact numbers of integer points: closed forms where dimensions separate, never an enumeration of a large domain.
+
+A set is cut into disjoint convex pieces, floors become variables, and equalities are eliminated. What remains splits
+into components that share no variable, whose counts multiply. In a component one variable is summed out: over its few
+values, or, where these are many, by the quasi-polynomial that the number of points of a slice is between two vertices
+(Ehrhart; Clauss 1996, "Counting solutions to linear and nonlinear constraints through Ehrhart polynomials").
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import comb, gcd, prod
+from typing import TypeAlias
+
+import islpy as isl
+
+from stripe.ir import Affine
+from stripe.poly.access import Access
+from stripe.poly.count.separable import distinct_values
+from stripe.poly.count.vertices import slice_plan
+from stripe.poly.domain import Domain
+from stripe.poly.limits import PolyLimit, operation_limit, within
+from stripe.poly.sets import Points, pieces, union
+
+Row: TypeAlias = tuple[int, ...]
+"""An inequality: row[0] + sum of row[1 + k] * variable k >= 0."""
+
+_MAX_SLICES = 200_000
+_OPERATIONS = 2_000_000
+"""isl's steps for one count; see `stripe.poly.limits`."""
+_INJECTIVITY = 300_000
+"""isl's steps for the question whether elements are touched once, a fraction of a second."""
+
+
+def count_points(points: Points) -> int:
+    """The exact number of points. ValueError when the set is infinite, PolyLimit when it is too intricate."""
+    with operation_limit(_OPERATIONS):
+        if not points.raw.is_bounded():
+            raise ValueError("the set is infinite")
+        known = Points(points.names, points.raw.compute_divs())
+        return sum(_count_piece(piece) for piece in pieces(known))
+
+
+def count_domain(domain: Domain) -> int:
+    """The exact number of points of an iteration domain."""
+    constrained = {name for affine in domain.constraints for name in affine.names()}
+    free = [
+        high - low + 1
+        for name, (low, high) in zip(domain.names, domain.intervals, strict=True)
+        if name not in constrained
+    ]
+    if not constrained:
+        return 0 if any(affine.offset < 0 for affine in domain.constraints) else prod(free)
+    names = tuple(name for name in domain.names if name in constrained)
+    bounds = {name: domain.ranges[name] for name in names}
+    return prod(free) * count_points(Points.build(names, bounds, domain.constraints))
+
+
+def count_accesses(access: Access) -> int:
+    """How often the statement runs, times the elements that it touches each time."""
+    return count_domain(access.nest.domain) * prod(access.sizes)
+
+
+def count_elements(access: Access) -> int:
+    """The exact number of distinct elements of the buffer that the access ever touches."""
+    found = _separated(access)
+    if found is not None:
+        return found
+    if _is_one_to_one(access):
+        return count_accesses(access)
+    with operation_limit(_OPERATIONS):
+        return count_points(access.footprint)
+
+
+def _is_one_to_one(access: Access) -> bool:
+    """A quick proof that no element is touched twice. It is asked of floors alone (packed layouts, reshapes are such):
+    the set of elements without the indices may take isl minutes to write there.
+    """
+    if all(affine.is_linear for affine in access.index):
+        return False
+    return within(_INJECTIVITY, lambda: access.relation.injective) is True
+
+
+def count_union(accesses: Iterable[Access]) -> int:
+    """The exact number of distinct elements of one buffer that the accesses touch together."""
+    unique = list({(access.nest.path, access.index, access.sizes): access for access in accesses}.values())
+    if not unique:
+        return 0
+    if len(unique) == 1:
+        return count_elements(unique[0])
+    with operation_limit(_OPERATIONS):
+        footprints = [access.footprint for access in unique]
+        return count_points(union(footprints, footprints[0].names).coalesced())
+
+
+def _separated(access: Access) -> int | None:
+    """The product over dimensions, where no index and no constraint couples them."""
+    domain = access.nest.domain
+    constrained = {name for affine in domain.constraints for name in affine.names()}
+    used: set[str] = set()
+    total = 1
+    for affine, size in zip(access.index, access.sizes, strict=True):
+        names = affine.names()
+        if not affine.is_linear or names & constrained or names & used:
+            return None
+        used |= names
+        terms = [
+            (coefficient, domain.ranges[name][1] - domain.ranges[name][0] + 1)
+            for name, coefficient in _linear(affine)
+        ]
+        found = distinct_values([*terms, (1, size)])
+        if found is None:
+            return None
+        total *= found
+    if constrained and domain.points.is_empty:
+        return 0
+    return total
+
+
+def _linear(affine: Affine) -> list[tuple[str, int]]:
+    return [(atom, coefficient) for atom, coefficient in affine.terms if isinstance(atom, str)]
+
+
+def _count_piece(piece: Points) -> int:
+    basics = piece.raw.detect_equalities().get_basic_sets()
+    if not basics:
+        return 0
+    equalities: list[Row] = []
+    inequalities: list[Row] = []
+    _read_rows(basics[0], equalities, inequalities)
+    return _count_rows(tuple(equalities), tuple(inequalities), 1 + len(piece.names))
+
+
+@lru_cache(maxsize=4096)
+def _count_rows(equalities: tuple[Row, ...], inequalities: tuple[Row, ...], width: int) -> int:
+    """The points of one piece. Answers are kept: alike layers of a network ask for the same ones."""
+    width = max((len(row) for row in equalities + inequalities), default=width)
+    reduced = _eliminate(_padded(equalities, width), _padded(inequalities, width), width)
+    return 0 if reduced is None else _count(reduced, [_MAX_SLICES])
+
+
+def _read_rows(basic: isl.BasicSet, equalities: list[Row], inequalities: list[Row]) -> None:
+    """The constraints of a basic set over its coordinates, then its integer divisions, whose definitions are
+    added."""
+    kinds = (isl.dim_type.cst, isl.dim_type.set, isl.dim_type.div, isl.dim_type.param)
+    equalities += _matrix(basic.equalities_matrix(*kinds))
+    inequalities += _matrix(basic.inequalities_matrix(*kinds))
+    dims, divs = basic.dim(isl.dim_type.set), basic.dim(isl.dim_type.div)
+    for number in range(divs):
+        div = basic.get_div(number)
+        denominator = div.get_denominator_val()
+        scaled = div.scale_val(denominator)
+        row = [scaled.get_constant_val().to_python()]
+        row += [scaled.get_coefficient_val(isl.dim_type.in_, k).to_python() for k in range(dims)]
+        row += [scaled.get_coefficient_val(isl.dim_type.div, k).to_python() for k in range(divs)]
+        divisor: int = denominator.to_python()
+        row[1 + dims + number] -= divisor
+        inequalities.append(tuple(row))
+        inequalities.append((divisor - 1 - row[0], *(-c for c in row[1:])))
+
+
+def _matrix(matrix: isl.Mat) -> list[Row]:
+    columns = range(matrix.cols())
+    return [tuple(matrix.get_element_val(r, c).to_python() for c in columns) for r in range(matrix.rows())]
+
+
+def _padded(rows: Iterable[Row], width: int) -> list[Row]:
+    return [row + (0,) * (width - len(row)) for row in rows]
+
+
+def _eliminate(equalities: list[Row], inequalities: list[Row], width: int) -> list[Row] | None:
+    """Inequalities with as many integer solutions, over fewer variables; None when there are none.
+
+    Each equality is brought to `g * y = c` by unimodular column operations (Euclid's algorithm), which map integer
+    points onto integer points one to one; y is then known.
+    """
+    equalities, inequalities = list(equalities), list(inequalities)
+    while equalities:
+        row = equalities.pop()
+        while True:
+            live = [k for k in range(1, width) if row[k]]
+            if len(live) <= 1:
+                break
+            pivot = min(live, key=lambda k: abs(row[k]))
+            factors = {k: row[k] // row[pivot] for k in live if k != pivot}
+            rows = [_combined(r, pivot, factors) for r in [row, *equalities, *inequalities]]
+            row, equalities, inequalities = (
+                rows[0],
+                rows[1 : 1 + len(equalities)],
+                rows[1 + len(equalities) :],
+            )
+        if not live:
+            if row[0]:
+                return None
+            continue
+        column = live[0]
+        if row[0] % row[column]:
+            return None
+        value = -row[0] // row[column]
+        equalities = [_fixed(r, column, value) for r in equalities]
+        inequalities = [_fixed(r, column, value) for r in inequalities]
+    return inequalities
+
+
+def _combined(row: Row, pivot: int, factors: dict[int, int]) -> Row:
+    """Column k loses factors[k] times the pivot column."""
+    return tuple(c - factors[k] * row[pivot] if k in factors else c for k, c in enumerate(row))
+
+
+def _fixed(row: Row, column: int, value: int) -> Row:
+    changed = list(row)
+    changed[0] += row[column] * value
+    changed[column] = 0
+    return tuple(changed)
+
+
+def _count(rows: Iterable[Row], budget: list[int]) -> int:
+    tight = _tightened(rows)
+    if tight is None:
+        return 0
+    return prod(_count_component(component, columns, budget) for component, columns in _components(tight))
+
+
+def _tightened(rows: Iterable[Row]) -> list[Row] | None:
+    """Rows with coprime coefficients, of parallel ones the strictest; None when one cannot hold."""
+    strictest: dict[Row, int] = {}
+    for row in rows:
+        divisor = gcd(*row[1:])
+        if divisor == 0:
+            if row[0] < 0:
+                return None
+            continue
+        key = tuple(c // divisor for c in row[1:])
+        constant = row[0] // divisor
+        strictest[key] = min(constant, strictest.get(key, constant))
+    for key, constant in strictest.items():
+        opposite = strictest.get(tuple(-c for c in key))
+        if opposite is not None and opposite + constant < 0:
+            return None
+    return [(constant, *key) for key, constant in strictest.items()]
+
+
+def _components(rows: Sequence[Row]) -> list[tuple[list[Row], list[int]]]:
+    """Groups of rows that share no variable with another group, with their variables."""
+    groups: list[tuple[list[Row], set[int]]] = []
+    for row in rows:
+        columns = {k for k, c in enumerate(row) if c and k}
+        touching = [group for group in groups if group[1] & columns]
+        merged_rows, merged_columns = [row], set(columns)
+        for group in touching:
+            merged_rows += group[0]
+            merged_columns |= group[1]
+        groups = [group for group in groups if not group[1] & columns] + [(merged_rows, merged_columns)]
+    return [(rows, sorted(columns)) for rows, columns in groups]
+
+
+def _count_component(rows: list[Row], columns: list[int], budget: list[int]) -> int:
+    if len(columns) == 1:
+        return _interval(rows, columns[0])
+    opposite = next((row for row in rows if (-row[0], *(-c for c in row[1:])) in rows), None)
+    if opposite is not None:
+        reduced = _eliminate([opposite], rows, len(opposite))
+        return 0 if reduced is None else _count(reduced, budget)
+    plan = slice_plan(tuple((row[0], *(row[k] for k in columns)) for row in rows))
+    if plan is None:
+        return 0
+    column = columns[plan.variable]
+
+    def at(value: int) -> int:
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise PolyLimit("counting the points of a set needs too many slices")
+        return _count([_fixed(row, column, value) for row in rows], budget)
+
+    total = 0
+    for low, high, period in plan.chambers:
+        samples = len(columns)  # a slice has one dimension less, so its count has degree len(columns) - 1
+        if high - low + 1 <= period * samples:
+            total += sum(at(value) for value in range(low, high + 1))
+            continue
+        for start in range(low, low + period):
+            known = [at(start + period * k) for k in range(samples)]
+            total += _polynomial_sum(known, (high - start) // period + 1)
+    return total
+
+
+def _interval(rows: Iterable[Row], column: int) -> int:
+    low: int | None = None
+    high: int | None = None
+    for row in rows:
+        constant, coefficient = row[0], row[column]
+        if coefficient > 0:
+            bound = -(constant // coefficient)
+            low = bound if low is None else max(low, bound)
+        else:
+            bound = constant // -coefficient
+            high = bound if high is None else min(high, bound)
+    if low is None or high is None:
+        raise ValueError("the set is infinite")
+    return max(0, high - low + 1)
+
+
+def _polynomial_sum(values: Sequence[int], terms: int) -> int:
+    """The sum over k < terms of the polynomial p with p(k) = values[k], by Newton's forward differences."""
+    total = 0
+    differences = list(values)
+    for degree in range(len(values)):
+        total += differences[0] * comb(terms, degree + 1)
+        differences = [b - a for a, b in itertools.pairwise(differences)]
+    return total

@@ -1,0 +1,264 @@
+"""Independent checks of schedules and placements: they share no code with those who make them.
+
+`check_schedule`: what conflicts is ordered by dependences, also where two buffers take turns in one range of memory;
+every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be
+alive at one time overlap, addresses are aligned and inside their memory. `check_traffic`: no bus and no memory carries
+more in a time than its wires and ports can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stripe.hw.graph import UnitGraph
+from stripe.hw.schema import HardwareModel
+from stripe.ir import (
+    Agg,
+    Block,
+    Diagnostic,
+    Load,
+    Location,
+    Path,
+    Program,
+    Special,
+    Store,
+    scalar_defined,
+    scalars_used,
+    walk,
+)
+from stripe.poly import Access, Nest, accesses, nest_at
+from stripe.verify.machine.interference import Placed, Turns, closure, is_in
+
+
+def check_schedule(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
+    """Everything that is wrong with a program at the stage `scheduled`; see the module."""
+    path = _main_path(program)
+    block = program.main
+    order = closure(block)
+    found = list(_check_conflicts(program, path, order))
+    found += _check_scalars(block, path, order)
+    near = [placed for placed in _placed(program) if placed.ref.location]
+    found += _check_turns(program, near)
+    if hardware is not None:
+        found += _check_capacity(near, hardware)
+        found += _check_reach(program, hardware)
+    return found
+
+
+def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
+    """Everything that is wrong with the addresses of a program at the stage `placed`; see the module."""
+    placed = _placed(program)
+    found = list(_check_turns(program, placed))
+    found += _check_alignment(placed)
+    if hardware is not None:
+        found += _check_capacity(placed, hardware)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that move between two times, in cycles, over `buses` (their numbers in the model) and through the ports of
+    `memories` (`NAME[number]`, as often as each is read or written)."""
+
+    name: str
+    start: float
+    end: float
+    bytes: float
+    buses: tuple[int, ...]
+    memories: tuple[str, ...]
+
+
+def check_traffic(traffic: Sequence[Traffic], hardware: HardwareModel) -> list[Diagnostic]:
+    """Whether a timetable asks too much of a bus or of the ports of a memory, and when.
+
+    Several may use one at a time and share its bytes of each cycle. Some sharing serves them all exactly when in each
+    stretch of time what has to move within it is no more than it can carry; a message tells the worst stretch.
+    """
+    found: list[Diagnostic] = []
+    for number, bus in enumerate(hardware.buses):
+        loads = [(t, t.bytes * t.buses.count(number)) for t in traffic if number in t.buses]
+        found += _check_capacity_in_time(f"bus {bus.name or number}", loads, bus.bytes_per_cycle)
+    for memory in dict.fromkeys(memory for t in traffic for memory in t.memories):
+        unit = hardware.mem_units[memory.partition("[")[0]]
+        if unit.port_bytes is not None:
+            loads = [(t, t.bytes * t.memories.count(memory)) for t in traffic if memory in t.memories]
+            width = unit.banks * unit.ports * unit.port_bytes
+            found += _check_capacity_in_time(f"the ports of {memory}", loads, width)
+    return found
+
+
+def _check_capacity_in_time(
+    what: str, loads: Sequence[tuple[Traffic, float]], bytes_per_cycle: float
+) -> Iterator[Diagnostic]:
+    by_end = sorted(loads, key=lambda load: load[0].end)
+    worst, stretch, needed = _ROUNDING, (0.0, 0.0, ""), 0.0
+    for start in {t.start for t, _ in loads}:
+        moved = 0.0
+        for t, size in by_end:
+            if t.start < start:
+                continue
+            moved += size
+            late = moved / bytes_per_cycle - (t.end - start)
+            if late > worst * max(1.0, t.end - start):
+                worst, stretch, needed = late / max(1.0, t.end - start), (start, t.end, t.name), moved
+    if needed:
+        start, end, name = stretch
+        room = bytes_per_cycle * (end - start)
+        message = f"{what} would move {needed:.0f} bytes from cycle {start:.0f} to {end:.0f}, and can move {room:.0f}"
+        yield Diagnostic(message, (0,), name, "let some of it start later")
+
+
+_ROUNDING = 1e-6
+"""Times are floats: what is late by less than this part of a stretch is not late."""
+
+
+def _main_path(program: Program) -> Path:
+    return next(path for path, block in walk(program.entry) if "main" in block.tags)
+
+
+def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
+    """Two statements of main that touch a common element, one writing it, are ordered."""
+    nest = nest_at(program.entry, path)
+    depth = len(path)
+    by_buffer: dict[object, list[Access]] = {}
+    for access in accesses(nest):
+        by_buffer.setdefault(access.buffer, []).append(access)
+    said: set[tuple[int, int]] = set()
+    for parts in by_buffer.values():
+        earlier: list[Access] = []
+        writes: list[Access] = []
+        for second in parts:
+            for first in earlier if second.is_write else writes:
+                pair = (first.path[depth], second.path[depth])
+                if (
+                    pair[0] == pair[1]
+                    or pair in said
+                    or is_in(pair[0], order[pair[1]])
+                    or is_in(pair[1], order[pair[0]])
+                ):
+                    continue
+                if _conflict(first, second) and not first.footprint.disjoint(second.footprint):
+                    said.add(pair)
+                    message = (
+                        f"no dependence orders it after statement {pair[0]}, both touch '{first.buffer}'"
+                    )
+                    yield Diagnostic(
+                        message, (*path, pair[1]), _name(nest, pair[1]), "run compute_deps or schedule"
+                    )
+            earlier.append(second)
+            if second.is_write:
+                writes.append(second)
+
+
+def _check_scalars(main: Block, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
+    """A statement of main that uses a scalar is ordered after the one that defines it."""
+    defined: dict[str, int] = {}
+    for number, statement in enumerate(main.statements):
+        for name in dict.fromkeys(scalars_used(statement)):
+            if not is_in(defined[name], order[number]):
+                message = f"no dependence orders it after statement {defined[name]}, which defines '${name}'"
+                yield Diagnostic(message, (*path, number), "", "run compute_deps or schedule")
+        scalar = scalar_defined(statement)
+        if scalar is not None:
+            defined[scalar] = number
+
+
+def _conflict(first: Access, second: Access) -> bool:
+    """Whether the order of two accesses to one element matters: contributions of one aggregation commute."""
+    if first.is_write and second.is_write:
+        return first.agg is not second.agg or first.agg is Agg.ASSIGN
+    return first.is_write or second.is_write
+
+
+def _name(nest: Nest, number: int) -> str:
+    statement = nest.block.statements[number]
+    return statement.name if isinstance(statement, Block) else ""
+
+
+def _placed(program: Program) -> list[Placed]:
+    """All allocations tagged `placed` with the leaf statements that touch them."""
+    found: list[Placed] = []
+    touched = _touching(program)
+    for path, block in walk(program.entry):
+        for ref in block.refinements:
+            if ref.is_alloc and "placed" in ref.tags:
+                found.append(Placed(path, ref, tuple(touched.get((path, ref.name), ()))))
+    return found
+
+
+def _touching(program: Program) -> dict[tuple[Path, str], list[Path]]:
+    """For each allocation the paths of the leaf statements that load, store or otherwise use it."""
+    found: dict[tuple[Path, str], list[Path]] = {}
+
+    def visit(block: Block, path: Path, outer: dict[str, tuple[Path, str]]) -> None:
+        own = {r.name: (path, r.name) if r.is_alloc else outer[r.source] for r in block.refinements}
+        for number, statement in enumerate(block.statements):
+            names: tuple[str, ...] = ()
+            match statement:
+                case Load(_, ref) | Store(ref, _):
+                    names = (ref,)
+                case Special(_, outputs, inputs):
+                    names = (*outputs, *inputs)
+                case Block():
+                    visit(statement, (*path, number), own)
+                case _:
+                    pass
+            for name in names:
+                found.setdefault(own[name], []).append((*path, number))
+
+    visit(program.entry, (0,), {})
+    return found
+
+
+def _check_turns(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
+    """Buffers that share bytes take turns: all statements of one wait for all statements of the other."""
+    turns = Turns(program)
+    by_place: dict[Location, list[Placed]] = {}
+    for buffer in placed:
+        by_place.setdefault(buffer.ref.location, []).append(buffer)
+    for members in by_place.values():
+        for first, second in turns.overlaps(members):
+            bytes_ = f"bytes {second.begin} to {min(first.end, second.end) - 1} of {first.ref.location}"
+            message = f"'{first.ref.name}' and '{second.ref.name}' may be alive together and share {bytes_}"
+            yield Diagnostic(message, second.path, second.ref.name, "place one of them elsewhere")
+
+
+def _check_alignment(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
+    for buffer in placed:
+        if buffer.begin % buffer.ref.dtype.bytes:
+            message = (
+                f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {buffer.ref.dtype.bytes}"
+            )
+            yield Diagnostic(message, buffer.path, buffer.ref.name, "align it")
+
+
+def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:
+    """Every buffer ends inside its memory."""
+    for buffer in placed:
+        unit = hardware.mem_units.get(buffer.ref.location.name)
+        if unit is None:
+            message = f"'{buffer.ref.name}' lies in {buffer.ref.location}, which is no memory of the machine"
+            yield Diagnostic(message, buffer.path, buffer.ref.name)
+        elif buffer.end > unit.size:
+            message = f"'{buffer.ref.name}' ends at byte {buffer.end} of {buffer.ref.location}, which has {unit.size}"
+            yield Diagnostic(message, buffer.path, buffer.ref.name, "tile more finely, or enlarge the memory")
+
+
+def _check_reach(program: Program, hardware: HardwareModel) -> Iterator[Diagnostic]:
+    """Each located block that computes or transfers reaches the memories of the views that it loads and stores."""
+    graph = UnitGraph(hardware)
+    for path, block in walk(program.entry):
+        unit = str(block.location)
+        if unit not in graph.units or not any(isinstance(s, Load | Store) for s in block.statements):
+            continue
+        for ref in block.refinements:
+            memory = str(ref.location)
+            if memory not in graph.memories or ref.is_alloc:
+                continue
+            reads = ref.dir.reads and graph.find_route(memory, unit) is None
+            writes = ref.dir.writes and graph.find_route(unit, memory) is None
+            if reads or writes:
+                way = f"from {memory} to {unit}" if reads else f"from {unit} to {memory}"
+                message = f"'{ref.name}': no bus leads {way}"
+                yield Diagnostic(message, path, block.name, "transfer it to a memory that the unit reaches")

@@ -1,0 +1,226 @@
+"""What makes a program wrong in itself, exactly: accesses out of bounds or out of a view's box, races, double
+assignments, reads of elements that nobody wrote. One small check for each property; all findings are collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, groupby
+
+from stripe.ir import Affine, Agg, Load, Path, Program, Special, aggregations_of
+from stripe.poly import (
+    Access,
+    Buffer,
+    Nest,
+    Points,
+    PolyLimit,
+    element_names,
+    implied,
+    operation_limit,
+    race,
+    union,
+)
+from stripe.verify.proof.reaching import Flow, reading
+from stripe.verify.proof.witness import Place
+
+OPERATIONS = 1_000_000
+"""isl's steps for one question: a tenth of a second as a rule, two seconds where floors are tangled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violated property, with the element and the point where it is."""
+
+    message: str
+    buffer: str
+    element: tuple[int, ...] | None
+    place: Place
+    unknown: bool = False
+
+    def __str__(self) -> str:
+        element = "" if self.element is None else f"[{', '.join(map(str, self.element))}]"
+        kind = "unknown" if self.unknown else "error"
+        return f"{kind}: {self.buffer}{element}: {self.message}\n  in {self.place}"
+
+
+def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Finding]:
+    """All findings about a structurally valid program. Where isl's limit is hit, a finding says that the answer is
+    unknown.
+    """
+    flow = Flow(program)
+    scopes: dict[Path, list[Path]] = {}
+    for unit in flow.by_unit:
+        scopes.setdefault(flow.repeated_together(unit), []).append(unit)
+    findings: list[Finding] = []
+    for units in scopes.values():
+        try:
+            findings += check_units(flow, units, operations=operations, final=False)
+        except PolyLimit as limit:
+            place = Place(units[0], flow.by_unit[units[0]][0].nest.blocks[-1].name)
+            findings.append(Finding(str(limit), "this statement", None, place, unknown=True))
+    try:
+        with operation_limit(operations):
+            findings += check_outputs(flow)
+    except PolyLimit as limit:
+        findings.append(Finding(str(limit), "the outputs", None, Place((0,), program.name), unknown=True))
+    return findings
+
+
+def check_units(
+    flow: Flow,
+    units: Sequence[Path],
+    reads: Collection[tuple[Path, Buffer]] = (),
+    *,
+    operations: int = OPERATIONS,
+    final: bool = True,
+) -> list[Finding]:
+    """The findings about the given statements of main (paths of three numbers), and about `reads` of other
+    statements.
+
+    `final` includes the outputs that are left unwritten. PolyLimit when isl needs too long for one of them.
+    """
+    chosen = set(units)
+    findings: list[Finding] = []
+    for unit in units:
+        with operation_limit(operations):
+            findings += check_bounds(flow, flow.by_unit[unit])
+    for scope in dict.fromkeys(flow.repeated_together(unit) for unit in units):
+        with operation_limit(operations):
+            findings += check_races(flow.below(scope))
+    with operation_limit(4 * operations):
+        for access in flow.accesses:
+            unit = access.path[:3]
+            if not access.is_write and (unit in chosen or (unit, access.buffer) in reads):
+                findings += check_read(flow, access)
+        if final:
+            findings += check_outputs(flow)
+    return findings
+
+
+def check_bounds(flow: Flow, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Every access stays inside the allocation and inside the box of each view on its way."""
+    for access in accesses:
+        sizes = flow.allocations[access.buffer].sizes
+        found = _outside(access, access.index, sizes)
+        if found is not None:
+            yield _at(access, found, f"{access.kind.value} out of bounds of {_box(sizes)}", access.index)
+            continue
+        for nest, name in views_on_the_way(flow, access):
+            view = nest.views[name]
+            relative = tuple(a - b for a, b in zip(access.index, view.origin, strict=True))
+            found = _outside(access, relative, view.ref.sizes)
+            if found is not None:
+                text = f"touched outside the box {_box(view.ref.sizes)} of the view '{name}' in '{nest.block.name}'"
+                yield _at(access, found, text, access.index)
+                break
+
+
+def views_on_the_way(flow: Flow, access: Access) -> Iterator[tuple[Nest, str]]:
+    """The refinements that an access goes through, from the leaf's block up to below the allocation."""
+    name, path = access.ref, access.nest.path
+    while True:
+        nest = flow.nests[path]
+        ref = nest.block.ref(name)
+        if ref.is_alloc:
+            return
+        yield nest, name
+        name, path = ref.source, path[:-1]
+
+
+def _outside(access: Access, index: Sequence[Affine], sizes: Sequence[int]) -> dict[str, int] | None:
+    """A point at which `index` leaves the box; None when there is none."""
+    domain = access.nest.domain
+    for affine, size, extent in zip(index, sizes, access.sizes, strict=True):
+        for side in (affine, size - extent - affine):
+            if not implied(side, domain):
+                point = domain.points.where([-side - 1]).sample()
+                if point is not None:
+                    return point
+    return None
+
+
+def check_races(accesses: Sequence[Access]) -> Iterator[Finding]:
+    """No two points of a block touch one element, one of them writing, but for merges by the same aggregation."""
+    by_buffer: dict[Buffer, list[Access]] = {}
+    for access in accesses:
+        by_buffer.setdefault(access.buffer, []).append(access)
+    for group in by_buffer.values():
+        for first, second in _repeated_pairs(group):
+            found = race(first, second)
+            if found is None:
+                continue
+            both = first.is_write and second.is_write
+            what = "assigned" if both else "read and written"
+            other = Place(second.path, second.nest.block.name, _point(found[1]))
+            yield _at(first, found[0], f"{what} at two points without order, also by {other}", first.index)
+
+
+def _repeated_pairs(group: Sequence[Access], depth: int = 0) -> Iterator[tuple[Access, Access]]:
+    """The pairs of accesses to one buffer that lie in a block, `depth` deep or further inside, of which several points
+    share the buffer: all others are ordered.
+    """
+    nest = group[0].nest
+    if len(nest.prefix(depth)) > len(nest.prefix(max(len(group[0].buffer.path) - 1, -1))):
+        yield from combinations_with_replacement(group, 2)
+        return
+    for _, below in groupby(group, key=lambda access: access.path[depth + 1]):
+        inside = [access for access in below if access.nest.depth > depth]
+        if inside:
+            yield from _repeated_pairs(inside, depth + 1)
+
+
+def check_read(flow: Flow, load: Access) -> Iterator[Finding]:
+    """What is read was written. An element of an accumulator that got no contribution may be merged on, by the same
+    aggregation, and used for nothing else.
+    """
+    start = flow.start[load.buffer]
+    if load.buffer in flow.inputs or _is_constant(flow, load.buffer):
+        return
+    node = flow.node(load)
+    read = reading(load, node)
+    if isinstance(load.statement, Load) and start is not Agg.ASSIGN:
+        merged_on = aggregations_of(load.nest.block, load.statement.into) <= {start}
+        if merged_on:
+            return
+    missing = read.range - flow.written(node)
+    if not missing.is_empty:
+        sample = read.into(missing).sample()
+        assert sample is not None
+        yield _at(load, sample[0], "read, but nobody wrote it", load.index)
+
+
+def check_outputs(flow: Flow) -> Iterator[Finding]:
+    """Every element of every output is written."""
+    for ref in flow.program.outputs:
+        buffer = Buffer((0,), ref.name)
+        if buffer in flow.inputs:
+            continue
+        names = element_names(ref.rank)
+        box = Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
+        writers = flow.writers.get(buffer, [])
+        missing = (box - union([writer.relation.range for writer in writers], names)).lexmin()
+        if missing is not None:
+            place = Place((0,), flow.program.name)
+            message = "nobody writes this element of an output"
+            yield Finding(message, ref.name, tuple(missing.values()), place)
+
+
+def _is_constant(flow: Flow, buffer: Buffer) -> bool:
+    return buffer.path == (0,) and any(c.name == buffer.name for c in flow.program.constants)
+
+
+def _at(access: Access, point: dict[str, int], message: str, index: Sequence[Affine]) -> Finding:
+    element: tuple[int, ...] | None = None
+    if not isinstance(access.statement, Special):
+        element = tuple(int(affine.evaluate(point)) for affine in index)
+    place = Place(access.path, access.nest.block.name, _point(point))
+    return Finding(message, access.buffer.name, element, place)
+
+
+def _point(point: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple((name.removesuffix("'"), value) for name, value in point.items())
+
+
+def _box(sizes: Sequence[int]) -> str:
+    return f"({', '.join(map(str, sizes))})"

@@ -1,0 +1,1 @@
+"""The proof that a rewrite kept the meaning: value numbering, reaching definitions, relations as integer sets."""

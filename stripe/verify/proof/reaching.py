@@ -1,0 +1,220 @@
+"""Who writes what a load reads. Points of a block have no order, so a write comes before a read only at the same point
+of the blocks that hold both, and there when its statement stands before: no lexicographic order over iterations is
+needed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from stripe.ir import Affine, Agg, Block, Path, Program, Refinement, walk
+from stripe.poly import Access, Buffer, Nest, Points, Relation, accesses, element_names, union
+from stripe.verify.proof.terms import Node
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The accesses of a program, by statement and by buffer."""
+
+    program: Program
+
+    @cached_property
+    def root(self) -> Nest:
+        return Nest.root(self.program.entry)
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        return accesses(self.root)
+
+    @cached_property
+    def by_path(self) -> dict[Path, list[Access]]:
+        found: dict[Path, list[Access]] = {}
+        for access in self.accesses:
+            found.setdefault(access.path, []).append(access)
+        return found
+
+    @cached_property
+    def by_unit(self) -> dict[Path, list[Access]]:
+        """The accesses below each statement of main, in order."""
+        found: dict[Path, list[Access]] = {}
+        for access in self.accesses:
+            found.setdefault(access.path[:3], []).append(access)
+        return found
+
+    @cached_property
+    def by_buffer(self) -> dict[Buffer, list[Access]]:
+        found: dict[Buffer, list[Access]] = {}
+        for access in self.accesses:
+            found.setdefault(access.buffer, []).append(access)
+        return found
+
+    @cached_property
+    def writers(self) -> dict[Buffer, list[Access]]:
+        """The writes to each buffer in program order."""
+        return {
+            buffer: [access for access in found if access.is_write]
+            for buffer, found in self.by_buffer.items()
+        }
+
+    @cached_property
+    def allocations(self) -> dict[Buffer, Refinement]:
+        return {
+            Buffer(path, ref.name): ref for path, block in walk(self.program.entry) for ref in block.allocs
+        }
+
+    @cached_property
+    def start(self) -> dict[Buffer, Agg]:
+        """The aggregation at whose identity each allocation starts; ASSIGN where it starts undefined."""
+        return {
+            buffer: next((w.agg for w in self.writers.get(buffer, ()) if w.agg is not Agg.ASSIGN), Agg.ASSIGN)
+            for buffer in self.allocations
+        }
+
+    @cached_property
+    def inputs(self) -> frozenset[Buffer]:
+        return frozenset(Buffer((0,), ref.name) for ref in self.program.inputs)
+
+    @cached_property
+    def _writing_paths(self) -> dict[Buffer, tuple[Path, ...]]:
+        return {buffer: tuple(writer.path for writer in found) for buffer, found in self.writers.items()}
+
+    def node(self, load: Access) -> Node:
+        """What `load` reads from: paths are in program order, and the last write before the load parts from it
+        furthest inside.
+        """
+        paths = self._writing_paths[load.buffer]
+        visible = paths[: bisect_left(paths, load.path)]
+        depth = len(load.buffer.path) - 1
+        if visible:
+            parting = parting_depth(visible[-1], load.path)
+            assert parting is not None, "a load is no write"
+            depth = max(depth, parting)
+        return Node(load.buffer, visible, load.path[: depth + 1], load.nest.prefix(depth), len(load.index))
+
+    @cached_property
+    def _reached(self) -> dict[tuple[Buffer, Path, tuple[str, ...]], tuple[int, Points]]:
+        """What `written` found last: after how many writes, and which coordinates."""
+        return {}
+
+    def written(self, node: Node) -> Points:
+        """The coordinates of a node that one of its writes reaches; a later node of the buffer goes on from there."""
+        key = (node.buffer, node.block, node.prefix)
+        done, points = self._reached.get(key, (0, Points.empty(key_names(node))))
+        if done > len(node.writers):
+            done, points = 0, Points.empty(key_names(node))
+        more = self.writers.get(node.buffer, [])[done : len(node.writers)]
+        if more:
+            points = union([points, *(self.writing(writer, node).domain for writer in more)], points.names)
+            points = points.coalesced()
+        self._reached[key] = (len(node.writers), points)
+        return points
+
+    @cached_property
+    def tops(self) -> dict[str, tuple[Buffer, Refinement]]:
+        """The buffers of the entry, and those of `main` where both blocks have one point: each has one final state.
+
+        A name that both blocks have is that of the entry's buffer.
+        """
+        entry = self.program.entry
+        found = {ref.name: (Buffer((0,), ref.name), ref) for ref in entry.allocs}
+        for number, block in enumerate(entry.statements):
+            if isinstance(block, Block) and "main" in block.tags and self.has_one_point:
+                for ref in block.allocs:
+                    found.setdefault(ref.name, (Buffer((0, number), ref.name), ref))
+        return found
+
+    @property
+    def has_one_point(self) -> bool:
+        """Whether the entry and `main` have no index and no constraint."""
+        return not any(
+            block.indices or block.constraints for block in (self.program.entry, self.program.main)
+        )
+
+    def repeated_together(self, unit: Path) -> Path:
+        """The outermost block around a statement of main whose points repeat it and others, or else the statement."""
+        around = (unit[:depth] for depth in range(1, len(unit)))
+        return next((path for path in around if self.nests[path].own), unit)
+
+    def below(self, path: Path) -> list[Access]:
+        """The accesses of a statement of main or of a block around it, in order."""
+        if path in self.by_unit:
+            return self.by_unit[path]
+        return [access for access in self.accesses if access.path[: len(path)] == path]
+
+    def final(self, buffer: Buffer) -> Node:
+        """What a buffer among `tops` holds in the end."""
+        writers = tuple(writer.path for writer in self.writers.get(buffer, ()))
+        return Node(buffer, writers, buffer.path, (), self.allocations[buffer].rank)
+
+    def is_final(self, node: Node) -> bool:
+        """Whether the node holds all that is ever written to a buffer among `tops`."""
+        return not node.prefix and len(node.writers) == len(self.writers.get(node.buffer, ()))
+
+    @cached_property
+    def nests(self) -> dict[Path, Nest]:
+        return {nest.path: nest for nest in self.root.walk()}
+
+    def writing(self, writer: Access, node: Node) -> Relation:
+        """From the coordinates of a node to the points at which `writer` writes that element; for a special these
+        points include the place in its operand.
+        """
+        names = operand_names(writer)
+        depth = parting_depth(writer.path, (*node.block, -1))
+        shared = writer.nest.prefix(-1 if depth is None else depth)[: len(node.prefix)]
+        back = _with_prefix(writer, shared).reversed()
+        deeper = node.prefix[len(shared) :]
+        if not deeper:
+            return back.named(key_names(node), names)
+        # the write does not depend on the indices further inside
+        around = self.nests[node.block].domain.points
+        elements = Points.universe(element_names(node.rank))
+        keys = around.times(elements)
+        narrowed = keys.identity("'").keep([f"{name}'" for name in (*shared, *elements.names)])
+        return narrowed.then(back).named(key_names(node), names)
+
+
+def parting_depth(first: Path, second: Path) -> int | None:
+    """The depth of the innermost block that holds both statements; None when one statement is the other (or holds
+    it)."""
+    for depth, (a, b) in enumerate(zip(first[1:], second[1:], strict=False)):
+        if a != b:
+            return depth
+    return None
+
+
+def key_names(node: Node) -> tuple[str, ...]:
+    """The coordinates of a node: the indices around it, then the element."""
+    return (*node.prefix, *element_names(node.rank))
+
+
+def operand_names(access: Access) -> tuple[str, ...]:
+    """The coordinates of the points of an access: the indices, and for a special the place in its operand."""
+    names = access.nest.domain.names
+    return (*names, *(f"r{dim}" for dim in range(len(access.sizes)))) if access.is_whole else names
+
+
+def reading(load: Access, node: Node) -> Relation:
+    """From the points of a load (for a special: with the place in its operand) to the coordinates of what it
+    reads."""
+    relation = _with_prefix(load, node.prefix)
+    return relation.named(relation.ins, key_names(node))
+
+
+def _with_prefix(access: Access, prefix: Sequence[str]) -> Relation:
+    """From the points of an access to the given indices of theirs, and to the element."""
+    if not prefix and not access.is_whole:
+        return access.relation
+    domain = access.nest.domain
+    values = {name: Affine.var(name) for name in prefix}
+    points = domain.points
+    index = access.index
+    if access.is_whole:
+        places = operand_names(access)[len(domain.names) :]
+        box = {name: (0, size - 1) for name, size in zip(places, access.sizes, strict=True)}
+        points = points.times(Points.build(places, box))
+        index = tuple(affine + Affine.var(place) for affine, place in zip(index, places, strict=True))
+    elements = zip(element_names(len(index)), index, strict=True)
+    return Relation.function(points, {**values, **dict(elements)})

@@ -1,0 +1,227 @@
+"""Equality of what is merged into elements: sets of operand tuples as relations, then how often each occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from stripe.poly import Points, Relation, count_points
+from stripe.verify.proof.contributions import Images, Part, by_term, image
+from stripe.verify.proof.definitions import Unprovable
+from stripe.verify.proof.reaching import operand_names
+from stripe.verify.proof.terms import Term
+
+_REGIONS = 40
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One contribution to one element: the term, the coordinates of its leaves, the store it comes from and its
+    point."""
+
+    part: Part
+    coordinates: tuple[int, ...]
+    point: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A key at which two definitions differ, what either side has there that the other has not, and how."""
+
+    key: dict[str, int]
+    before: Operand | None
+    after: Operand | None
+    how: str
+
+
+def mismatch(
+    before: Sequence[Part], after: Sequence[Part], *, counted: bool, keys: Sequence[str]
+) -> Mismatch | None:
+    """The first difference between two collections of contributions over the same keys; None when they are equal.
+
+    With `counted` it matters how often an operand tuple contributes, as for sums; for minima it does not.
+    """
+    left, right = by_term(before), by_term(after)
+    images = [({term: image(parts) for term, parts in side.items()}) for side in (left, right)]
+    for term in [*left, *(term for term in right if term not in left)]:
+        first, second = images[0].get(term), images[1].get(term)
+        if first is not None and second is not None and first.equals(second):
+            continue
+        for mine, other, swapped in ((first, second, False), (second, first, True)):
+            extra = mine if other is None or mine is None else mine - other
+            if extra is None or extra.is_empty:
+                continue
+            key, coordinates = sampled(extra, keys)
+            own = operand_at((right if swapped else left)[term], key, coordinates)
+            theirs = _instead((left, right), images, key, swapped)
+            pair = (theirs, own) if swapped else (own, theirs)
+            alone = "only after" if swapped else "only before"
+            return Mismatch(key, *pair, "other operands" if theirs is not None else alone)
+    if not counted:
+        return None
+    for term, parts in left.items():
+        if term not in right:  # all that contributes by it is empty
+            continue
+        found = _miscounted(parts, right[term], images[0][term], keys)
+        if found is not None:
+            return found
+    return None
+
+
+def sampled(relation: Relation, keys: Sequence[str]) -> tuple[dict[str, int], tuple[int, ...]]:
+    sampled = relation.sample_values()
+    assert sampled is not None
+    return dict(zip(keys, sampled[0], strict=True)), sampled[1]
+
+
+def _fixed(names: Sequence[str], values: Iterable[int]) -> Points:
+    return Points.point(dict(zip(names, values, strict=True)))
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Distinct names: those of several nodes side by side may repeat."""
+    return tuple(f"{number}" for number in range(len(names)))
+
+
+def _at_key(relation: Relation, key: dict[str, int]) -> Relation:
+    renamed = relation.named(_numbered(relation.ins), relation.outs)
+    return renamed.within(_fixed(renamed.ins, key.values()))
+
+
+def operand_at(parts: Sequence[Part], key: dict[str, int], coordinates: Sequence[int]) -> Operand:
+    """A contribution with the given coordinates."""
+    for part in parts:
+        points = _at_key(part.points, key)
+        at = part.at.named(points.outs, _numbered(part.at.outs))
+        here = points.then(at.into(_fixed(at.outs, coordinates)).on_domain()).sample_values()
+        if here is not None:
+            return Operand(part, tuple(coordinates), _own_point(part, here[1]))
+    raise AssertionError("the coordinates come from one of the parts")
+
+
+def _own_point(part: Part, point: Sequence[int]) -> dict[str, int]:
+    """The point of the store that a contribution comes from: the last coordinates."""
+    names = () if part.origin is None else operand_names(part.origin)
+    return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
+
+
+def anything(parts: Iterable[Part], key: dict[str, int], unlike: Operand | None = None) -> Operand | None:
+    """Some contribution to the element, if possible one with other operands than `unlike`."""
+    found: Operand | None = None
+    for part in parts:
+        here = _at_key(part.image, key)
+        if unlike is not None and part.term == unlike.part.term:
+            other = here.named(here.ins, _numbered(here.outs))
+            other = other.into(Points.universe(other.outs) - _fixed(other.outs, unlike.coordinates))
+            values = other.sample_values()
+            if values is not None:
+                return operand_at([part], key, values[1])
+        values = here.sample_values()
+        if values is not None:
+            found = operand_at([part], key, values[1])
+            if unlike is None or part.term != unlike.part.term:
+                return found
+    return found
+
+
+def _instead(
+    sides: tuple[Images, Images], images: Sequence[dict[Term, Relation]], key: dict[str, int], swapped: bool
+) -> Operand | None:
+    """What the other side has at the key that this one has not."""
+    other, mine = (0, 1) if swapped else (1, 0)
+    for term, relation in images[other].items():
+        here = _at_key(relation, key)
+        same = images[mine].get(term)
+        missing = here if same is None else here - _at_key(same, key)
+        sampled = missing.sample_values()
+        if sampled is not None:
+            return operand_at(sides[other][term], key, sampled[1])
+    return None
+
+
+def _miscounted(
+    left: Sequence[Part], right: Sequence[Part], shared: Relation, keys: Sequence[str]
+) -> Mismatch | None:
+    """Whether an operand tuple contributes a different number of times; both sides have the same tuples."""
+    for sample, _, (before, after) in _counted(left, right, shared):
+        if before != after:
+            key = dict(zip(keys, sample[: len(keys)], strict=True))
+            own, theirs = (operand_at(side, key, sample[len(keys) :]) for side in (left, right))
+            return Mismatch(key, own, theirs, f"{before} times before, {after} times after")
+    return None
+
+
+def miscounted_keys(left: Sequence[Part], right: Sequence[Part], keys: Points) -> Points:
+    """The keys to which some operand tuple contributes a different number of times; both sides have the same
+    tuples."""
+    found = Points.empty(keys.names)
+    sides = by_term(left), by_term(right)
+    for term, parts in sides[0].items():
+        for _, region, (before, after) in _counted(parts, sides[1][term], image(parts)):
+            if before != after:
+                found = found | Points(keys.names, region.onto(region.names[: len(keys.names)]).raw)
+    return found
+
+
+def _counted(
+    left: Sequence[Part], right: Sequence[Part], shared: Relation
+) -> Iterator[tuple[tuple[int, ...], Points, tuple[int, int]]]:
+    """Regions of (key, operand tuple) with how often the tuple contributes on either side, and a sample of each."""
+    if once_each(left) and once_each(right):
+        return
+    fibres = [[_fibres(part) for part in side] for side in (left, right)]
+    names = _numbered((*shared.ins, *shared.outs))
+    rest = Points(names, shared.raw.wrap().flatten())
+    for _ in range(_REGIONS):
+        sample = rest.sample()
+        if sample is None:
+            return
+        region = rest
+        totals = [0, 0]
+        for side, parts in enumerate(fibres):
+            for fibre in parts:
+                here, number = _region(fibre, sample, names)
+                region = region & here
+                totals[side] += number
+        yield tuple(sample.values()), region, (totals[0], totals[1])
+        rest = rest - region
+    raise Unprovable("how often an operand tuple contributes varies too much")
+
+
+def once_each(parts: Sequence[Part]) -> bool:
+    """Whether no operand tuple contributes twice to a key."""
+    for part in parts:
+        if part.at.injective:  # the operands tell the point even without the key
+            continue
+        if not part.points.paired().then(part.points.keyed(part.at)).injective:
+            return False
+    seen = parts[0].image
+    for part in parts[1:]:
+        if not (seen & part.image).is_empty:
+            return False
+        seen = seen | part.image
+    return True
+
+
+def _fibres(part: Part) -> Relation:
+    """From (key, coordinates) to the points that contribute these operands to this key."""
+    return part.points.paired().then(part.points.keyed(part.at)).reversed()
+
+
+def _region(fibres: Relation, sample: dict[str, int], names: Sequence[str]) -> tuple[Points, int]:
+    """(where the set of contributing points is that at `sample`, but for a shift; how many these are)."""
+    fibres = fibres.named(names, _numbered(fibres.outs))
+    inside = fibres.domain
+    at_sample = fibres.within(Points.point(sample)).range
+    if at_sample.is_empty:
+        return Points.universe(names) - inside, 0
+    normal = fibres.shifted_to_origin()
+    shape = normal.image(Points.point(sample))
+    different = (normal - _constant(inside, shape)).domain | (_constant(inside, shape) - normal).domain
+    return inside - different, count_points(at_sample)
+
+
+def _constant(domain: Points, image_: Points) -> Relation:
+    """Relates every point of the domain to all of the image."""
+    primed = image_.renamed({name: f"{name}'" for name in image_.names})
+    return Relation.from_points(domain.times(primed), domain.names, primed.names)

@@ -1,0 +1,238 @@
+"""What a proof needs not look at: parts of two programs that are written alike."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import takewhile
+from typing import TypeAlias
+
+from stripe.ir import (
+    Block,
+    Constraint,
+    DType,
+    Location,
+    Path,
+    Program,
+    Refinement,
+    Special,
+    Statement,
+    Tags,
+    writes_of,
+)
+from stripe.poly import Buffer
+from stripe.verify.proof.reaching import Flow
+
+_Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
+"""What a buffer holds: a name that both programs share, or the contents of a constant."""
+
+
+def stripped(statement: Statement) -> Statement:
+    """The statement without what has no meaning: tags (but for the parameters of specials), locations, comments, names
+    of blocks, dependences, addresses.
+    """
+    match statement:
+        case Block():
+            return replace(
+                statement,
+                name="",
+                indices=tuple(replace(index, tags=Tags()) for index in statement.indices),
+                constraints=tuple(Constraint(c.affine) for c in statement.constraints),
+                refinements=tuple(_stripped_ref(ref) for ref in statement.refinements),
+                statements=tuple(stripped(inner) for inner in statement.statements),
+                location=Location(),
+                comments=(),
+                deps=(),
+                tags=Tags(),
+            )
+        case _:
+            keep = statement.tags if hasattr(statement, "outputs") else Tags()
+            return replace(statement, deps=(), tags=keep)
+
+
+def _stripped_ref(ref: Refinement) -> Refinement:
+    return replace(ref, location=Location(), offset=0, bank_dim=None, tags=Tags())
+
+
+def same_meaning(before: Program, after: Program) -> bool:
+    """Whether the programs are equal but for what has no meaning."""
+    roles = [
+        ([ref.name for ref in program.inputs], [ref.name for ref in program.outputs], program.constants)
+        for program in (before, after)
+    ]
+    return roles[0] == roles[1] and stripped(before.entry) == stripped(after.entry)
+
+
+class Alike:
+    """Which buffers of the entry are written by the same statements from the same buffers in both programs."""
+
+    def __init__(self, before: Flow, after: Flow) -> None:
+        self._flows = (before, after)
+        self._stripped: dict[tuple[int, Path], Statement] = {}
+        self._common: dict[Buffer, int] = {}
+        self._units = tuple(self._writing_units(flow) for flow in self._flows)
+        self._reads = tuple(self._read_buffers(flow) for flow in self._flows)
+
+    @staticmethod
+    def _writing_units(flow: Flow) -> dict[Buffer, list[Path]]:
+        """The statements of main that write each buffer, in order."""
+        return {
+            buffer: list(dict.fromkeys(writer.path[:3] for writer in writers))
+            for buffer, writers in flow.writers.items()
+            if len(buffer.path) <= 2
+        }
+
+    @staticmethod
+    def _read_buffers(flow: Flow) -> dict[Path, set[Buffer]]:
+        found: dict[Path, set[Buffer]] = {}
+        for access in flow.accesses:
+            if not access.is_write and len(access.buffer.path) <= 2:
+                found.setdefault(access.path[:3], set()).add(access.buffer)
+        return found
+
+    def buffer(
+        self, pair: tuple[Buffer, Buffer], known: tuple[Mapping[Buffer, str], Mapping[Buffer, str]]
+    ) -> bool:
+        """Whether two buffers end up equal because their writers are alike and read only buffers that are complete
+        and `known` under the same label in both programs."""
+        first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
+        if len(first) != len(second) or self._initial(0, pair[0]) != self._initial(1, pair[1]):
+            return False
+        return all(
+            self._same_unit(a, b)
+            and self._complete(0, a, pair[0], known[0])
+            and self._complete(1, b, pair[1], known[1])
+            and self._labels(0, a, known[0]) == self._labels(1, b, known[1])
+            for a, b in zip(first, second, strict=True)
+        )
+
+    def changed(self) -> list[Path]:
+        """The statements of the second program's main that the first has not."""
+        return [path for path, old in self._origins.items() if not old]
+
+    def exposed(self) -> set[tuple[Path, Buffer]]:
+        """The statements of the second program's main that the first has too, each with a buffer that it reads and
+        that is not written by the same statements before it in both programs."""
+        return {
+            (path, read)
+            for path, old in self._origins.items()
+            for read in (self._reads[1].get(path, ()) if old else ())
+            if not any(self._same_past(origin, path, read) for origin in old)
+        }
+
+    @cached_property
+    def _origins(self) -> dict[Path, list[Path]]:
+        """For each statement of the second program's main those of the first that are alike."""
+        old: dict[object, list[Path]] = {}
+        for path in self._flows[0].by_unit:
+            old.setdefault((self._unit(0, path), self._views(0, path)), []).append(path)
+        return {
+            path: [
+                each
+                for each in old.get((self._unit(1, path), self._views(1, path)), [])
+                if self._same_unit(each, path)
+            ]
+            for path in self._flows[1].by_unit
+        }
+
+    def _same_past(self, first: Path, second: Path, buffer: Buffer) -> bool:
+        """Whether a buffer starts alike in both programs, and the statements that write it before these two are
+        alike."""
+        before = [
+            bisect_left(units.get(buffer, []), unit)
+            for units, unit in zip(self._units, (first, second), strict=True)
+        ]
+        starts = [
+            (self._initial(side, buffer) is None, flow.start.get(buffer))
+            for side, flow in enumerate(self._flows)
+        ]
+        return starts[0] == starts[1] and before[0] == before[1] <= self._common_past(buffer)
+
+    def _common_past(self, buffer: Buffer) -> int:
+        """How many of the first writes to a buffer are by statements that are alike."""
+        if buffer not in self._common:
+            pairs = zip(*(units.get(buffer, ()) for units in self._units), strict=False)
+            self._common[buffer] = sum(1 for _ in takewhile(lambda pair: self._same_unit(*pair), pairs))
+        return self._common[buffer]
+
+    def _same_unit(self, first: Path, second: Path) -> bool:
+        """Whether two statements are alike, and so is what stands around them: nothing that repeats or restricts
+        them."""
+        return (
+            _is_closed(self._unit(0, first))
+            and self._unit(0, first) == self._unit(1, second)
+            and self._views(0, first) == self._views(1, second)
+            and self._is_plain(0, first)
+            and self._is_plain(1, second)
+        )
+
+    def _is_plain(self, side: int, unit: Path) -> bool:
+        """Whether the blocks around a statement have one point, as in all programs that lowering makes."""
+        around = (_statement(self._flows[side].program, unit[:depth]) for depth in range(1, len(unit)))
+        return not any(block.indices or block.constraints for block in around if isinstance(block, Block))
+
+    def _unit(self, side: int, path: Path) -> Statement:
+        key = (side, path)
+        if key not in self._stripped:
+            self._stripped[key] = stripped(_statement(self._flows[side].program, path))
+        return self._stripped[key]
+
+    def _views(self, side: int, path: Path) -> tuple[Refinement, ...]:
+        """The refinements of main through which a statement of main reaches buffers, and the allocations of these."""
+        program = self._flows[side].program
+        statement, main = _statement(program, path), _statement(program, path[:-1])
+        assert isinstance(main, Block)
+        if isinstance(statement, Block):
+            names = {ref.source for ref in statement.refinements if not ref.is_alloc}
+        else:
+            names = {*_names(statement)}
+        views = [main.ref(name) for name in sorted(names)]
+        allocations = [program.entry.ref(view.source) for view in views if not view.is_alloc]
+        return tuple(_stripped_ref(ref) for ref in (*views, *allocations))
+
+    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, _Label]:
+        """What each buffer that a statement reads is known to hold, by the buffer's name."""
+        reads = self._reads[side].get(unit, set())
+        labels = {read.name: known.get(read) or self._initial(side, read) for read in reads}
+        return {name: label for name, label in labels.items() if label is not None}
+
+    def _initial(self, side: int, buffer: Buffer) -> _Label | None:
+        """What a buffer holds before anything is written; None when that is nothing."""
+        flow = self._flows[side]
+        if buffer in flow.inputs:
+            return f"in:{buffer.name}"
+        constants = flow.program.constants if buffer.path == (0,) else ()
+        found = next((constant for constant in constants if constant.name == buffer.name), None)
+        return None if found is None else (found.dtype, found.sizes, found.data)
+
+    def _complete(self, side: int, unit: Path, buffer: Buffer, known: Mapping[Buffer, str]) -> bool:
+        """Whether all that the statement reads (besides the buffer itself) is known and written before it, or given."""
+        for read in self._reads[side].get(unit, set()):
+            writers = self._units[side].get(read, [])
+            if read == buffer:
+                continue
+            if any(writer[1:] >= unit[1:] for writer in writers):
+                return False
+            if read not in known and (writers or self._initial(side, read) is None):
+                return False
+        return True
+
+
+def _is_closed(statement: Statement) -> bool:
+    """Whether a statement of main says all that it computes: a store says nothing about the scalar that it stores."""
+    return isinstance(statement, Block | Special)
+
+
+def _statement(program: Program, path: Path) -> Statement:
+    statement: Statement = program.entry
+    for number in path[1:]:
+        assert isinstance(statement, Block)
+        statement = statement.statements[number]
+    return statement
+
+
+def _names(statement: Statement) -> tuple[str, ...]:
+    inputs: tuple[str, ...] = getattr(statement, "inputs", ())
+    return (*writes_of(statement), *inputs)
