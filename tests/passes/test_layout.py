@@ -71,13 +71,6 @@ def test_user_tensors_are_copied_in_and_out() -> None:
     ]
 
 
-def test_options_of_the_copies() -> None:
-    result, _ = run_pass(
-        CONV, "layout", refs=["I"], order=[1, 0], copy_set=["moves"], copy_loc={"name": "DMA", "unit": 1}
-    )
-    assert lines_of(result, "#moves") == ["0: #moves block<DMA[1]> [d0:10, d1:4] ( // pack_I"]
-
-
 def test_copies_run_where_the_kernel_runs() -> None:
     located = CONV.replace("#kernel block [", "#kernel block<CONV[1]> [")
     result, _ = run_pass(located, "layout", refs=["O"], order=[1, 0])

@@ -163,11 +163,6 @@ def test_assignments_are_trimmed_too() -> None:
     assert "out<[0]> O[d0]:assign fp32(1:1)" in lines_of(result, "> O[d0]")
 
 
-def test_blocks_carry_tags_and_location() -> None:
-    result, _ = run_pass(conv(), "pad", copy_set=["edge"], copy_loc={"name": "DMA"})
-    assert len(lines_of(result, "#edge block<DMA[0]>")) == 3
-
-
 def test_growth_and_undefined_elements_are_refused() -> None:
     _, remarks = run_pass(conv(), "pad", max_growth=1.1)
     assert str(remarks[-1]) == "missed: conv: not padded: I would grow from 40 to 48 elements"

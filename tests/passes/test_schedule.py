@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stripe.exec.interp import interpret
@@ -59,7 +59,7 @@ def test_what_fits_becomes_resident_and_temporaries_never_leave() -> None:
 
 
 def test_memory_is_reused_and_the_new_owner_waits() -> None:
-    result, _ = scheduled(chain([400, 400, 400, 400]), mem_KiB=1, num_banks=1, parallelism_window=0)
+    result, _ = scheduled(chain([400, 400, 400, 400]), mem_KiB=1, num_banks=1)
     addresses = [
         line.split("new@")[1].split("<")[0] for line in lines_of(result, "none new") if "> T" in line
     ]
@@ -125,7 +125,6 @@ def test_what_cannot_fit_is_an_error_with_the_sizes() -> None:
     [
         ({}, "the size of the near memory is not known"),
         ({"mem_KiB": 0.001, "alignment": 16}, "alignment 16 is more than"),
-        ({"mem_KiB": 1, "color_io_unique": {"units": [0]}, "numa_map": {"nodes": []}}, "not both"),
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
@@ -142,26 +141,6 @@ def test_the_hardware_model_gives_sizes_and_is_checked() -> None:
         scheduled(chain([64]), hardware=True, num_banks=1000)
 
 
-def test_each_operand_in_a_bank_of_its_own() -> None:
-    result, _ = scheduled(chain([64]), mem_KiB=1, num_banks=4, color_io_unique={"units": [1, 3]})
-    banks = {line.split("<SRAM[")[1][0] for line in lines_of(result, "none new") if "SRAM" in line}
-    assert banks == {"1", "3"}
-
-
-def test_a_numa_map_limits_banks() -> None:
-    nodes = [{"pattern": "DSP[0]", "units": [2]}]
-    result, _ = scheduled(chain([64]), mem_KiB=1, num_banks=4, numa_map={"nodes": nodes})
-    assert {line.split("<SRAM[")[1][0] for line in lines_of(result, "none new") if "SRAM" in line} == {"2"}
-
-
-def test_tags_of_transfers() -> None:
-    result, _ = scheduled(
-        chain([64]), mem_KiB=1, num_banks=1, swap_in_tags=["inward"], swap_out_tags=["outward"]
-    )
-    assert len(lines_of(result, "#inward")) == 1
-    assert len(lines_of(result, "#outward")) == 1
-
-
 def test_it_runs_once() -> None:
     result, _ = scheduled(chain([64]), mem_KiB=1, num_banks=1)
     instance = find_pass("schedule").model_validate(NEAR | {"mem_KiB": 1})
@@ -169,7 +148,7 @@ def test_it_runs_once() -> None:
 
 
 def test_banks_take_the_smallest_hole_and_avoid_what_was_just_given_back() -> None:
-    banks = Banks(1, 100, 4, window=1)
+    banks = Banks(1, 100, 4)
     first, second = banks.allocate(40, [0]), banks.allocate(20, [0])
     assert first is not None
     assert second is not None
@@ -199,11 +178,11 @@ def test_what_tasks_share_bounds_the_time_of_a_schedule() -> None:
 
 
 @settings(deadline=None, max_examples=30)
+@example(sizes=[253, 257], banks=1, depth=1)  # the views of one tile fit, the buffers behind them do not
 @given(
     st.lists(st.integers(4, 300), min_size=1, max_size=6),
     st.integers(1, 3),
-    st.integers(0, 3),
     st.integers(1, 3),
 )
-def test_any_chain_keeps_its_meaning(sizes: list[int], banks: int, window: int, depth: int) -> None:
-    scheduled(chain(sizes), mem_KiB=0.5, num_banks=banks, parallelism_window=window, pipeline_depth=depth)
+def test_any_chain_keeps_its_meaning(sizes: list[int], banks: int, depth: int) -> None:
+    scheduled(chain(sizes), mem_KiB=0.5, num_banks=banks, pipeline_depth=depth)

@@ -24,7 +24,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet, matching
+from stripe.passes.base import Pass, PassContext, Reqs, matching
 from stripe.passes.common.copies import (
     Around,
     Place,
@@ -53,8 +53,9 @@ class Layout(Pass):
 
     `order` names the dimensions as they shall lie in memory, the outermost first; each dimension of `block` is cut
     into blocks of so many elements, which become the innermost dimensions. Where the last block is not full, its other
-    elements stay undefined and are never read. Tensors of the user keep their layout: what the program works on is
-    a temporary that a block copies in from them or out to them. The data of constants is packed while compiling.
+    elements stay undefined and are never read. Tensors of the user keep their layout: the program works on a
+    temporary, which a block tagged `layout_copy` copies in from them or out to them, on the unit of the kernel that it
+    serves. The data of constants is packed while compiling.
     """
 
     pass_name: ClassVar[str] = "layout"
@@ -66,12 +67,6 @@ class Layout(Pass):
         default=(), description="dimensions in the order in memory, outermost first; as they are where empty"
     )
     block: dict[int, int] = Field(default={}, description="dimension: elements per block")
-    copy_set: TagSet = Field(
-        default=("kernel", "layout_copy"), description="tags of the blocks that copy tensors of the user"
-    )
-    copy_loc: LocationSpec | None = Field(
-        default=None, description="unit that runs these blocks; that of the kernel that they serve else"
-    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         buffers = (ref.name for block in matching(program, self.reqs) for ref in block.allocs)
@@ -171,15 +166,14 @@ class Layout(Pass):
         packed."""
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
         element = tuple(Affine.var(index.name) for index in indices)
-        location = self.copy_loc.fixed() if self.copy_loc else beside(user)
         source, target = (view, local) if verb == "pack" else (local, view)
         return copy_block(
             f"{verb}_{view.name}",
             indices,
             Place(source, element),
             Place(target, element),
-            Tags.of(*self.copy_set),
-            location=location,
+            Tags.of("kernel", "layout_copy"),
+            location=beside(user),
         )
 
 

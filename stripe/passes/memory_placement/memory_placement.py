@@ -46,9 +46,6 @@ class MemoryPlacement(Pass):
         default=(), description="memories to place; every memory where empty"
     )
     alignment: int = Field(default=4, ge=1, description="bytes that addresses are multiples of")
-    skip_tags: tuple[str, ...] = Field(
-        default=(), description="leave buffers alone that have one of these tags"
-    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when the buffers do not fit into a memory of the hardware model, with the sizes."""
@@ -58,9 +55,7 @@ class MemoryPlacement(Pass):
                 entry, f"nothing is placed: the program lacks one of the tags {', '.join(self.reqs)}"
             )
             return program
-        buffers = [
-            b for b in find_buffers(entry) if not b.ref.tags.has_any(self.skip_tags) and b.ref.location
-        ]
+        buffers = [buffer for buffer in find_buffers(entry) if buffer.ref.location]
         offsets: dict[tuple[Path, str], int] = {}
         for location in dict.fromkeys(buffer.ref.location for buffer in buffers):
             if self._wants(location):

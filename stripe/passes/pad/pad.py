@@ -16,13 +16,12 @@ from stripe.ir import (
     Dim,
     Direction,
     Index,
-    Location,
     Program,
     Refinement,
     Tags,
     with_entry,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.common.copies import (
     Around,
     Place,
@@ -58,7 +57,7 @@ class Pad(Pass):
     0 times an infinity is NaN: for floats a product counts as 0 only when the other factor reads padding too, is
     an integer or a constant without infinities, or with `allow_nonfinite`. Index ranges that are primes above
     `prime_threshold` rise to a multiple of `multiple_of`; results beyond the output go into a temporary that is
-    trimmed.
+    trimmed. The blocks that fill, copy and trim are tagged `padding` and run where the kernel does.
     """
 
     pass_name: ClassVar[str] = "pad"
@@ -75,12 +74,6 @@ class Pad(Pass):
         default=4.0,
         ge=1.0,
         description="leave a kernel alone if a buffer would grow by more than this factor",
-    )
-    copy_set: TagSet = Field(
-        default=("kernel", "padding"), description="tags of the blocks that fill, copy and trim"
-    )
-    copy_loc: LocationSpec | None = Field(
-        default=None, description="unit that runs these blocks; that of the kernel else"
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -191,6 +184,10 @@ def _is_finite_constant(program: Program, name: str) -> bool:
     return False
 
 
+_TAGS = Tags.of("kernel", "padding")
+"""Of the blocks that fill, copy and trim."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Padder:
     """Builds a grown kernel with what surrounds it."""
@@ -271,11 +268,8 @@ class _Padder:
             indices = [Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box)]
             access = tuple(Affine.var(f"d{dim}") + low for dim, (low, _) in enumerate(box))
             place = Place(local, access)
-            result.append(
-                fill_block(
-                    f"fill_{local.name}", indices, place, value, self._tags(), location=self._location()
-                )
-            )
+            name = f"fill_{local.name}"
+            result.append(fill_block(name, indices, place, value, _TAGS, location=beside(self.kernel)))
         return result
 
     def _copy(
@@ -287,13 +281,7 @@ class _Padder:
         near = Place(local, tuple(a + low for a, low in zip(element, margins.low, strict=True)))
         source, target = (far, near) if into_pad else (near, far)
         name = f"{verb}_{view.name}"
-        return copy_block(name, indices, source, target, self._tags(), agg=agg, location=self._location())
-
-    def _tags(self) -> Tags:
-        return Tags.of(*self.options.copy_set)
-
-    def _location(self) -> Location:
-        return self.options.copy_loc.fixed() if self.options.copy_loc else beside(self.kernel)
+        return copy_block(name, indices, source, target, _TAGS, agg=agg, location=beside(self.kernel))
 
     def text(self) -> str:
         """What was done, with the numbers."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+WINDOW = 2
+"""Ranges given back lately that are avoided."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -24,19 +27,18 @@ class Place:
 
 @dataclass(slots=True)
 class Banks:
-    """Banks of equal size. The last `window` ranges that were given back are taken again only where nothing else is
+    """Banks of equal size. The last `WINDOW` ranges that were given back are taken again only where nothing else is
     free: reusing a range at once would make the new owner wait for the old one.
     """
 
     count: int
     bytes: int
     alignment: int
-    window: int = 0
     taken: list[Place] = field(default_factory=list["Place"])
     recent: list[Place] = field(default_factory=list["Place"])
 
     def copy(self) -> Banks:
-        return Banks(self.count, self.bytes, self.alignment, self.window, list(self.taken), list(self.recent))
+        return Banks(self.count, self.bytes, self.alignment, list(self.taken), list(self.recent))
 
     def allocate(self, size: int, banks: Sequence[int]) -> Place | None:
         """A free range in one of `banks`, the emptiest first; None when none is large enough."""
@@ -66,8 +68,7 @@ class Banks:
 
     def release(self, place: Place) -> None:
         self.taken.remove(place)
-        if self.window:
-            self.recent = [*self.recent, place][-self.window :]
+        self.recent = [*self.recent, place][-WINDOW:]
 
     @property
     def capacity(self) -> int:

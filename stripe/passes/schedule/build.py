@@ -20,7 +20,7 @@ from stripe.ir import (
     retarget,
     row_major,
 )
-from stripe.passes.base import PassContext, TagSet
+from stripe.passes.base import PassContext
 from stripe.passes.common.cache_copy import CacheOptions, Region, cache_view, transfer_block
 from stripe.passes.common.locations import move_buffers, placed_as
 from stripe.passes.common.visibility import block_at_path, replace_at
@@ -34,20 +34,16 @@ class Target:
     """Where the copies lie and what moves them."""
 
     memory: str
-    append_to: Location
     transfer: Location
     depth: int
-    swap_in_tags: TagSet
-    swap_out_tags: TagSet
 
     def location(self, bank: int) -> Location:
         """The memory of bank number `bank`."""
-        return self.append_to.append(Location.of(self.memory, bank))
+        return Location.of(self.memory, bank)
 
     def copying(self, bank: int) -> CacheOptions:
         """How views are copied into that bank."""
-        loads = ("cache", "cache_load", *self.swap_in_tags)
-        stores = ("cache", "cache_store", *self.swap_out_tags)
+        loads, stores = ("cache", "cache_load"), ("cache", "cache_store")
         return CacheOptions(self.location(bank), self.transfer, True, True, False, (), 0, loads, stores)
 
 

@@ -8,7 +8,6 @@ included. What is evicted is what is needed again last (Belady's rule).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from stripe.ir import Block, ConfigError
@@ -69,7 +68,6 @@ class Limits:
     banks: Banks
     depth: int
     banks_of: Sequence[Sequence[int]]
-    unique_units: bool
     outputs: frozenset[str]
     fresh: frozenset[str]
     streamable: Sequence[bool]
@@ -217,7 +215,6 @@ class Planner:
             return None
         others = [e for e in self._resident.values() if e.buffer not in names and self._complete(e, number)]
         others.sort(key=lambda e: (-(self._next_use(e.buffer, number - 1) or _NEVER), -e.place.bytes, e.name))
-        kept = {op.name for op in operands if op not in streamed} & self._resident.keys()
         banks = self._banks.copy()
         for entry in forced:
             banks.release(entry.place)
@@ -225,7 +222,7 @@ class Planner:
             if evictions:
                 banks.release(others[evictions - 1].place)
             trial = banks.copy()
-            placed = self._allocate(number, streamed, whole, kept, trial)
+            placed = self._allocate(number, streamed, whole, trial)
             if placed is not None:
                 evicted = (*forced, *others[:evictions])
                 return _Choice(self._cost(number, streamed, whole, evicted), evicted, placed, trial)
@@ -236,7 +233,6 @@ class Planner:
         number: int,
         streamed: Sequence[Operand],
         whole: Sequence[Operand],
-        kept: AbstractSet[str],
         banks: Banks,
     ) -> _Places | None:
         """Places for the whole copies, for the buffers of the streams and for scratch, the largest first."""
@@ -250,20 +246,14 @@ class Planner:
         wanted += [(scratch.bytes, scratch.name, scratch, True) for scratch in self._limits.scratch[number]]
         wanted.sort(key=lambda item: (-item[0], item[1]))
         places = _Places()
-        used: set[int] = set()
-        if self._limits.unique_units:
-            used = {self._resident[name].place.bank for name in kept}
         for size, _, key, streams in wanted:
-            reachable = [bank for bank in self._limits.banks_of[number] if bank not in used]
-            place = banks.allocate(size, reachable)
+            place = banks.allocate(size, self._limits.banks_of[number])
             if place is None:
                 return None
             if isinstance(key, Scratch):
                 places.scratch[key] = place
-                continue
-            if self._limits.unique_units:
-                used.add(place.bank)
-            (places.streams if streams else places.whole)[key] = place
+            else:
+                (places.streams if streams else places.whole)[key] = place
         return places
 
     def _complete(self, entry: Entry, number: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
@@ -27,7 +27,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
 from stripe.passes.common.locations import check_unit
 from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.passes.prune_refinements import drop_constants, prune_block, user_tensors
@@ -37,31 +37,6 @@ from stripe.passes.schedule.plan import Limits, Planner, Step, SwapIn, SwapOut
 from stripe.passes.schedule.time import Timetable, list_schedule, task_of
 from stripe.passes.schedule.uses import is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.poly import nest_at, statement_deps
-
-
-class UniqueUnits(BaseModel):
-    """Each operand of a statement lies in a bank of its own, one of `units`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    units: tuple[int, ...] = Field(min_length=1, description="banks to use")
-
-
-class NumaNode(BaseModel):
-    """Blocks whose location fits `pattern` reach these banks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    pattern: str = Field(description="location pattern, such as 'CONV[0]' or 'DSP'")
-    units: tuple[int, ...] = Field(min_length=1, description="banks that it reaches")
-
-
-class NumaMap(BaseModel):
-    """Which banks the blocks at a location reach; the first node that fits counts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    nodes: tuple[NumaNode, ...]
 
 
 class Schedule(Pass):
@@ -95,24 +70,12 @@ class Schedule(Pass):
     )
     allow_out_of_range_accesses: bool = Field(
         default=True,
-        description="tiles that hang over the edge of a tensor may be streamed (transfers are clipped)",
+        description="as the slides have it; either way transfers are clipped to the tensor, so that tiles may hang "
+        "over its edge",
     )
-    color_io_unique: UniqueUnits | None = Field(default=None, description="each operand in a bank of its own")
-    numa_map: NumaMap | None = Field(default=None, description="banks that locations reach")
-    add_constraints: bool = Field(default=True, description="transfers touch only elements that exist")
-    append_devs: bool = Field(
-        default=False, description="append the near memory to the location of the block"
-    )
-    parallelism_window: int = Field(
-        default=2, ge=0, description="ranges given back lately that are not taken again at once"
-    )
-    swap_in_tags: TagSet = Field(default=(), description="tags added to transfers to the near memory")
-    swap_out_tags: TagSet = Field(default=(), description="tags added to transfers from the near memory")
 
     @model_validator(mode="after")
     def _check(self) -> Schedule:
-        if self.color_io_unique is not None and self.numa_map is not None:
-            raise ValueError("give color_io_unique or numa_map, not both")
         if self.mem_KiB and self.alignment > self.mem_KiB * 1024:
             raise ValueError(f"alignment {self.alignment} is more than the {self.mem_KiB} KiB of the memory")
         return self
@@ -146,15 +109,12 @@ class Schedule(Pass):
         scratch = [scratch_of(s, memory, self.pipeline_depth, align) for s in block.statements]
         limits = Limits(
             banks, self.pipeline_depth, self._reachable(block, banks, context.hardware),
-            self.color_io_unique is not None, outputs, _fresh(entry, block),
+            outputs, _fresh(entry, block),
             tuple(map(is_tiled, block.statements)), scratch,
         )  # fmt: skip
         planner = Planner(block, limits)
         steps = planner.run()
-        target = Target(
-            self.mem_loc.name, block.location if self.append_devs else Location(), self.xfer_loc.fixed(),
-            self.pipeline_depth, self.swap_in_tags, self.swap_out_tags,
-        )  # fmt: skip
+        target = Target(self.mem_loc.name, self.xfer_loc.fixed(), self.pipeline_depth)
         entry = stream_operands(entry, path, steps, target, context)
         built, expanded = build_statements(nest_at(entry, path), steps, planner.entries, target)
         entry = replace_at(entry, path, lambda _: with_directions(built))
@@ -182,13 +142,11 @@ class Schedule(Pass):
             )
         alignment = max(self.alignment, unit.alignment if unit else 1)
         widths = (ref.dtype.bytes for ref in block.refinements)
-        return Banks(count, size, math.lcm(alignment, *widths), self.parallelism_window)
+        return Banks(count, size, math.lcm(alignment, *widths))
 
     def _reachable(self, block: Block, banks: Banks, hardware: HardwareModel | None) -> list[tuple[int, ...]]:
         """The banks that each statement may use."""
         everything = tuple(range(banks.count))
-        if self.color_io_unique is not None:
-            return [tuple(u for u in self.color_io_unique.units if u < banks.count)] * len(block.statements)
         result: list[tuple[int, ...]] = []
         graph = UnitGraph(hardware) if hardware is not None else None
         for statement in block.statements:
@@ -199,10 +157,6 @@ class Schedule(Pass):
     def _reached_from(
         self, location: Location, everything: tuple[int, ...], graph: UnitGraph | None
     ) -> tuple[int, ...]:
-        if self.numa_map is not None:
-            for node in self.numa_map.nodes:
-                if location.matches(node.pattern):
-                    return tuple(unit for unit in node.units if unit in everything)
         if graph is None or not location or str(location) not in graph.units:
             return everything
         near = graph.memories_of(str(location))

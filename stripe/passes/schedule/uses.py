@@ -82,14 +82,14 @@ def is_tiled(statement: Statement) -> bool:
 
 
 def tiled_to_fit(block: Block, banks: Banks, depth: int) -> Block | None:
-    """A block without blocks inside, tiled so that `depth` buffers for each view of a tile fit into the empty banks;
-    None when even single points do not. Halves, again and again, the tile of the index that saves most; the first among
-    equals.
+    """A block without blocks inside, in two or more tiles such that `depth` buffers for each view of a tile fit into
+    the empty banks; None when even single points do not. Halves, again and again, the tile of the index that saves
+    most; the first among equals.
     """
     sizes = {index.name: index.range for index in block.iterated}
     while True:
         tiled = tile_block(block, sizes)
-        if _fits(tiled, banks, depth):
+        if tiled.points > 1 and _fits(tiled, banks, depth):
             inner = next(iter(tiled.blocks))
             return with_statements(tiled, [replace(inner, tags=inner.tags.add("streamed_tile"))])
         options = {
