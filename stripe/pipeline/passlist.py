@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, get_args, get_origin
 
 from pydantic import JsonValue
 
 from stripe.config.files import is_path, load_parameters, resolve_parameters
 from stripe.config.json5 import JsonPath
+from stripe.config.spelling import print_spelled, read_spelled
 from stripe.config.template import Document, Scalar, free_names, parse_document, read_text, render_json
 from stripe.config.validate import combine, validate
 from stripe.ir import ConfigError, closest
 from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass
 from stripe.pipeline.instrument import PassEntry
-from stripe.pipeline.spelling import SpelledPass, print_pass, read_passes
 
 _INCLUDES = re.compile(r"\{%-?\s*(include|import|from|extends)\b")
 _TEMPLATED = re.compile(r"\{[{%#]|^\s*##", re.MULTILINE)
@@ -162,49 +160,7 @@ def _one_pass(document: Document, name: str, keys: list[str], at: JsonPath) -> t
 
 def parse_passes(text: str, source: str = "--passes") -> tuple[PassEntry, ...]:
     """The entries that a command line spells. Raises ConfigError with the column."""
-    return tuple(_spelled_entry(spelled, text, source) for spelled in read_passes(text, source))
-
-
-def _spelled_entry(spelled: SpelledPass, text: str, source: str) -> PassEntry:
-    try:
-        pass_class = find_pass(spelled.pass_name)
-        options = {key: _as_field(pass_class, key, value) for key, value in spelled.options.items()}
-        document = parse_document(json.dumps({spelled.pass_name: options}), source)
-        return PassEntry(spelled.name, validate(pass_class, document, (spelled.pass_name,)))
-    except ConfigError as error:
-        raise combine(
-            [_spelled_error(one, spelled, text, source) for one in (error, *error.others)]
-        ) from None
-
-
-def _spelled_error(error: Exception, spelled: SpelledPass, text: str, source: str) -> ConfigError:
-    """The error with its place in the command line instead of that in a document that nobody wrote."""
-    known = error if isinstance(error, ConfigError) else ConfigError(str(error))
-    return ConfigError(
-        known.reason, path=source, line=1, col=spelled.column, where=known.where, hint=known.hint,
-        source=text.replace("\n", " "), length=len(spelled.pass_name),
-    )  # fmt: skip
-
-
-def _as_field(pass_class: type[Pass], key: str, value: JsonValue) -> JsonValue:
-    """A value by the type of its option: a single one stands for a list of one (`a_reqs=conv` is `a_reqs=[conv]`), and
-    a word that looks like a number is a text where the option takes nothing but texts.
-    """
-    for name, field in pass_class.model_fields.items():
-        if key not in (name, field.alias):
-            continue
-        if get_origin(field.annotation) is tuple:
-            inner: object = get_args(field.annotation)[0]
-            return [_as_text(item, inner) for item in (value if isinstance(value, list) else [value])]
-        return _as_text(value, field.annotation)
-    return value
-
-
-def _as_text(value: JsonValue, annotation: object) -> JsonValue:
-    if get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
-    takes_text = annotation is str and isinstance(value, (bool, int, float))
-    return json.dumps(value) if takes_text else value
+    return tuple(PassEntry(spelled.label, spelled.build(find_pass)) for spelled in read_spelled(text, source))
 
 
 def pass_options(pass_: Pass) -> dict[str, JsonValue]:
@@ -224,4 +180,4 @@ def spell(entries: tuple[PassEntry, ...]) -> str:
 
 def _spelled(entries: tuple[PassEntry, ...]) -> Iterator[str]:
     for entry in entries:
-        yield print_pass(entry.name, entry.pass_.pass_name, pass_options(entry.pass_))
+        yield print_spelled(entry.name, entry.pass_.pass_name, pass_options(entry.pass_))

@@ -1,25 +1,28 @@
-"""The spelling of passes on a command line, read and printed: `fusion{a_reqs=[conv],fused_set=[conv]},dce`.
+"""Names with options on a command line, read and printed: `fusion{a_reqs=[conv],fused_set=[conv]},dce`.
 
-    passes  := entry {"," entry}
-    entry   := [NAME ":"] PASS ["{" [option {"," option}] "}"]
+    entries := entry {"," entry}
+    entry   := [LABEL ":"] NAME ["{" [option {"," option}] "}"]
     option  := KEY "=" value
     value   := "[" [value {"," value}] "]" | "{" [KEY ":" value {"," KEY ":" value}] "}" | STRING | WORD
 
 A WORD is what JSON reads as a number, true, false or null, and any other run of letters, digits and `_ . * / + - $`
 is a string; STRING is one of JSON. `=` and `:` are both taken after a KEY, since either looks right: printed are those
-above. NAME is the entry's name, as in a pass list; it defaults to the name of the pass.
+above. NAME is that of a pass, a target or an engine. LABEL is the name of an entry of a pass list; it defaults to NAME.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar, get_args, get_origin
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
-from stripe.ir import ConfigError
+from stripe.config.template import parse_document
+from stripe.config.validate import combine, validate
+from stripe.ir.errors import ConfigError, StripeError
 
 _WORD = re.compile(r"[\w.*/+$-]+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -27,26 +30,86 @@ _BLANK = re.compile(r"\s*")
 _MAX_DEPTH = 50
 
 
-@dataclass(frozen=True, slots=True)
-class SpelledPass:
-    """One entry as spelled: nothing is known about the pass yet. `column` counts from 1."""
+_Model = TypeVar("_Model", bound=BaseModel)
 
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """One entry as spelled, its name not yet looked up. `column` counts from 1 in `text`, which is the value of the
+    option `source`, such as `--passes`.
+    """
+
+    label: str
     name: str
-    pass_name: str
     options: dict[str, JsonValue]
     column: int
+    text: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+
+    def build(self, find: Callable[[str], type[_Model]]) -> _Model:
+        """An instance of the class that `find` knows under the name. Raises ConfigError with the column."""
+        try:
+            model = find(self.name)
+            options = {key: _as_field(model, key, value) for key, value in self.options.items()}
+            document = parse_document(json.dumps({self.name: options}), self.source)
+            return validate(model, document, (self.name,))
+        except ConfigError as error:
+            raise combine([self._placed(one) for one in (error, *error.others)]) from None
+
+    def _placed(self, error: StripeError) -> ConfigError:
+        return ConfigError(
+            error.reason, path=self.source, line=1, col=self.column, where=error.where, hint=error.hint,
+            source=self.text.replace("\n", " "), length=len(self.name),
+        )  # fmt: skip
 
 
-def read_passes(text: str, source: str) -> tuple[SpelledPass, ...]:
-    """The entries of `text`; `source` says in errors where it stands, such as `--passes`. Raises ConfigError."""
-    return _Reader(text, source).entries()
+def _as_field(model: type[BaseModel], key: str, value: JsonValue) -> JsonValue:
+    """A value by the type of its option: a single one stands for a list of one (`a_reqs=conv` is `a_reqs=[conv]`), and
+    a word that looks like a number is a text where the option takes nothing but texts.
+    """
+    for name, info in model.model_fields.items():
+        if key not in (name, info.alias):
+            continue
+        if get_origin(info.annotation) is tuple:
+            inner: object = get_args(info.annotation)[0]
+            return [_as_text(item, inner) for item in (value if isinstance(value, list) else [value])]
+        return _as_text(value, info.annotation)
+    return value
 
 
-def print_pass(name: str, pass_name: str, options: dict[str, JsonValue]) -> str:
-    """One entry in the spelling that `read_passes` reads back."""
-    prefix = "" if name == pass_name else f"{_print_value(name)}:"
+def _as_text(value: JsonValue, annotation: object) -> JsonValue:
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    takes_text = annotation is str and isinstance(value, (bool, int, float))
+    return json.dumps(value) if takes_text else value
+
+
+def read_spelled(text: str, source: str, noun: str = "pass") -> tuple[Spelled, ...]:
+    """The entries of `text`, each the name of a `noun` with options; `source` is the place in errors, such as
+    `--passes`. Raises ConfigError.
+    """
+    return _Reader(text, source, noun).entries()
+
+
+def read_one(text: str, source: str, noun: str) -> Spelled:
+    """The only entry of `text`. Raises ConfigError."""
+    first, *others = read_spelled(text, source, noun)
+    if others:
+        raise ConfigError(
+            f"one {noun} is due, found {1 + len(others)}",
+            path=source,
+            line=1,
+            col=others[0].column,
+            source=text,
+        )
+    return first
+
+
+def print_spelled(label: str, name: str, options: Mapping[str, JsonValue]) -> str:
+    """One entry in the spelling that `read_spelled` reads back."""
+    prefix = "" if label == name else f"{_print_value(label)}:"
     body = ",".join(f"{key}={_print_value(value)}" for key, value in options.items())
-    return f"{prefix}{pass_name}{{{body}}}" if body else f"{prefix}{pass_name}"
+    return f"{prefix}{name}{{{body}}}" if body else f"{prefix}{name}"
 
 
 def _print_value(value: JsonValue) -> str:
@@ -69,35 +132,37 @@ def _read_word(word: str) -> JsonValue:
 
 
 class _Reader:
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, noun: str) -> None:
         self._text = text
         self._source = source
+        self._noun = noun
         self._pos = 0
 
-    def entries(self) -> tuple[SpelledPass, ...]:
+    def entries(self) -> tuple[Spelled, ...]:
         self._blank()
         if self._pos == len(self._text):
-            raise self._error("no pass is named", "write passes as 'fusion{a_reqs=[conv]},dce'")
+            hint = "write passes as 'fusion{a_reqs=[conv]},dce'" if self._noun == "pass" else None
+            raise self._error(f"no {self._noun} is named", hint)
         found = [self._entry()]
         while self._accept(","):
             found.append(self._entry())
         if self._pos < len(self._text):
-            form = f"options stand in braces, {found[-1].pass_name}{{option=value}}, and ',' stands between passes"
-            raise self._error(f"unexpected '{self._text[self._pos]}'", form)
+            form = f"options stand in braces, {found[-1].name}{{option=value}}"
+            hint = f"{form}, and ',' stands between passes" if self._noun == "pass" else form
+            raise self._error(f"unexpected '{self._text[self._pos]}'", hint)
         return tuple(found)
 
-    def _entry(self) -> SpelledPass:
+    def _entry(self) -> Spelled:
         self._blank()
         column = self._pos + 1
-        name = self._key("the name of a pass")
-        pass_name = name
+        label = name = self._key(f"the name of a {self._noun}")
         if self._accept(":"):
             column = self._pos + 1
-            pass_name = self._key("the name of a pass")
+            name = self._key(f"the name of a {self._noun}")
         options: dict[str, JsonValue] = {}
         if self._accept("{"):
             self._members(options, "=", "}", 0)
-        return SpelledPass(name, pass_name, options, column)
+        return Spelled(label, name, options, column, self._text, self._source)
 
     def _members(self, into: dict[str, JsonValue], sign: str, closing: str, depth: int) -> None:
         def member() -> None:

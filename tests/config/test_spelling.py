@@ -1,4 +1,4 @@
-"""The `--passes` spelling: read, refused with a column, and printed back."""
+"""Names with options as `--passes`, `--emit` and `--engine` take them: read, refused with a column, printed back."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from stripe.config.spelling import Spelled, print_spelled, read_one, read_spelled
 from stripe.ir import ConfigError
 from stripe.pipeline.passlist import entry_json, parse_passes, spell
-from stripe.pipeline.spelling import SpelledPass, print_pass, read_passes
 
 
 def test_names_options_and_nested_values() -> None:
     text = 'a1:fusion{a_reqs=[conv, "x y"],n=-3,f=2.5,on=true,off=null,loc={name:SRAM,unit="2*i"}}, dce'
-    assert read_passes(text, "--passes") == (
-        SpelledPass(
+    assert read_spelled(text, "--passes") == (
+        Spelled(
             "a1",
             "fusion",
             {
@@ -28,14 +28,14 @@ def test_names_options_and_nested_values() -> None:
             },
             4,
         ),
-        SpelledPass("dce", "dce", {}, text.index("dce") + 1),
+        Spelled("dce", "dce", {}, text.index("dce") + 1),
     )
 
 
 def test_trailing_commas_and_empty_braces_are_taken() -> None:
-    (only,) = read_passes("p{a=[1,2,],b={},c=[],}", "--passes")
+    (only,) = read_spelled("p{a=[1,2,],b={},c=[],}", "--passes")
     assert only.options == {"a": [1, 2], "b": {}, "c": []}
-    assert read_passes("p{}", "--passes")[0].options == {}
+    assert read_spelled("p{}", "--passes")[0].options == {}
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,17 @@ def test_trailing_commas_and_empty_braces_are_taken() -> None:
 )
 def test_errors_have_a_column_and_a_reason(text: str, column: int, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_passes(text, "--passes")
+        read_spelled(text, "--passes")
     assert (caught.value.path, caught.value.col, caught.value.reason) == ("--passes", column, reason)
+
+
+def test_one_name_is_read_alone() -> None:
+    assert read_one("c{openmp=true}", "--emit", "target") == Spelled("c", "c", {"openmp": True}, 1)
+    with pytest.raises(ConfigError, match="one target is due, found 2") as caught:
+        read_one("c,dot", "--emit", "target")
+    assert (caught.value.path, caught.value.col) == ("--emit", 3)
+    with pytest.raises(ConfigError, match="no target is named"):
+        read_one(" ", "--emit", "target")
 
 
 _NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
@@ -71,8 +80,8 @@ _VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 
 @given(_NAMES, _NAMES, st.dictionaries(_NAMES, _VALUES, max_size=3))
 def test_what_is_printed_reads_back(name: str, pass_name: str, options: dict[str, JsonValue]) -> None:
-    (again,) = read_passes(print_pass(name, pass_name, options), "--passes")
-    assert (again.name, again.pass_name, again.options) == (name, pass_name, options)
+    (again,) = read_spelled(print_spelled(name, pass_name, options), "--passes")
+    assert (again.label, again.name, again.options) == (name, pass_name, options)
 
 
 def test_a_pass_prints_to_its_own_specification() -> None:
