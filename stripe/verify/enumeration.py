@@ -1,0 +1,520 @@
+"""Equality of small programs by enumeration: each point of each block runs once, over terms instead of numbers.
+
+An element of a buffer holds the number of a term in a table that both programs share. Equal numbers are equal terms, so
+that two programs are equal when their outputs hold the same numbers. Nothing here comes from `stripe.poly` or from the
+proof: the one is the check of the other. The run also finds accesses out of bounds, reads of undefined elements,
+elements assigned twice, and races between the points of a block.
+
+Two terms are one where the meaning of Stripe has them so: contributions to an element by an aggregation form a multiset
+(a set where once is as good as twice), partial merges are part of the merge that they go into, operands commute where
+the bits stay the same, and operations on numbers are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from stripe.exec import arith
+from stripe.exec.layout import constant_array
+from stripe.ir import (
+    DTYPES,
+    TRANSCENDENTAL,
+    Agg,
+    Block,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Program,
+    Refinement,
+    Special,
+    Store,
+    allocation_agg,
+    result_dtype,
+)
+from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
+
+MOST_POINTS = 200_000
+"""Programs with more points are not enumerated; Python runs some 10^5 points a second."""
+FINITE = "no padding with zeros meets an infinite value or NaN"
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Key: TypeAlias = tuple[Any, ...]
+Position: TypeAlias = tuple[tuple[int, int], ...]
+"""The runs of blocks around a statement, outermost first: the number of the run and the point in it."""
+
+
+class InvalidProgram(Exception):
+    """A program that does something undefined; the text says what, and for which element."""
+
+
+class Terms:
+    """Terms by number. `finite` takes 0 times a float to be 0."""
+
+    def __init__(self, *, finite: bool = False) -> None:
+        self._numbers: dict[Key, int] = {}
+        self._keys: list[Key] = []
+        self._dtypes: list[DType] = []
+        self._finite = finite
+
+    def _of(self, key: Key, dtype: DType) -> int:
+        number = self._numbers.setdefault(key, len(self._keys))
+        if number == len(self._keys):
+            self._keys.append(key)
+            self._dtypes.append(dtype)
+        return number
+
+    def element(self, name: str, flat: int, dtype: DType) -> int:
+        """An element of an input, by its place in row-major order."""
+        return self._of(("input", name, flat), dtype)
+
+    def number(self, value: arith.Array, dtype: DType) -> int:
+        """A constant, by its bytes."""
+        return self._of(("number", dtype.name, value.tobytes()), dtype)
+
+    def beginning(self, agg: Agg, dtype: DType) -> int:
+        """The identity that an accumulator begins with: of use to merges by the same aggregation alone."""
+        return self._of(("beginning", agg, dtype.name), dtype)
+
+    def is_beginning(self, term: int) -> bool:
+        return self._keys[term][0] == "beginning"
+
+    def special(self, op: str, output: int, boxes: Key, place: int, dtype: DType) -> int:
+        """An element of an output of a special, which is a function of all that it reads."""
+        return self._of(("special", op, output, self._of(("boxes", *boxes), dtype), place), dtype)
+
+    def operation(self, op: str, args: tuple[int, ...], target: DType | None) -> int:
+        """An intrinsic on terms, computed where it can be."""
+        dtypes = [self._dtypes[arg] for arg in args]
+        result = result_dtype(op, dtypes, target)
+        if op == "ident" or (op == "cast" and dtypes[0] == result):
+            return args[0]
+        if op == "cond":
+            if args[1] == args[2]:
+                return args[1]
+            if (chosen := self._value(args[0])) is not None:
+                return args[1] if chosen.item() else args[2]
+        if op == "mul" and (not result.is_float or self._finite):
+            for arg in args:
+                if (value := self._value(arg)) is not None and not value.item():
+                    return self.number(arith.constant(0, result), result)
+        if op not in TRANSCENDENTAL and all(self._keys[arg][0] == "number" for arg in args):
+            return self._computed(op, args, dtypes, result)
+        if _commutes(op, dtypes[0]):
+            args = tuple(sorted(args))
+        return self._of(("operation", op, result.name, *args), result)
+
+    def _computed(self, op: str, args: tuple[int, ...], dtypes: Sequence[DType], result: DType) -> int:
+        values = [value for arg in args if (value := self._value(arg)) is not None]
+        with np.errstate(all="ignore"):
+            if op == "cast":
+                return self.number(np.asarray(arith.cast(values[0], dtypes[0], result)), result)
+            return self.number(np.asarray(arith.apply(op, values, dtypes[-1])), result)
+
+    def _value(self, term: int) -> arith.Array | None:
+        kind, *rest = self._keys[term]
+        if kind != "number":
+            return None
+        return np.frombuffer(rest[1], self._dtypes[term].numpy())[0]
+
+    def merge(self, agg: Agg, dtype: DType, contributions: Sequence[int]) -> int:
+        """The value of an element after contributions by one aggregation."""
+        once = agg in (Agg.MIN, Agg.MAX) or dtype.kind == "bool"
+        identity = self.number(arith.constant(agg.identity(dtype), dtype), dtype)
+        flat: list[int] = []
+        numbers: list[arith.Array] = []
+        for term in contributions:
+            key = self._keys[term]
+            if key[:3] == ("merge", agg, dtype.name):
+                flat += key[3:]
+            elif key != ("beginning", agg, dtype.name):
+                flat.append(term)
+        if not dtype.is_float or once:
+            # Sums and products of integers are computed; of floats only the identity is left out, as computing rounds.
+            numbers = [value for term in flat if (value := self._value(term)) is not None]
+            flat = [term for term in flat if self._keys[term][0] != "number"]
+        if numbers:
+            with np.errstate(all="ignore"):
+                merged = arith.aggregation(agg, dtype).reduce(np.stack(numbers), dtype=numbers[0].dtype)
+            flat.append(self.number(np.asarray(merged), dtype))
+        # A zero of either sign leaves a sum as it is.
+        kept = [term for term in flat if term != identity and not (agg is Agg.ADD and self._is_zero(term))]
+        terms = sorted(set(kept)) if once else sorted(kept)
+        if not terms:
+            return identity
+        return terms[0] if len(terms) == 1 else self._of(("merge", agg, dtype.name, *terms), dtype)
+
+    def _is_zero(self, term: int) -> bool:
+        value = self._value(term)
+        return value is not None and value.item() == 0
+
+    def show(self, term: int, depth: int = 4) -> str:
+        """The text of a term, cut off below `depth`."""
+        kind, *rest = self._keys[term]
+        if kind == "input":
+            return f"{rest[0]}[{rest[1]}]"
+        if kind == "number":
+            return str(np.frombuffer(rest[1], self._dtypes[term].numpy())[0])
+        if kind == "beginning":
+            return f"the identity of {rest[0].value}"
+        if depth == 0:
+            return "…"
+        if kind == "special":
+            return f"{rest[0]}(…)[{rest[3]}]"
+        name = rest[0].value if kind == "merge" else rest[0]
+        shown = [self.show(arg, depth - 1) for arg in rest[2:8]]
+        return f"{name}({', '.join(shown)}{', …' if len(rest) > 8 else ''})"
+
+
+_COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
+
+
+def _commutes(op: str, dtype: DType) -> bool:
+    """Whether exchanging operands keeps the bits; minima of floats tell 0 from -0 by the order."""
+    return op in _COMMUTES or (op in ("min", "max") and not dtype.is_float)
+
+
+@dataclass(slots=True)
+class _Buffer:
+    """An allocation in one run of its block: a term per element, contributions that wait to be merged, and who touched
+    an element at which point of which run of a block (None: at several points).
+    """
+
+    ref: Refinement
+    agg: Agg
+    level: int
+    is_shared: bool
+    values: list[int | None]
+    waiting: dict[int, tuple[Agg, list[int]]] = field(default_factory=dict[int, tuple[Agg, list[int]]])
+    touched: dict[str, dict[tuple[int, int], int | None]] = field(
+        default_factory=dict[str, dict[tuple[int, int], int | None]]
+    )
+
+    def touch(self, kind: str, flat: int, position: Position) -> str | None:
+        """Notes an access; the kind of an access by another point that conflicts with it, if there is one.
+
+        Two accesses conflict when they are at different points of one run of a block, unless both read or both merge by
+        one aggregation.
+        """
+        found = None
+        for run, point in position[self.level :]:
+            key = (flat, run)
+            for other, points in self.touched.items():
+                if (other != kind or kind == "assign") and key in points and points[key] != point:
+                    found = other
+            own = self.touched.setdefault(kind, {})
+            own[key] = point if own.get(key, point) == point else None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A refinement at one point: the buffer, and for each box on the way to it the place of the view's origin in it."""
+
+    buffer: _Buffer
+    boxes: tuple[tuple[Refinement, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """A view at all points of a run: where its origin lies in the boxes on the way, the element of the buffer (in
+    row-major order), and the first box that the origin lies outside of, by its number plus one.
+    """
+
+    source: _View
+    ref: Refinement
+    step: Integers
+    flat: list[int]
+    outside: list[int]
+
+    def at(self, point: int) -> _View:
+        step = self.step[:, point].tolist()
+        outer = tuple(
+            (ref, tuple(a + b for a, b in zip(place, step, strict=True))) for ref, place in self.source.boxes
+        )
+        return _View(self.source.buffer, ((self.ref, (0,) * len(step)), *outer))
+
+
+class _Machine:
+    """One program, run over terms."""
+
+    def __init__(self, program: Program, terms: Terms) -> None:
+        self._program = program
+        self._terms = terms
+        self._runs = 0
+
+    def outputs(self) -> dict[str, list[int]]:
+        """The terms of the elements of each output. Raises InvalidProgram."""
+        entry = self._program.entry
+        constants = {buffer.name: constant_array(buffer) for buffer in self._program.constants}
+        inputs = {ref.name for ref in self._program.inputs}
+        views: dict[str, _View] = {}
+        for ref in entry.refinements:
+            buffer = self._allocate(entry, ref, 0)
+            if ref.name in constants:
+                flat = constants[ref.name].reshape(-1)
+                buffer.values = [self._terms.number(value, ref.dtype) for value in flat]
+            elif ref.name in inputs:
+                buffer.values = [self._terms.element(ref.name, n, ref.dtype) for n in range(ref.elements)]
+            views[ref.name] = _View(buffer, ((ref, (0,) * ref.rank),))
+        self._statements(entry, {}, views, ())
+        return {ref.name: self._final(views[ref.name].buffer) for ref in self._program.outputs}
+
+    def _final(self, buffer: _Buffer) -> list[int]:
+        found: list[int] = []
+        for flat in range(buffer.ref.elements):
+            term = self._read(buffer, flat)
+            if self._terms.is_beginning(term):
+                raise InvalidProgram(f"{_element(buffer, flat)} ends undefined")
+            found.append(term)
+        return found
+
+    def _allocate(self, block: Block, ref: Refinement, level: int) -> _Buffer:
+        agg = allocation_agg(block, ref.name)
+        # Buffers that nothing writes have no conflicts.
+        written = any(
+            (isinstance(s, Store) and s.ref == ref.name)
+            or (isinstance(s, Special) and ref.name in s.outputs)
+            or (isinstance(s, Block) and any(r.source == ref.name and r.dir.writes for r in s.refinements))
+            for s in block.statements
+        )
+        return _Buffer(ref, agg, level, written, [None] * ref.elements)
+
+    def _read(self, buffer: _Buffer, flat: int) -> int:
+        waiting = buffer.waiting.pop(flat, None)
+        value = buffer.values[flat]
+        if waiting is not None:
+            agg, contributions = waiting
+            base = [] if value is None else [value]
+            value = buffer.values[flat] = self._terms.merge(agg, buffer.ref.dtype, [*base, *contributions])
+        if value is not None:
+            return value
+        if buffer.agg is Agg.ASSIGN:
+            raise InvalidProgram(f"{_element(buffer, flat)} is read and was not written")
+        return self._terms.beginning(buffer.agg, buffer.ref.dtype)
+
+    def _write(self, buffer: _Buffer, flat: int, agg: Agg, term: int) -> None:
+        if agg is Agg.ASSIGN:
+            buffer.waiting.pop(flat, None)
+            buffer.values[flat] = term
+            return
+        waiting = buffer.waiting.get(flat)
+        if waiting is not None and waiting[0] is not agg:
+            self._read(buffer, flat)
+            waiting = None
+        if waiting is None:
+            buffer.waiting[flat] = (agg, [term])
+        else:
+            waiting[1].append(term)
+
+    def _block(
+        self, block: Block, values: Mapping[str, int], outer: Mapping[str, _View], position: Position
+    ) -> None:
+        """One run of a block: all its points, one after the other."""
+        ranges = [index.range for index in block.iterated]
+        grid = np.indices(ranges, np.int64).reshape(len(ranges), prod(ranges))
+        env: dict[str, Any] = {
+            index.name: index.affine.evaluate(values) for index in block.passed if index.affine is not None
+        }
+        env.update(zip((index.name for index in block.iterated), grid, strict=True))
+        keep = np.ones(grid.shape[1], np.bool_)
+        for constraint in block.constraints:
+            keep &= np.asarray(constraint.affine.evaluate(env)) >= 0
+        points = np.flatnonzero(keep)
+        if not points.size:
+            return
+        env = {name: value[points] if isinstance(value, np.ndarray) else value for name, value in env.items()}
+        places = {
+            ref.name: _places(ref, outer[ref.source], env, points.size)
+            for ref in block.refinements
+            if not ref.is_alloc
+        }
+        self._runs += 1
+        run = self._runs
+        for n, point in enumerate(points.tolist()):
+            here = {
+                name: int(value[n]) if isinstance(value, np.ndarray) else value for name, value in env.items()
+            }
+            at = (*position, (run, point))
+            views: dict[str, _View | tuple[_Places, int]] = {
+                name: (place, n) for name, place in places.items()
+            }
+            for ref in block.allocs:
+                views[ref.name] = _View(self._allocate(block, ref, len(at)), ((ref, (0,) * ref.rank),))
+            self._statements(block, here, views, at)
+
+    def _statements(
+        self,
+        block: Block,
+        values: Mapping[str, int],
+        views: Mapping[str, _View | tuple[_Places, int]],
+        position: Position,
+    ) -> None:
+        scalars: dict[str, int] = {}
+        for statement in block.statements:
+            match statement:
+                case Load(into, ref):
+                    buffer, flat = _origin(views[ref])
+                    self._note("read", buffer, flat, position)
+                    scalars[into] = self._read(buffer, flat)
+                case Store(ref, value):
+                    buffer, flat = _origin(views[ref])
+                    agg = block.ref(ref).agg
+                    self._note(agg.value, buffer, flat, position)
+                    self._write(buffer, flat, agg, scalars[value])
+                case Constant(into, value, dtype):
+                    scalars[into] = self._terms.number(arith.constant(value, dtype), dtype)
+                case LoadIndex(into, affine):
+                    dtype = DTYPES["i32"]
+                    number = np.asarray(affine.evaluate(values), np.int64).astype(np.int32)
+                    scalars[into] = self._terms.number(number, dtype)
+                case Intrinsic(into, op, names, target):
+                    args = tuple(scalars[name] for name in names)
+                    if any(self._terms.is_beginning(arg) for arg in args) and op != "ident":
+                        raise InvalidProgram(
+                            f"'{op}' in block '{block.name}' uses an element that was not written"
+                        )
+                    scalars[into] = self._terms.operation(op, args, target)
+                case Special():
+                    self._special(statement, views, position)
+                case Block():
+                    self._block(statement, values, {n: _whole(view) for n, view in views.items()}, position)
+
+    def _special(
+        self, statement: Special, views: Mapping[str, _View | tuple[_Places, int]], position: Position
+    ) -> None:
+        boxes: list[object] = [tuple(statement.tags.entries)]
+        for name in statement.inputs:
+            view = _whole(views[name])
+            ref = view.boxes[0][0]
+            boxes.append((ref.dtype.name, ref.sizes))
+            for flat in _box(view):
+                self._note("read", view.buffer, flat, position)
+                boxes.append(self._read(view.buffer, flat))
+        boxes += [_whole(views[name]).boxes[0][0].sizes for name in statement.outputs]
+        for number, name in enumerate(statement.outputs):
+            view = _whole(views[name])
+            for place, flat in enumerate(_box(view)):
+                self._note("assign", view.buffer, flat, position)
+                term = self._terms.special(statement.op, number, tuple(boxes), place, view.boxes[0][0].dtype)
+                self._write(view.buffer, flat, Agg.ASSIGN, term)
+
+    def _note(self, kind: str, buffer: _Buffer, flat: int, position: Position) -> None:
+        if buffer.is_shared and (other := buffer.touch(kind, flat, position)) is not None:
+            raise InvalidProgram(
+                f"two points touch {_element(buffer, flat)}: one by '{other}', one by '{kind}'"
+            )
+
+
+def _places(ref: Refinement, source: _View, env: Mapping[str, Any], points: int) -> _Places:
+    step = np.empty((ref.rank, points), np.int64)
+    for dim, affine in enumerate(ref.access):
+        step[dim] = affine.evaluate(env)
+    outside = np.zeros(points, np.int64)
+    flat = np.zeros(points, np.int64)
+    boxes = [(ref, (0,) * ref.rank)]
+    if not all(ref.sizes):
+        outside[:] = 1
+    for number, (box, place) in enumerate(source.boxes):
+        boxes.append((box, place))
+        last = number == len(source.boxes) - 1
+        for dim, (size, origin) in enumerate(zip(box.sizes, place, strict=True)):
+            at = step[dim] + origin
+            outside[(outside == 0) & ((at < 0) | (at >= size))] = number + 2
+            if last:
+                flat = flat * size + at
+    return _Places(source, ref, step, flat.tolist(), outside.tolist())
+
+
+def _origin(view: _View | tuple[_Places, int]) -> tuple[_Buffer, int]:
+    """The buffer and the element that the origin of a view is. Raises InvalidProgram where it lies outside of a box."""
+    if isinstance(view, _View):
+        return view.buffer, _flat(view, (0,) * view.boxes[0][0].rank)
+    places, point = view
+    if places.outside[point]:
+        _flat(places.at(point), (0,) * places.ref.rank)
+    return places.source.buffer, places.flat[point]
+
+
+def _flat(view: _View, offset: Sequence[int]) -> int:
+    flat = 0
+    for ref, place in view.boxes:
+        flat = 0
+        for size, origin, more in zip(ref.sizes, place, offset, strict=True):
+            if not 0 <= origin + more < size:
+                element = [a + b for a, b in zip(place, offset, strict=True)]
+                raise InvalidProgram(
+                    f"'{view.boxes[0][0].name}' touches element {element} outside of '{ref.name}'"
+                )
+            flat = flat * size + origin + more
+    return flat
+
+
+def _box(view: _View) -> Iterator[int]:
+    """The elements of the whole view, in row-major order."""
+    for offset in np.ndindex(*view.boxes[0][0].sizes):
+        yield _flat(view, offset)
+
+
+def _whole(view: _View | tuple[_Places, int]) -> _View:
+    return view if isinstance(view, _View) else view[0].at(view[1])
+
+
+def _element(buffer: _Buffer, flat: int) -> str:
+    place = (
+        ", ".join(str(int(n)) for n in np.unravel_index(flat, buffer.ref.sizes)) if buffer.ref.rank else ""
+    )
+    return f"{buffer.ref.name}[{place}]"
+
+
+def points(program: Program) -> int:
+    """How often blocks run in all, constraints not counted."""
+
+    def runs(block: Block) -> int:
+        return prod(index.range for index in block.iterated) * (
+            1 + sum(runs(inner) for inner in block.blocks)
+        )
+
+    return runs(program.entry)
+
+
+def decide(before: Program, after: Program, *, most_points: int = MOST_POINTS) -> Verdict:
+    """Whether `after` computes what `before` computes, for all inputs, by enumeration.
+
+    *Different* means that the terms differ, or that `after` does something undefined. *Unknown* is the answer for
+    programs of more than `most_points` points. `before` is taken to be valid: InvalidProgram is raised when it is not.
+    """
+    for program in (before, after):
+        if (count := points(program)) > most_points:
+            return Unknown(f"{count} points are more than {most_points}")
+    found = _decide(before, after, Terms())
+    if isinstance(found, Different) and isinstance(
+        again := _decide(before, after, Terms(finite=True)), Equal
+    ):
+        return Equal((FINITE, *again.assumptions))
+    return found
+
+
+def _decide(before: Program, after: Program, terms: Terms) -> Verdict:
+    first = _Machine(before, terms).outputs()
+    try:
+        second = _Machine(after, terms).outputs()
+    except InvalidProgram as reason:
+        return Different(Witness(str(reason), after.name, None, Side("it is defined"), Side("it is not")))
+    for ref in before.outputs:
+        others = second.get(ref.name)
+        if others is None or len(others) != len(first[ref.name]):
+            return Different(Witness("the output changed", ref.name, None, Side("before"), Side("after")))
+        for flat, (old, new) in enumerate(zip(first[ref.name], others, strict=True)):
+            if old != new:
+                element = tuple(int(n) for n in np.unravel_index(flat, ref.sizes)) if ref.rank else ()
+                sides = Side(terms.show(old)), Side(terms.show(new))
+                return Different(Witness("it is defined by other operands", ref.name, element, *sides))
+    return Equal()
