@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stripe.hw.schema import Bus, HardwareModel
 from stripe.ir.errors import ConfigError, closest
@@ -58,19 +58,23 @@ class Hop:
     bus: Bus
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Route:
-    """A way for data through the machine. Its middle units are transfer units and transparent caches."""
+    """Hops from one unit to another. The units between them are transfer units and transparent caches, which routes
+    pass by themselves, and `stages`. Routes are equal when they are the same object: a graph makes each of them once.
+    """
 
     hops: tuple[Hop, ...]
     bytes_per_cycle: float
     """The width of its narrowest bus: data stream through all of it at once."""
     latency_cycles: float
-    """Cycles before the first byte arrives: of the buses, and for setting up the transfer units on the way."""
+    """Cycles before the first byte arrives: of the buses, and for setting up the transfer units between them."""
+    stages: tuple[str, ...] = ()
+    """Explicit memories and units that compute, where one direct route ends and the next begins."""
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The units on the way, without source and sink."""
+        """The units between source and sink, in order."""
         return tuple(hop.sink for hop in self.hops[:-1])
 
     @property
@@ -79,8 +83,25 @@ class Route:
         return tuple(hop.bus for hop in self.hops)
 
     def cycles(self, size: int) -> float:
-        """Cycles to move `size` bytes when nothing else is on the way."""
+        """Cycles to move `size` bytes when no other transfer uses the buses."""
         return self.latency_cycles + size / self.bytes_per_cycle
+
+    def then(self, other: Route, setup: float = 0.0, stage: str | None = None) -> Route:
+        """This route followed by another; `setup` are cycles between them, `stage` the explicit unit there."""
+        return Route(
+            self.hops + other.hops,
+            min(self.bytes_per_cycle, other.bytes_per_cycle),
+            self.latency_cycles + other.latency_cycles + setup,
+            self.stages + other.stages + ((stage,) if stage else ()),
+        )
+
+
+STAY = Route((), float("inf"), 0.0)
+"""The route of data that are already there."""
+
+_OUT, _IN = "out", "in"
+_Node: TypeAlias = "tuple[str, str] | int"
+"""Where a unit meets its buses, `(name, "out")` or `(name, "in")`, or the number of a bus."""
 
 
 class UnitGraph:
@@ -88,19 +109,17 @@ class UnitGraph:
 
     def __init__(self, model: HardwareModel) -> None:
         self.model = model
-        self._members = [
-            tuple(
-                tuple(dict.fromkeys(unit for text in side for unit in instances(model, text)))
-                for side in (bus.sources, bus.sinks)
-            )
-            for bus in model.buses
-        ]
-        self._leaving: dict[str, list[int]] = {}
-        for number, (sources, _) in enumerate(self._members):
-            for source in sources:
-                self._leaving.setdefault(source, []).append(number)
+        self.members = tuple((self._side(bus.sources), self._side(bus.sinks)) for bus in model.buses)
+        """Sources and sinks of each bus as units."""
+        self._ports: dict[float, networkx.DiGraph[_Node]] = {}
+        self._quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = {}
+        self._reached: dict[tuple[str, float], frozenset[str]] = {}
         self._routes: dict[tuple[str, str], Route | None] = {}
-        self._reached: dict[str, frozenset[str]] = {}
+        self._before: dict[tuple[str, bool], Mapping[str, str]] = {}
+        self._connections: dict[tuple[str, str], Route] = {}
+
+    def _side(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(unit for text in names for unit in instances(self.model, text)))
 
     def instances(self, name: str) -> tuple[str, ...]:
         """The units called `name`: `NAME[0]`, `NAME[1]`, …; raises ConfigError for an unknown name."""
@@ -128,11 +147,9 @@ class UnitGraph:
 
         graph: networkx.DiGraph[str] = networkx.DiGraph()
         graph.add_nodes_from(self.units)
-        for number, (sources, sinks) in enumerate(self._members):
-            node = f"bus {number}"
-            graph.add_node(node)
-            graph.add_edges_from((source, node) for source in sources)
-            graph.add_edges_from((node, sink) for sink in sinks)
+        for number, (sources, sinks) in enumerate(self.members):
+            graph.add_edges_from((source, f"bus {number}") for source in sources)
+            graph.add_edges_from((f"bus {number}", sink) for sink in sinks)
         return graph
 
     def carries(self, unit: str) -> bool:
@@ -142,25 +159,26 @@ class UnitGraph:
         return name in self.model.tx_units or (memory is not None and memory.is_cache)
 
     def find_route(self, source: str, sink: str) -> Route | None:
-        """The best route from one unit to another, None when there is none.
+        """The best direct route from one unit to another, None when there is none.
 
         Best is: the least time per byte (the widest narrowest bus), then the least latency, then the fewest hops, then
         the first in the order of the names of units and the numbers of buses.
         """
         for unit in (source, sink):
-            if unit not in self._unit_set:
+            if unit not in self._unit_order:
                 near = closest(unit, self.units)
                 raise ConfigError(
                     f"there is no unit '{unit}'", hint=f"did you mean '{near}'?" if near else None
                 )
         key = (source, sink)
         if key not in self._routes:
-            reached = sink in self.reached_from(source)
-            self._routes[key] = self._quickest(source, sink, self._width(source, sink)) if reached else None
+            widths = sorted({bus.bytes_per_cycle for bus in self.model.buses}, reverse=True)
+            width = next((width for width in widths if sink in self.reached_from(source, width)), None)
+            self._routes[key] = None if width is None else self._quickest_route(source, sink, width)
         return self._routes[key]
 
     def route(self, source: str, sink: str) -> Route:
-        """The best route, as `find_route` has it. Raises ConfigError when there is none."""
+        """The best direct route, as `find_route` has it. Raises ConfigError when there is none."""
         found = self.find_route(source, sink)
         if found is None:
             raise ConfigError(
@@ -168,68 +186,115 @@ class UnitGraph:
             )
         return found
 
+    def connection(self, source: str, sink: str) -> Route:
+        """The best direct route; else the fewest routes one after the other with memories between them, else with any
+        units between them. Raises ConfigError when no routes connect the units.
+        """
+        key = (source, sink)
+        if source == sink:
+            return STAY
+        if key not in self._connections:
+            self._connections[key] = self.find_route(source, sink) or self._chained(source, sink)
+        return self._connections[key]
+
     @cached_property
-    def _unit_set(self) -> frozenset[str]:
-        return frozenset(self.units)
+    def _unit_order(self) -> Mapping[str, int]:
+        return {unit: number for number, unit in enumerate(self.units)}
 
-    def _hops_from(self, unit: str) -> Iterator[Hop]:
-        for number in self._leaving.get(unit, ()):
-            for sink in self._members[number][1]:
-                yield Hop(unit, sink, number, self.model.buses[number])
+    def reached_from(self, source: str, width: float = 0.0) -> frozenset[str]:
+        """The units to which there is a direct route from `source`, over buses at least `width` wide."""
+        import networkx
 
-    def _width(self, source: str, sink: str) -> float:
-        """Bytes per cycle of the narrowest bus on the widest way."""
-        best: dict[str, float] = {}
-        waiting = [(-float("inf"), source)]
-        while waiting:
-            width, unit = heapq.heappop(waiting)
-            if unit == sink and unit in best:
-                return best[unit]
-            if unit != source and not self.carries(unit):
-                continue
-            for hop in self._hops_from(unit):
-                through = min(-width, hop.bus.bytes_per_cycle)
-                if through > best.get(hop.sink, 0.0):
-                    best[hop.sink] = through
-                    heapq.heappush(waiting, (-through, hop.sink))
-        return best[sink]
+        key = (source, width)
+        if key not in self._reached:
+            ports, start = self._ports_of(width), (source, _OUT)
+            found: Mapping[_Node, int] = networkx.single_source_shortest_path_length(ports, start)
+            self._reached[key] = frozenset(
+                node[0] for node in found if not isinstance(node, int) and node[1] == _IN
+            )
+        return self._reached[key]
 
-    def _quickest(self, source: str, sink: str, width: float) -> Route | None:
-        """The way of least latency over buses at least `width` wide; ties go by hops, then by names."""
-        waiting: list[tuple[float, int, tuple[tuple[str, int], ...], str]] = [(0.0, 0, (), source)]
-        done: set[str] = set()
-        while waiting:
-            latency, _, way, unit = heapq.heappop(waiting)
-            if unit == sink and way:
-                return Route(self._hops(source, way), width, latency)
-            if unit in done or (way and not self.carries(unit)):
-                continue
-            if way:
-                done.add(unit)
-            for hop in self._hops_from(unit):
-                if hop.bus.bytes_per_cycle >= width and hop.sink not in done:
-                    longer = (*way, (hop.sink, hop.index))
-                    cost = (
-                        latency
-                        + hop.bus.latency_cycles
-                        + (self._set_up(hop.sink) if hop.sink != sink else 0.0)
+    def _ports_of(self, width: float) -> networkx.DiGraph[_Node]:
+        """The hops over buses at least `width` wide: out of a unit, over a bus, into a unit, and out again where the
+        unit carries data. Edges have a `latency`."""
+        import networkx
+
+        if width not in self._ports:
+            graph: networkx.DiGraph[_Node] = networkx.DiGraph()
+            for unit in self.units:
+                graph.add_nodes_from([(unit, _OUT), (unit, _IN)])
+                if self.carries(unit):
+                    transfer = self.model.tx_units.get(parse_unit(unit)[0])
+                    graph.add_edge(
+                        (unit, _IN), (unit, _OUT), latency=transfer.latency_cycles if transfer else 0.0
                     )
-                    heapq.heappush(waiting, (cost, len(longer), longer, hop.sink))
-        return None
+            for number, (bus, (sources, sinks)) in enumerate(
+                zip(self.model.buses, self.members, strict=True)
+            ):
+                if bus.bytes_per_cycle >= width:
+                    graph.add_edges_from(
+                        ((unit, _OUT), number, {"latency": bus.latency_cycles}) for unit in sources
+                    )
+                    graph.add_edges_from((number, (unit, _IN), {"latency": 0.0}) for unit in sinks)
+            self._ports[width] = graph
+        return self._ports[width]
 
-    def _set_up(self, unit: str) -> float:
-        transfer = self.model.tx_units.get(parse_unit(unit)[0])
-        return transfer.latency_cycles if transfer else 0.0
+    def _quickest_route(self, source: str, sink: str, width: float) -> Route:
+        """The route of least latency over buses at least `width` wide; ties go by hops, then by names."""
+        import networkx
 
-    def _hops(self, source: str, way: Sequence[tuple[str, int]]) -> tuple[Hop, ...]:
+        if (source, width) not in self._quickest:
+            before, latency = networkx.dijkstra_predecessor_and_distance(
+                self._ports_of(width), (source, _OUT), weight="latency"
+            )
+            # every path in this graph, whose edges point back to `source`, has the least latency
+            edges = ((node, earlier) for node, nodes in before.items() for earlier in nodes)
+            self._quickest[source, width] = networkx.DiGraph(edges), latency
+        back, latency = self._quickest[source, width]
+        left = networkx.single_source_shortest_path_length(back, (sink, _IN))
         hops: list[Hop] = []
-        for sink, index in way:
-            hops.append(Hop(source, sink, index, self.model.buses[index]))
-            source = sink
-        return tuple(hops)
+        unit = source
+        while not hops or unit != sink:
+            # each hop is two edges: onto a bus, and off it
+            nearer = left[unit, _OUT] - 2
+            following = (
+                (port[0], bus)
+                for bus in back.predecessors((unit, _OUT))
+                for port in back.predecessors(bus)
+                if isinstance(bus, int) and isinstance(port, tuple) and left.get(port) == nearer
+            )
+            next_unit, number = min(following)
+            hops.append(Hop(unit, next_unit, number, self.model.buses[number]))
+            unit = next_unit
+        return Route(tuple(hops), width, latency[sink, _IN])
+
+    def _chained(self, source: str, sink: str) -> Route:
+        """The fewest direct routes one after the other; of equal chains the first in the order of units."""
+        import networkx
+
+        for passed in (self.memories, self.units):
+            key = (source, passed is self.memories)
+            if key not in self._before:
+                graph = networkx.DiGraph(
+                    (unit, other)
+                    for unit in dict.fromkeys((source, *passed))
+                    for other in sorted(self.reached_from(unit), key=self._unit_order.__getitem__)
+                )
+                self._before[key] = dict(networkx.bfs_predecessors(graph, source))
+            before = self._before[key]
+            if sink in before:
+                chain = [sink]
+                while chain[-1] != source:
+                    chain.append(before[chain[-1]])
+                chain.reverse()
+                result = self.route(source, chain[1])
+                for here, there in pairwise(chain[1:]):
+                    result = result.then(self.route(here, there), stage=here)
+                return result
+        return self.route(source, sink)  # there is none: the error says so
 
     def memories_of(self, unit: str, access: Literal["read", "write", "both"] = "both") -> tuple[str, ...]:
-        """The memories that an execution unit can read, write, or both: the widest way first, then the nearest."""
+        """The memories that an execution unit can read, write, or both: the widest route first, then the nearest."""
         found: list[tuple[float, float, int, int, str]] = []
         for number, memory in enumerate(self.memories):
             reads, writes = unit in self.reached_from(memory), memory in self.reached_from(unit)
@@ -240,22 +305,3 @@ class UnitGraph:
                 latency = max(route.latency_cycles for route in routes)
                 found.append((-width, latency, len(routes[0].hops), number, memory))
         return tuple(entry[-1] for entry in sorted(found))
-
-    def reached_from(self, source: str) -> frozenset[str]:
-        """The units to which there is a route from `source`."""
-        if source not in self._reached:
-            reached: set[str] = set()
-            waiting = [source]
-            while waiting:
-                for hop in self._hops_from(waiting.pop()):
-                    if hop.sink not in reached:
-                        reached.add(hop.sink)
-                        if self.carries(hop.sink):
-                            waiting.append(hop.sink)
-            self._reached[source] = frozenset(reached)
-        return self._reached[source]
-
-    @property
-    def members(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-        """Sources and sinks of each bus as units."""
-        return tuple((sources, sinks) for sources, sinks in self._members)

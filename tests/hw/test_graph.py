@@ -1,4 +1,4 @@
-"""Routes through machines, compared with the enumeration of all ways."""
+"""Routes through machines, compared with the enumeration of all walks."""
 
 from __future__ import annotations
 
@@ -51,43 +51,43 @@ _BUSES = st.lists(
     max_size=9,
 )
 
-Way = tuple[tuple[str, int], ...]
+Walk = tuple[tuple[str, int], ...]
 
 
-def _ways(model: HardwareModel, source: str, sink: str, way: Way = ()) -> Iterator[Way]:
-    """All ways that visit no unit twice (but may end where they began)."""
-    unit = way[-1][0] if way else source
+def _walks(model: HardwareModel, source: str, sink: str, walk: Walk = ()) -> Iterator[Walk]:
+    """All walks that visit no unit twice (but may end where they began)."""
+    unit = walk[-1][0] if walk else source
     for number, bus in enumerate(model.buses):
         if unit not in bus.sources:
             continue
         for end in dict.fromkeys(bus.sinks):
             if end == sink:
-                yield (*way, (end, number))
-            elif end[0] in "CTU" and end != source and all(end != seen for seen, _ in way):
-                yield from _ways(model, source, sink, (*way, (end, number)))
+                yield (*walk, (end, number))
+            elif end[0] in "CTU" and end != source and all(end != seen for seen, _ in walk):
+                yield from _walks(model, source, sink, (*walk, (end, number)))
 
 
-def _rank(model: HardwareModel, way: Way) -> tuple[float, float, int, Way]:
-    buses = [model.buses[number] for _, number in way]
-    set_up = sum(2.0 for unit, _ in way[:-1] if unit[0] == "T")
+def _rank(model: HardwareModel, walk: Walk) -> tuple[float, float, int, Walk]:
+    buses = [model.buses[number] for _, number in walk]
+    set_up = sum(2.0 for unit, _ in walk[:-1] if unit[0] == "T")
     width = min(bus.bytes_per_cycle for bus in buses)
-    return -width, sum(bus.latency_cycles for bus in buses) + set_up, len(way), way
+    return -width, sum(bus.latency_cycles for bus in buses) + set_up, len(walk), walk
 
 
 @given(_BUSES, st.sampled_from(_UNITS), st.sampled_from(_UNITS))
 def test_the_route_is_the_best_of_all_ways(buses: list[Bus], source: str, sink: str) -> None:
     model = _machine(buses)
-    best = min((_rank(model, way) for way in _ways(model, source, sink)), default=None)
+    best = min((_rank(model, walk) for walk in _walks(model, source, sink)), default=None)
     route = UnitGraph(model).find_route(source, sink)
     if best is None:
         assert route is None
         return
     assert route is not None
-    width, latency, length, way = best
+    width, latency, length, walk = best
     assert (-route.bytes_per_cycle, route.latency_cycles, len(route.hops)) == (width, latency, length)
-    assert tuple((hop.sink, hop.index) for hop in route.hops) == way
-    assert [hop.source for hop in route.hops] == [source, *(unit for unit, _ in way[:-1])]
-    assert route.units == tuple(unit for unit, _ in way[:-1])
+    assert tuple((hop.sink, hop.index) for hop in route.hops) == walk
+    assert [hop.source for hop in route.hops] == [source, *(unit for unit, _ in walk[:-1])]
+    assert route.units == tuple(unit for unit, _ in walk[:-1])
     assert route.cycles(8) == latency + 8 / -width
 
 

@@ -16,10 +16,10 @@ def traffic_of(found: Simulation) -> list[Traffic]:
             run.start,
             run.end,
             flow.bytes,
-            tuple(hop.index for hop in flow.way.hops),
+            tuple(hop.index for hop in flow.route.hops),
             tuple(
                 unit
-                for unit in (flow.source, *flow.way.middle, *flow.way.middle, flow.sink)
+                for unit in (flow.source, *flow.route.units, *flow.route.units, flow.sink)
                 if parse_unit(unit)[0] in memories
             ),
         )

@@ -1,4 +1,4 @@
-"""Energy: of operations, of the accesses that counts tell, and of bytes on their ways."""
+"""Energy: of operations, of the accesses that counts tell, and of bytes on their routes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from stripe.cost.counts.operations import Operations
 from stripe.cost.counts.traffic import ARRAY, KernelCounts
-from stripe.cost.time.machine import Way
-from stripe.hw.graph import parse_unit
+from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit, HardwareModel
 
 
@@ -41,12 +40,12 @@ def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, flo
     return compute, compute + memory
 
 
-def way_energy(way: Way, model: HardwareModel) -> Iterator[tuple[str, float]]:
-    """The energy of a byte on a way, pJ, by component: buses, and what lies between them."""
-    for hop in way.hops:
+def route_energy(route: Route, model: HardwareModel) -> Iterator[tuple[str, float]]:
+    """The energy of a byte on a route, pJ, by component: buses, and what lies between them."""
+    for hop in route.hops:
         if hop.bus.pJ_per_byte:
             yield f"bus {bus_name(model, hop.index)}", hop.bus.pJ_per_byte
-    for unit in way.middle:
+    for unit in route.units:
         name = parse_unit(unit)[0]
         if name in model.tx_units:
             energy = model.tx_units[name].pJ_per_byte

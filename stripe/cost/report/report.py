@@ -206,9 +206,9 @@ def _bytes(cost: StatementCost) -> dict[str, float]:
 
 
 def _accesses(flow: Flow) -> list[tuple[str, str, float]]:
-    """Memory, 'read' or 'write', and bytes, for the ends of a flow and for each unit on its way."""
+    """Memory, 'read' or 'write', and bytes, for the ends of a flow and for each unit of its route."""
     found = [(flow.source, "read", flow.bytes), (flow.sink, "write", flow.bytes)]
-    for unit in flow.way.middle:
+    for unit in flow.route.units:
         found += [(unit, "write", flow.bytes), (unit, "read", flow.bytes)]
     return [(parse_unit(unit)[0], word, size) for unit, word, size in found]
 
@@ -217,7 +217,7 @@ def _main_memory_cycles(costs: Sequence[StatementCost], main: str) -> float:
     """Cycles for which the buses at the main memory are needed, the busiest one."""
     needed: dict[int, float] = defaultdict(float)
     for flow in (flow for cost in costs for flow in cost.flows):
-        for hop in flow.way.hops:
+        for hop in flow.route.hops:
             if main in (parse_unit(hop.source)[0], parse_unit(hop.sink)[0]):
                 needed[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
     return max(needed.values(), default=0.0)
@@ -235,7 +235,7 @@ def _memories(found: Simulation) -> tuple[MemoryJson, ...]:
         for flow in cost.flows:
             read[flow.source] += flow.bytes
             written[flow.sink] += flow.bytes
-            for unit in flow.way.middle:
+            for unit in flow.route.units:
                 read[unit] += flow.bytes
                 written[unit] += flow.bytes
     uses = {use.memory: use for use in found.memories}

@@ -70,7 +70,7 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     Statements keep to the dependences that are set on them; where none are, they run one after the other. What has no
     location runs on the units that take least time, on data in the main memory.
 
-    Raises ConfigError for locations, operations and ways that the machine lacks; StripeError for a `main` that holds
+    Raises ConfigError for locations, operations and routes that the machine lacks; StripeError for a `main` that holds
     anything but blocks.
     """
     check_locations(program.entry, model)
@@ -166,12 +166,12 @@ def _unit_uses(
 
 def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
     """Cycles for which a transfer unit is needed: by transfers one after the other, and by its busiest bus, since what
-    streams through it to and from other units goes both ways at once."""
+    streams through it to and from other units goes in both directions at once."""
     through: dict[int, float] = defaultdict(float)
     for cost in costs:
         for flow in cost.flows:
-            if unit in flow.way.middle:
-                for hop in flow.way.hops:
+            if unit in flow.route.units:
+                for hop in flow.route.hops:
                     if unit in (hop.source, hop.sink):
                         through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
     return max(sum(cost.demand.get(unit, 0.0) for cost in costs), *through.values(), 0.0)
@@ -229,7 +229,7 @@ def _bus_uses(costs: Sequence[StatementCost], machine: Machine) -> tuple[BusUse,
     carried: dict[int, float] = defaultdict(float)
     for cost in costs:
         for flow in cost.flows:
-            for hop in flow.way.hops:
+            for hop in flow.route.hops:
                 carried[hop.index] += flow.bytes
     return tuple(
         BusUse(bus.name or str(index), carried[index], carried[index] / bus.bytes_per_cycle)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stripe.cost.counts.operations import Operations
-from stripe.cost.time.machine import Way
-from stripe.hw.graph import parse_unit
+from stripe.hw.graph import Route, parse_unit
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Flow:
     source: str
     sink: str
     bytes: float
-    way: Way
+    route: Route
     transfer: bool
     bound: bool = False
 
@@ -79,4 +78,4 @@ class StatementCost:
 
 
 def _ends(flow: Flow) -> tuple[str, ...]:
-    return (flow.source, *flow.way.middle, flow.sink)
+    return (flow.source, *flow.route.units, flow.sink)

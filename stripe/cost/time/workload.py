@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, prod
 
-from stripe.cost.counts.energy import operations_energy, way_energy
+from stripe.cost.counts.energy import operations_energy, route_energy
 from stripe.cost.counts.operations import Operations
-from stripe.cost.time.machine import Machine, Way
+from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
 from stripe.cost.time.pipeline import Stage, pipeline_cycles, pipeline_slices
 from stripe.cost.time.rates import effort, missing_rates
 from stripe.cost.time.statement import Flow, StatementCost, TileSlice
 from stripe.cost.time.tally import Busy, ByteRates, Part, Seat, Tally, WorkByUnit, joint_seat, main_parts
 from stripe.cost.time.uneven import tile_cycles
-from stripe.hw.graph import parse_unit
+from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError
 from stripe.poly import Nest
@@ -30,7 +30,7 @@ class CostModel:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._tx = tuple(machine.model.tx_units)
-        self._rates: dict[tuple[str, str, Way], ByteRates] = {}
+        self._rates: dict[tuple[str, str, Route], ByteRates] = {}
 
     def statement(self, nest: Nest, number: int) -> StatementCost:
         """The cost of the innermost block of `nest`, which is statement `number` of `main`.
@@ -47,8 +47,8 @@ class CostModel:
     def _cost(self, piece: Piece, number: int) -> StatementCost:
         tally = Tally()
         if isinstance(piece, Move):
-            way, unit = self._move_way(piece)
-            latency, cycles = self._move(piece, way, unit, tally)
+            route, unit = self._transfer_route(piece)
+            latency, cycles = self._move(piece, route, unit, tally)
             name, index = _unit_and_number(unit)
             return self._result(piece, number, tally, name, (index,), latency, latency + cycles, True)
         busy = self._run(piece, tally)
@@ -108,8 +108,8 @@ class CostModel:
     def _run(self, piece: Piece, tally: Tally) -> Busy:
         """The time of all runs of a piece. Adds its bytes and energy to the tally."""
         if isinstance(piece, Move):
-            way, unit = self._move_way(piece)
-            latency, cycles = self._move(piece, way, unit, tally)
+            route, unit = self._transfer_route(piece)
+            latency, cycles = self._move(piece, route, unit, tally)
             return Busy(latency * piece.runs + cycles, latency, unit)
         if isinstance(piece, Compute):
             return self._compute(piece, tally)
@@ -145,20 +145,20 @@ class CostModel:
         )  # fmt: skip
         return Busy(found.cycles * piece.runs, 0.0, resource.split("#")[0])
 
-    def _move_way(self, move: Move) -> tuple[Way, str]:
-        """The way of a transfer and the transfer unit (or bus) that it occupies."""
+    def _transfer_route(self, move: Move) -> tuple[Route, str]:
+        """The route of a transfer and the transfer unit (or bus) that it occupies."""
         machine = self.machine
         source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
         if move.location and move.location.name in machine.model.tx_units:
             unit = machine.unit(move.location)
-            return machine.way_through(source, unit, sink), unit
-        way = machine.way(source, sink)
-        unit = next((u for u in way.middle if parse_unit(u)[0] in machine.model.tx_units), None)
+            return machine.route_through(source, unit, sink), unit
+        route = machine.graph.connection(source, sink)
+        unit = next((u for u in route.units if parse_unit(u)[0] in machine.model.tx_units), None)
         if unit is None:
-            unit = self._bus(way.hops[0].index) if way.hops else source
-        return way, unit
+            unit = self._bus(route.hops[0].index) if route.hops else source
+        return route, unit
 
-    def _move(self, move: Move, way: Way, unit: str, tally: Tally) -> tuple[float, float]:
+    def _move(self, move: Move, route: Route, unit: str, tally: Tally) -> tuple[float, float]:
         """Latency of each run, and cycles of all bytes together."""
         machine = self.machine
         source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
@@ -167,10 +167,10 @@ class CostModel:
         per_run = ceil(move.bytes / max(1, move.runs) / burst) * burst
         padded = per_run * move.runs if burst > 1 else move.bytes
         flow = Flow(
-            move.transfer.far.buffer.name, source, sink, move.bytes, way, transfer=True, bound=move.bound
+            move.transfer.far.buffer.name, source, sink, move.bytes, route, transfer=True, bound=move.bound
         )
         slowest = self._add(flow, padded, tally)
-        latency = way.latency_cycles
+        latency = route.latency_cycles
         latency += (
             machine.memory_of(source).read_latency_cycles + machine.memory_of(sink).write_latency_cycles
         )
@@ -189,10 +189,10 @@ class CostModel:
         for flow in self._stream_flows(piece.streams, seat):
             latency = max(latency, unit.latency_cycles + self._first_byte(flow))
             self._add(flow, flow.bytes, tally)
-            for resource, cycles in self._rates[flow.source, flow.sink, flow.way].cycles:
+            for resource, cycles in self._rates[flow.source, flow.sink, flow.route].cycles:
                 streaming[resource] += flow.bytes * cycles
-            if flow.way.stages:
-                via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in flow.way.stages))
+            if flow.route.stages:
+                via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in flow.route.stages))
                 ends = " to ".join(parse_unit(unit)[0] for unit in (flow.source, flow.sink))
                 tally.notes.append(f"what goes from {ends} passes through {via}")
         operands = max(streaming.values(), default=0.0)
@@ -213,7 +213,7 @@ class CostModel:
     def _first_byte(self, flow: Flow) -> float:
         name = parse_unit(flow.source)[0]
         memory = self.machine.model.mem_units.get(name)
-        return flow.way.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
+        return flow.route.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
 
     def _stream_flows(self, streams: Iterable[Stream], seat: Seat) -> Iterator[Flow]:
         units = seat.units
@@ -221,15 +221,15 @@ class CostModel:
             for unit in units:
                 memory = self.machine.memory_near(stream.location, unit, writes=stream.writes)
                 ends = (unit, memory) if stream.writes else (memory, unit)
-                way = self.machine.way(*ends)
+                route = self.machine.graph.connection(*ends)
                 yield Flow(
-                    stream.buffer, *ends, stream.bytes / len(units), way, transfer=False, bound=stream.bound
+                    stream.buffer, *ends, stream.bytes / len(units), route, transfer=False, bound=stream.bound
                 )
 
     def _add(self, flow: Flow, size: float, tally: Tally) -> float:
         """Adds a flow's bytes and energy; gives the cycles of its slowest part."""
         tally.flows.append(flow)
-        key = (flow.source, flow.sink, flow.way)
+        key = (flow.source, flow.sink, flow.route)
         if key not in self._rates:
             self._rates[key] = self._byte_rates(flow)
         rates = self._rates[key]
@@ -242,16 +242,16 @@ class CostModel:
     def _byte_rates(self, flow: Flow) -> ByteRates:
         """What a byte of a flow needs of buses and memory ports, and its energy."""
         model = self.machine.model
-        cycles = [(self._bus(hop.index), 1.0 / hop.bus.bytes_per_cycle) for hop in flow.way.hops]
-        energy = list(way_energy(flow.way, model))
+        cycles = [(self._bus(hop.index), 1.0 / hop.bus.bytes_per_cycle) for hop in flow.route.hops]
+        energy = list(route_energy(flow.route, model))
         for unit, word in ((flow.source, "read"), (flow.sink, "write")):
             name = parse_unit(unit)[0]
             memory = model.mem_units.get(name)
             if memory is not None:
                 picojoules = memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte
                 energy.append((f"{name} {word}", picojoules))
-        # what a memory on the way takes in, it gives out again
-        for unit, accesses in ((flow.source, 1), *((unit, 2) for unit in flow.way.middle), (flow.sink, 1)):
+        # what a memory on the route takes in, it gives out again
+        for unit, accesses in ((flow.source, 1), *((unit, 2) for unit in flow.route.units), (flow.sink, 1)):
             memory = model.mem_units.get(parse_unit(unit)[0])
             if memory is not None and memory.port_bytes_per_cycle is not None:
                 cycles.append((f"ports of {unit}", accesses / memory.port_bytes_per_cycle))
