@@ -13,11 +13,11 @@ from typing_extensions import override
 from benchmarks import programs
 from benchmarks.measure import FOLDER, Row, limited, seconds, timed
 from benchmarks.passes import shipped
-from stripe.ir import Program, Store, walk
+from stripe.ir import Nest, Program, Store, walk
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
-from stripe.poly import Nest, count_domain
+from stripe.poly import count_domain
 from stripe.tile import compile_tile
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stripe.ir import Block, Program, reads_of, writes_of
+from stripe.ir import Block, Path, Program, reads_of, writes_of
 from stripe.ir.block import Special, Statement
-from stripe.ir.traverse import Path
 
 NODE_STYLE = '  node [fontname="monospace", fontsize=10];'
 

@@ -26,6 +26,7 @@ from stripe.ir import (
     Intrinsic,
     Load,
     LoadIndex,
+    Path,
     Program,
     Refinement,
     Special,
@@ -34,7 +35,6 @@ from stripe.ir import (
     result_dtype,
     walk,
 )
-from stripe.ir.traverse import Path
 
 MAGNITUDES: tuple[int, ...] = (8, 6, 4, 3, 2, 1)
 

@@ -10,8 +10,7 @@ import numpy as np
 from stripe.exec.errors import ExecutionError
 from stripe.exec.lanes import BoolArray, Extents, LaneValue, evaluate, first_lane
 from stripe.exec.storage import Buffer
-from stripe.ir import Block, Refinement
-from stripe.ir.traverse import Path
+from stripe.ir import Block, Path, Refinement
 
 Coordinates = tuple[LaneValue, ...]
 

@@ -40,17 +40,17 @@ from stripe.ir import (
     Intrinsic,
     Load,
     LoadIndex,
+    Path,
     Program,
     Refinement,
     Special,
     Statement,
     Store,
+    allocation_agg,
     result_dtype,
     scalars_used,
     walk,
 )
-from stripe.ir.check.structure import allocation_agg
-from stripe.ir.traverse import Path
 
 DEFAULT_BUDGET = 1 << 30
 MAX_LANES = 1 << 20

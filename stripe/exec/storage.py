@@ -17,8 +17,7 @@ from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.lanes import Extents, IntArray, LaneValue, lane_count, lane_numbers
 from stripe.exec.layout import to_flat
-from stripe.ir import Agg, Block, Refinement
-from stripe.ir.check.structure import writers
+from stripe.ir import Agg, Block, Refinement, aggregations
 
 if TYPE_CHECKING:
     from stripe.exec.frame import Frame
@@ -163,4 +162,4 @@ def _physical_memory() -> int:
 
 def _may_assign(frame: Frame, ref: Refinement) -> bool:
     """Whether a statement assigns elements of the allocation: then its stamps are needed."""
-    return any(agg is Agg.ASSIGN for agg in writers(frame.block, ref.name))
+    return Agg.ASSIGN in aggregations(frame.block, (ref.name,)).get(ref.name, ())

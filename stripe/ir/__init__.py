@@ -6,6 +6,16 @@ Only numpy may be imported below this package, and only lazily, because `--help`
 
 from __future__ import annotations
 
+from stripe.ir.access import (
+    address,
+    address_of,
+    determined,
+    is_dense,
+    is_row_major,
+    separates,
+    separating,
+    step,
+)
 from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod
 from stripe.ir.block import (
     Block,
@@ -23,8 +33,9 @@ from stripe.ir.block import (
 from stripe.ir.check.diagnostic import Diagnostic
 from stripe.ir.check.magnitude import check_block_magnitude, check_magnitude
 from stripe.ir.check.stages import Stage
-from stripe.ir.check.structure import allocation_agg, verify_structural
+from stripe.ir.check.structure import verify_structural
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
+from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
 from stripe.ir.intrinsics import (
     INTRINSICS,
@@ -35,40 +46,47 @@ from stripe.ir.intrinsics import (
     result_dtype,
 )
 from stripe.ir.location import Device, Location
+from stripe.ir.nest import Buffer, Domain, Nest, View, nest_at
 from stripe.ir.program import ConstantBuffer, Program
-from stripe.ir.refinement import Agg, Dim, Direction, Refinement, row_major
+from stripe.ir.refinement import Agg, Dim, Direction, Refinement, compact_strides, row_major
+from stripe.ir.rename import (
+    rename_indices,
+    rename_refinements,
+    rename_scalars,
+    retarget,
+    substitute,
+    substitute_ref,
+)
 from stripe.ir.span import Span
 from stripe.ir.tags import Tags, TagValue
 from stripe.ir.text.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.text.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
 from stripe.ir.text.printer import print_block, print_program, print_refinement, print_statement
-from stripe.ir.traverse import (
-    Path,
+from stripe.ir.uses import (
+    aggregations,
     aggregations_of,
-    block_at,
-    keep_statements,
-    map_statements,
-    map_views,
+    allocation_agg,
     reads_of,
-    rename_indices,
-    rename_refinements,
-    rename_scalars,
-    retarget,
-    rewrite_blocks,
-    rewrite_matching,
     scalar_defined,
     scalars_used,
-    substitute,
-    substitute_ref,
     uses_by_name,
     uses_of,
     views_of,
-    walk,
     with_directions,
+    writes_of,
+)
+from stripe.ir.walk import (
+    Path,
+    block_at,
+    map_statements,
+    map_views,
+    replace_at,
+    rewrite_blocks,
+    rewrite_matching,
+    walk,
     with_entry,
     with_statement,
     with_statements,
-    writes_of,
 )
 
 __all__ = [
@@ -79,8 +97,10 @@ __all__ = [
     "TRANSCENDENTAL",
     "Affine",
     "Agg",
+    "Around",
     "Atom",
     "Block",
+    "Buffer",
     "ConfigError",
     "Constant",
     "ConstantBuffer",
@@ -90,6 +110,8 @@ __all__ = [
     "Diagnostic",
     "Dim",
     "Direction",
+    "Domain",
+    "Edit",
     "FloorDiv",
     "Index",
     "Interval",
@@ -99,6 +121,7 @@ __all__ = [
     "LoadIndex",
     "Location",
     "Mod",
+    "Nest",
     "ParsedProgram",
     "Path",
     "Program",
@@ -114,6 +137,10 @@ __all__ = [
     "StripeWarning",
     "TagValue",
     "Tags",
+    "View",
+    "address",
+    "address_of",
+    "aggregations",
     "aggregations_of",
     "allocation_agg",
     "block_at",
@@ -122,12 +149,18 @@ __all__ = [
     "closest",
     "common_type",
     "common_type_of",
+    "compact_strides",
+    "determined",
     "fresh",
+    "is_dense",
     "is_name",
+    "is_row_major",
     "is_tag",
     "keep_statements",
     "map_statements",
     "map_views",
+    "moved_down",
+    "nest_at",
     "parse_affine",
     "parse_location",
     "parse_program",
@@ -140,6 +173,7 @@ __all__ = [
     "rename_indices",
     "rename_refinements",
     "rename_scalars",
+    "replace_at",
     "result_dtype",
     "retarget",
     "rewrite_blocks",
@@ -147,8 +181,13 @@ __all__ = [
     "row_major",
     "scalar_defined",
     "scalars_used",
+    "separates",
+    "separating",
+    "splice",
+    "step",
     "substitute",
     "substitute_ref",
+    "surround",
     "uses_by_name",
     "uses_of",
     "verify_structural",

@@ -219,6 +219,28 @@ class Affine:
             high += coefficient * (last if coefficient > 0 else first)
         return low, high
 
+    def simplified(self, ranges: Mapping[str, Interval]) -> Affine:
+        """An equal expression when each index lies in its inclusive interval: floors and mods that the intervals
+        decide disappear, and the two parts of a packed index join.
+        """
+        if self.is_linear:
+            return self
+        total = Affine(self.offset)
+        for atom, coefficient in self.terms:
+            simpler = Affine.var(atom) if isinstance(atom, str) else _simplified_atom(atom, ranges)
+            total = total + simpler * coefficient
+        return total.joined()
+
+    def joined(self) -> Affine:
+        """n*c*floor(a/n) + c*(a mod n) written c*a: the address that a packed layout leaves of a contiguous access."""
+        for atom, coefficient in self.terms:
+            if isinstance(atom, Mod):
+                partner = FloorDiv(atom.arg, atom.modulus)
+                if (partner, coefficient * atom.modulus) in self.terms:
+                    rest = tuple(term for term in self.terms if term[0] not in (atom, partner))
+                    return (Affine(self.offset, rest) + atom.arg * coefficient).joined()
+        return self
+
     def __str__(self) -> str:
         if not self.terms:
             return str(self.offset)
@@ -256,6 +278,20 @@ def _build(offset: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
 def _substitute_atom(atom: FloorDiv | Mod, mapping: Mapping[str, Affine]) -> Affine:
     arg = atom.arg.subs(mapping)
     return arg.floordiv(atom.divisor) if isinstance(atom, FloorDiv) else arg.mod(atom.modulus)
+
+
+def _simplified_atom(atom: FloorDiv | Mod, ranges: Mapping[str, Interval]) -> Affine:
+    arg = atom.arg.simplified(ranges)
+    divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
+    # arg = divisor * quotient + rest, where the quotient is known or made of the terms that the divisor divides
+    whole = Affine(0, tuple((inner, c // divisor) for inner, c in arg.terms if c % divisor == 0))
+    for quotient in (Affine(), whole):
+        rest = arg - quotient * divisor
+        low, high = rest.bounds(ranges)
+        if low // divisor == high // divisor:
+            known = low // divisor
+            return quotient + known if isinstance(atom, FloorDiv) else rest - known * divisor
+    return arg.floordiv(divisor) if isinstance(atom, FloorDiv) else arg.mod(divisor)
 
 
 def _atom_bounds(atom: FloorDiv | Mod, ranges: Mapping[str, Interval]) -> Interval:

@@ -142,9 +142,14 @@ class Refinement:
 
 def row_major(sizes: tuple[int, ...]) -> tuple[Dim, ...]:
     """Dimensions with compact strides, the last one contiguous."""
-    dims: list[Dim] = []
+    return tuple(map(Dim, sizes, compact_strides(sizes, range(len(sizes)))))
+
+
+def compact_strides(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a buffer without gaps whose dimensions lie in memory in `order`, the outermost first."""
+    strides = [0] * len(sizes)
     stride = 1
-    for size in reversed(sizes):
-        dims.append(Dim(size, stride))
-        stride *= max(size, 1)
-    return tuple(reversed(dims))
+    for dim in reversed(order):
+        strides[dim] = stride
+        stride *= max(sizes[dim], 1)
+    return tuple(strides)

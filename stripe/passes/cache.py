@@ -7,14 +7,24 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Direction, Index, Location, Path, Program, Refinement, block_at, with_entry
+from stripe.ir import (
+    Block,
+    Direction,
+    Index,
+    Location,
+    Path,
+    Program,
+    Refinement,
+    block_at,
+    nest_at,
+    replace_at,
+    with_entry,
+)
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.cache_copy import CacheOptions, cache_view
 from stripe.passes.common.locations import check_unit
 from stripe.passes.common.sharing import has_partial, is_packed, sharing, split_shared, vector_dim
 from stripe.passes.common.strides import memory_order
-from stripe.passes.common.visibility import replace_at
-from stripe.poly import nest_at
 
 
 class Cache(Pass):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from stripe.ir import Block, Program, with_statements
+from stripe.ir import Block, Nest, Program, with_statements
 from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.common.nests import rewrite_nests
-from stripe.poly import Nest, statement_deps
+from stripe.poly import statement_deps
 
 
 class ComputeDeps(Pass):

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Path, Program, with_entry
+from stripe.ir import Path, Program, block_at, compact_strides, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.strides import compact_strides, layout_text, memory_order, movable, with_strides
-from stripe.passes.common.visibility import block_at_path
+from stripe.passes.common.strides import layout_text, memory_order, movable, with_strides
 
 
 class FixStrides(Pass):
@@ -32,7 +31,7 @@ class FixStrides(Pass):
         entry = program.entry
         chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
         for path, ref in movable(entry, self.alloc_reqs):
-            around = (block_at_path(entry, path[:depth]) for depth in range(1, len(path) + 1))
+            around = (block_at(entry, path[:depth]) for depth in range(1, len(path) + 1))
             if not any(block.tags.has_all(self.reqs) for block in around):
                 continue
             present = {dim: place for place, dim in enumerate(memory_order(ref))}

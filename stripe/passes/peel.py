@@ -13,16 +13,17 @@ from stripe.ir import (
     Block,
     Index,
     Interval,
+    Nest,
     Program,
     Statement,
+    splice,
     substitute,
     with_entry,
     with_statements,
 )
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet, matching
-from stripe.passes.common.splice import splice
 from stripe.passes.reduce_constraints import reduce_nest
-from stripe.poly import Nest, Points, pieces
+from stripe.poly import Points, pieces
 
 
 class Peel(Pass):

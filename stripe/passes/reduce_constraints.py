@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Affine, Block, Index, Program, substitute
+from stripe.ir import Affine, Block, Index, Nest, Program, substitute
 from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.common.nests import rewrite_below, rewrite_nests
-from stripe.poly import Nest, simplify_block, tighten
+from stripe.poly import simplify_block, tighten
 
 
 class ReduceConstraints(Pass):

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Agg, Block, Program, Statement, keep_statements
+from stripe.ir import Agg, Block, Nest, Program, Statement, keep_statements
 from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.common.nests import rewrite_nests
-from stripe.poly import Nest, statement_deps
+from stripe.poly import statement_deps
 
 
 class ReorderBlocks(Pass):

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Block, Path, Program, Refinement, with_entry
+from stripe.ir import Block, Buffer, Path, Program, Refinement, compact_strides, with_entry
 from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.strides import compact_strides, layout_text, memory_order, movable, with_strides
-from stripe.poly import Access, Buffer, accesses
+from stripe.passes.common.strides import layout_text, memory_order, movable, with_strides
+from stripe.poly import Access, accesses
 
 
 class Transpose(Pass):

@@ -13,6 +13,7 @@ from stripe.ir import (
     Block,
     ConfigError,
     Index,
+    Nest,
     Program,
     Refinement,
     Special,
@@ -21,7 +22,6 @@ from stripe.ir import (
 from stripe.passes.base import Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.nests import rewrite_below, rewrite_nests
 from stripe.passes.common.tiling import tile_block
-from stripe.poly import Nest
 
 
 class Vectorize(Pass):

@@ -23,7 +23,6 @@ from stripe.poly.deps import (
     statement_deps,
     touched_at,
 )
-from stripe.poly.domain import Buffer, Domain, Nest, View, nest_at
 from stripe.poly.footprint import (
     Footprint,
     box_of,
@@ -36,7 +35,7 @@ from stripe.poly.footprint import (
     view_elements,
 )
 from stripe.poly.limits import PolyLimit, operation_limit, within
-from stripe.poly.sets import Points, Relation, pieces, union
+from stripe.poly.sets import Points, Relation, pieces, points_of, union
 from stripe.poly.simplify import (
     bounds,
     feasible,
@@ -49,12 +48,12 @@ from stripe.poly.simplify import (
 )
 
 __all__ = [
-    "Access", "Buffer", "DepKind", "Dependence", "Domain", "Footprint", "Kind", "Nest", "Points", "PolyLimit",
-    "Relation", "View", "accesses", "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth",
+    "Access", "DepKind", "Dependence", "Footprint", "Kind", "Points", "PolyLimit",
+    "Relation", "accesses", "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth",
     "conflicts",
     "count_accesses", "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
     "distinct_values", "element_names", "elements", "extent", "feasible", "footprints", "implied", "injective",
-    "leaf_accesses", "nest_at", "normalized", "operation_limit", "overlap", "pieces", "race", "reduce_constraints",
+    "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of", "race", "reduce_constraints",
     "separates", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten", "tile_elements",
     "tile_extents", "touched_at", "union", "untouched", "view_box", "view_elements", "within",
 ]  # fmt: skip

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from stripe.ir import Affine, Agg, Block, Load, Path, Special, Statement, Store
-from stripe.poly.domain import Buffer, Nest, View
-from stripe.poly.sets import Points, Relation
+from stripe.ir import Affine, Agg, Block, Buffer, Load, Nest, Path, Special, Statement, Store, View
+from stripe.poly.sets import Points, Relation, points_of
 
 
 class Kind(Enum):
@@ -61,7 +60,7 @@ class Access:
         """From the points of the domain to the elements of the buffer, named `element_names(rank)`."""
         names = element_names(len(self.index))
         if not self.is_whole or all(size == 1 for size in self.sizes):
-            return Relation.function(self.nest.domain.points, dict(zip(names, self.index, strict=True)))
+            return Relation.function(points_of(self.nest.domain), dict(zip(names, self.index, strict=True)))
         domain = self.nest.domain
         inner = {f"{name}+": (0, size - 1) for name, size in zip(names, self.sizes, strict=True)}
         points = Points.build(

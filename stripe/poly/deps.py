@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from stripe.ir import Affine, Agg, Block, Interval, scalar_defined, scalars_used
+from stripe.ir import Affine, Agg, Block, Buffer, Domain, Interval, Nest, scalar_defined, scalars_used
 from stripe.poly.access import Access, accesses, element_names, leaf_accesses
-from stripe.poly.domain import Buffer, Domain, Nest
 from stripe.poly.footprint import box_of
 from stripe.poly.sets import Points, Relation, union
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from stripe.ir import Affine, Block, Interval
+from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest, View
 from stripe.poly.access import Access, Kind, accesses, element_names, leaf_accesses
 from stripe.poly.count.count import count_union
-from stripe.poly.domain import Buffer, Domain, Nest, View
 from stripe.poly.sets import Points, union
 from stripe.poly.simplify import bounds
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import islpy as isl
 
-from stripe.ir import Affine, Interval
+from stripe.ir import Affine, Domain, Interval
 from stripe.poly.encode import IN, OUT, SET, affines_of, isl_aff, isl_constraint, isl_space, isl_val
 from stripe.poly.limits import CONTEXT, coalesced
 
@@ -422,6 +423,12 @@ class Relation:
             for number, name in enumerate(names):
                 result = result.set_dim_name(kind, number, name if name[:1].isalpha() else f"i{name}")
         return str(result)
+
+
+@lru_cache(maxsize=2048)
+def points_of(domain: Domain) -> Points:
+    """The points of an iteration domain."""
+    return Points.build(domain.names, domain.ranges, domain.constraints)
 
 
 def union(parts: Iterable[Points], names: Sequence[str]) -> Points:

@@ -12,8 +12,19 @@ from functools import lru_cache
 from math import gcd
 from types import MappingProxyType
 
-from stripe.ir import Affine, Block, Constraint, FloorDiv, Index, Interval, LoadIndex, Refinement, Statement
-from stripe.poly.domain import Domain, Nest
+from stripe.ir import (
+    Affine,
+    Block,
+    Constraint,
+    Domain,
+    FloorDiv,
+    Index,
+    Interval,
+    LoadIndex,
+    Nest,
+    Refinement,
+    Statement,
+)
 from stripe.poly.limits import within
 from stripe.poly.propagate import propagated
 from stripe.poly.sets import Points

@@ -8,16 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, groupby
 
-from stripe.ir import Affine, Agg, Load, Path, Program, Special, aggregations_of
+from stripe.ir import Affine, Agg, Buffer, Load, Nest, Path, Program, Special, aggregations_of
 from stripe.poly import (
     Access,
-    Buffer,
-    Nest,
     Points,
     PolyLimit,
     element_names,
     implied,
     operation_limit,
+    points_of,
     race,
     union,
 )
@@ -134,7 +133,7 @@ def _outside(access: Access, index: Sequence[Affine], sizes: Sequence[int]) -> d
     for affine, size, extent in zip(index, sizes, access.sizes, strict=True):
         for side in (affine, size - extent - affine):
             if not implied(side, domain):
-                point = domain.points.where([-side - 1]).sample()
+                point = points_of(domain).where([-side - 1]).sample()
                 if point is not None:
                     return point
     return None

@@ -18,8 +18,7 @@ from stripe.cost.time.statement import StatementCost
 from stripe.cost.time.uneven import tile_points
 from stripe.cost.time.workload import CostModel
 from stripe.hw import HardwareModel, SystolicArray, load_hardware
-from stripe.ir import ConfigError, Location, Program, parse_location, rewrite_matching, with_entry
-from stripe.poly import Nest
+from stripe.ir import ConfigError, Location, Nest, Program, parse_location, rewrite_matching, with_entry
 from stripe.tile import compile_tile
 from support.enumerated import walk_program
 from support.tiled import tiled_convolution

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from poly.programs import conv
-from stripe.ir import Affine, Agg, Block, Constraint, Index, parse_affine, parse_program
+from stripe.ir import Affine, Agg, Block, Buffer, Constraint, Domain, Index, Nest, parse_affine, parse_program
 from stripe.poly import (
-    Buffer,
     DepKind,
-    Domain,
-    Nest,
     accesses,
     accumulation_indices,
     bounds,

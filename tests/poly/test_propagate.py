@@ -7,8 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import Affine
-from stripe.poly.domain import Domain
+from stripe.ir import Affine, Domain
 from stripe.poly.propagate import propagated
 from stripe.poly.simplify import feasible, implied, tighten
 

@@ -21,8 +21,8 @@ from stripe.ir import (
     LoadIndex,
     Program,
     Store,
+    allocation_agg,
 )
-from stripe.ir.check.structure import allocation_agg
 
 Elements = dict[tuple[int, ...], int]
 View = tuple[Elements, tuple[int, ...]]

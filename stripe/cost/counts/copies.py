@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stripe.ir import Affine, Agg, Block, Load, Location, Store
-from stripe.poly import Access, Buffer, Nest, View, leaf_accesses
+from stripe.ir import Affine, Agg, Block, Buffer, Load, Location, Nest, Store, View
+from stripe.poly import Access, leaf_accesses
 
 TRANSFER_TAGS = ("cache_load", "cache_store", "swap_in", "swap_out", "transfer")
 

@@ -24,15 +24,15 @@ from stripe.cost.counts.operations import Operations, point_operations
 from stripe.cost.counts.traffic import ARRAY, KernelCounts, Traffic
 from stripe.cost.time.machine import check_locations
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Agg, Block, Program, StripeError
+from stripe.ir import Agg, Block, Nest, Program, StripeError
 from stripe.poly import (
     Access,
-    Nest,
     PolyLimit,
     count_domain,
     count_elements,
     count_points,
     leaf_accesses,
+    points_of,
     touched_at,
 )
 
@@ -216,7 +216,9 @@ def _steps(leaf: Nest) -> int:
     if not domain.constraints:
         return prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in names)
     return (
-        count_domain(domain) if len(names) == len(domain.names) else count_points(domain.points.onto(names))
+        count_domain(domain)
+        if len(names) == len(domain.names)
+        else count_points(points_of(domain).onto(names))
     )
 
 

@@ -9,8 +9,7 @@ from math import ceil, prod
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.pieces import Compute
 from stripe.hw.schema import ExecUnit, Stencil, SystolicArray
-from stripe.ir import Agg, Block, ConfigError, DType, Index, Load, Store
-from stripe.poly import Nest
+from stripe.ir import Agg, Block, ConfigError, DType, Index, Load, Nest, Store
 
 
 @dataclass(frozen=True)

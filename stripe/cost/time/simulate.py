@@ -12,8 +12,7 @@ from stripe.cost.time.occupancy import Life, MemoryUse, lives, memory_use
 from stripe.cost.time.statement import StatementCost
 from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Block, Program, StripeError
-from stripe.poly import Nest
+from stripe.ir import Block, Nest, Program, StripeError
 
 
 @dataclass(frozen=True)

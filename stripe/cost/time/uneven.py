@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.cost.counts.operations import point_operations
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, pieces_below
-from stripe.ir import Affine
-from stripe.poly import Nest
+from stripe.ir import Affine, Nest
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,8 +17,7 @@ from stripe.cost.time.tally import Busy, ByteRates, Part, Seat, Tally, WorkByUni
 from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Block, ConfigError
-from stripe.poly import Nest
+from stripe.ir import Block, ConfigError, Nest
 
 MOST_SLICES = 4096
 """A loop with more stages than this is shown as one bar."""

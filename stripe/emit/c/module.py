@@ -23,8 +23,7 @@ from stripe.emit.c.scalars import memory_type
 from stripe.emit.c.scope import Scope
 from stripe.emit.c.storage import is_compact
 from stripe.emit.loops.memory import check_size, is_placed, plan_arenas
-from stripe.ir import Affine, Program, Refinement, StripeError
-from stripe.ir.check.structure import allocation_agg
+from stripe.ir import Affine, Program, Refinement, StripeError, allocation_agg
 
 Role = Literal["in", "out", "inout", "const"]
 

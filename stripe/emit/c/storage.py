@@ -13,8 +13,7 @@ from stripe.emit.c.options import EmitOptions
 from stripe.emit.c.scalars import is_zero_bits, memory_literal, memory_type
 from stripe.emit.c.scope import Scope
 from stripe.emit.loops.memory import ALIGNMENT, Arena, align, arena_key, check_size, is_placed, units_of
-from stripe.ir import Agg, Block, Load, Refinement, Special, Statement, reads_of, writes_of
-from stripe.ir.check.structure import allocation_agg
+from stripe.ir import Agg, Block, Load, Refinement, Special, Statement, allocation_agg, reads_of, writes_of
 
 _REGISTER_BYTES = 2048
 """The largest local array that registers may hold: 32 of 64 bytes. A larger one gets a `restrict` pointer: reading the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stripe.emit.c.helpers import Helpers
-from stripe.ir import Affine, Atom, FloorDiv, Interval, Mod
+from stripe.ir import Affine, Atom, FloorDiv, Interval
 
 Intervals = Mapping[str, Interval]
 """For each C variable, an inclusive interval of its values."""
@@ -13,48 +13,7 @@ Intervals = Mapping[str, Interval]
 
 def simplify(affine: Affine, intervals: Intervals) -> Affine:
     """An equal expression without the floors and mods that the intervals decide."""
-    if affine.is_linear:
-        return affine
-    total = Affine(affine.offset)
-    for atom, coefficient in affine.terms:
-        total = total + _simplify_atom(atom, intervals) * coefficient
-    return _join(total)
-
-
-def _simplify_atom(atom: Atom, intervals: Intervals) -> Affine:
-    if isinstance(atom, str):
-        return Affine.var(atom)
-    arg = simplify(atom.arg, intervals)
-    divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
-    low, high = arg.bounds(intervals)
-    if low // divisor == high // divisor:
-        whole = low // divisor
-        return Affine(whole) if isinstance(atom, FloorDiv) else arg - whole * divisor
-    quotient, rest = _split(arg, divisor)
-    low, high = rest.bounds(intervals)
-    if quotient.terms and low // divisor == high // divisor:
-        whole = low // divisor
-        return quotient + whole if isinstance(atom, FloorDiv) else rest - whole * divisor
-    return arg.floordiv(divisor) if isinstance(atom, FloorDiv) else arg.mod(divisor)
-
-
-def _split(arg: Affine, divisor: int) -> tuple[Affine, Affine]:
-    """(q, r) with arg = divisor*q + r, q made of the terms whose coefficient the divisor divides."""
-    whole = tuple((atom, c // divisor) for atom, c in arg.terms if c % divisor == 0)
-    rest = tuple((atom, c) for atom, c in arg.terms if c % divisor)
-    return Affine(0, whole), Affine(arg.offset, rest)
-
-
-def _join(affine: Affine) -> Affine:
-    """n*c*floor(a/n) + c*(a mod n) is c*a: what a packed layout leaves of a contiguous access."""
-    for atom, coefficient in affine.terms:
-        if not isinstance(atom, Mod):
-            continue
-        partner = FloorDiv(atom.arg, atom.modulus)
-        if any(other == partner and c == coefficient * atom.modulus for other, c in affine.terms):
-            rest = tuple(term for term in affine.terms if term[0] not in (atom, partner))
-            return _join(Affine(affine.offset, rest) + atom.arg * coefficient)
-    return affine
+    return affine.simplified(intervals)
 
 
 def c_affine(affine: Affine, intervals: Intervals, helpers: Helpers) -> str:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from stripe.ir.block import Block, Constraint, Index
 from stripe.ir.refinement import Refinement
-from stripe.ir.traverse import Path
+from stripe.ir.walk import Path
 
 Part: TypeAlias = tuple[Literal["index", "constraint", "refinement", "constant"], int]
 """What of a block, or of the program, is meant: the third constraint is `("constraint", 2)`."""

@@ -9,7 +9,7 @@ from stripe.ir.block import Block, Constraint, Index, LoadIndex
 from stripe.ir.check.diagnostic import Diagnostic, Scope
 from stripe.ir.program import Program
 from stripe.ir.refinement import Refinement
-from stripe.ir.traverse import Path
+from stripe.ir.walk import Path
 
 LARGEST = 1 << 62
 """Half of what 64 bits hold, so that a sum of two such numbers does not overflow either."""

@@ -32,7 +32,8 @@ from stripe.ir.refinement import Agg, Direction, Refinement
 from stripe.ir.tags import Tags
 from stripe.ir.text.names import is_name, is_tag
 from stripe.ir.text.printer import print_refinement, print_statement
-from stripe.ir.traverse import Path, reads_of, scalar_defined, scalars_used, writes_of
+from stripe.ir.uses import aggregations, reads_of, scalar_defined, scalars_used, writes_of
+from stripe.ir.walk import Path
 
 
 def verify_structural(
@@ -338,51 +339,13 @@ def check_deps(scope: Scope) -> Iterator[Diagnostic]:
 def check_aggregations(scope: Scope) -> Iterator[Diagnostic]:
     """One allocation is written with at most one aggregation other than assign."""
     allocs = scope.block.allocs
-    written = _aggregations(scope.block) if allocs else {}
+    written = aggregations(scope.block, {ref.name for ref in allocs}) if allocs else {}
     for ref in allocs:
         aggs = sorted(agg.value for agg in written.get(ref.name, ()) if agg is not Agg.ASSIGN)
         if len(aggs) > 1:
             yield scope.say(
                 f"'{ref.name}' is written with {' and '.join(aggs)}", "use a buffer for each", about=ref
             )
-
-
-def _aggregations(block: Block) -> dict[str, set[Agg]]:
-    """The aggregations of `writers` for all refinements of `block`, in one walk."""
-    aggs = {ref.name: ref.agg for ref in block.refinements}
-    found: dict[str, set[Agg]] = {}
-    for statement in block.statements:
-        if isinstance(statement, Store) and statement.ref in aggs:
-            found.setdefault(statement.ref, set()).add(aggs[statement.ref])
-        elif isinstance(statement, Special):
-            for name in statement.outputs:
-                found.setdefault(name, set()).add(Agg.ASSIGN)
-        elif isinstance(statement, Block):
-            inner = _aggregations(statement)
-            for ref in statement.refinements:
-                if ref.dir.writes:
-                    found.setdefault(ref.source, set()).update(inner.get(ref.name, ()))
-    return found
-
-
-def writers(block: Block, name: str) -> Iterator[Agg]:
-    """The aggregation of each store into the refinement `name` of `block`, through all blocks inside."""
-    for statement in block.statements:
-        if isinstance(statement, Store) and statement.ref == name:
-            found = block.find_ref(name)
-            if found is not None:
-                yield found.agg
-        elif isinstance(statement, Special) and name in statement.outputs:
-            yield Agg.ASSIGN
-        elif isinstance(statement, Block):
-            for ref in statement.refinements:
-                if ref.source == name and ref.dir.writes:
-                    yield from writers(statement, ref.name)
-
-
-def allocation_agg(block: Block, name: str) -> Agg:
-    """The aggregation whose identity the allocation `name` of `block` starts at; ASSIGN when it starts undefined."""
-    return next((agg for agg in writers(block, name) if agg is not Agg.ASSIGN), Agg.ASSIGN)
 
 
 CHECKS: tuple[Check, ...] = (

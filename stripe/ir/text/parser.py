@@ -16,7 +16,7 @@ from stripe.ir.errors import StripeError
 from stripe.ir.location import Location
 from stripe.ir.program import Program
 from stripe.ir.span import Span
-from stripe.ir.traverse import Path, walk
+from stripe.ir.walk import Path, walk
 
 if TYPE_CHECKING:
     from lark import Token

@@ -16,33 +16,26 @@ from stripe.ir import (
     Interval,
     Load,
     Location,
+    Nest,
     Path,
     Refinement,
     Statement,
     Store,
     Tags,
     aggregations_of,
+    compact_strides,
     fresh,
     map_views,
+    nest_at,
     reads_of,
+    replace_at,
     views_of,
     writes_of,
 )
 from stripe.passes.base import PassContext, TagSet
 from stripe.passes.common.locations import placed_as, unknown_unit
-from stripe.passes.common.strides import compact_strides
-from stripe.passes.common.visibility import pass_index, replace_at
-from stripe.poly import (
-    Access,
-    Nest,
-    Points,
-    element_names,
-    nest_at,
-    pieces,
-    through_view,
-    touched_at,
-    union,
-)
+from stripe.passes.common.visibility import pass_index
+from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union
 
 
 @dataclass(frozen=True, slots=True)

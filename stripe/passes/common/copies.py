@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stripe.ir import (
@@ -114,33 +114,3 @@ def beside(statement: Statement) -> Location:
     if not isinstance(statement, Block) or statement.location.names():
         return Location()
     return statement.location
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """Blocks to put directly before and after a statement."""
-
-    before: tuple[Block, ...] = ()
-    after: tuple[Block, ...] = ()
-
-
-def surround(block: Block, around: Mapping[int, Around]) -> Block:
-    """`block` with further blocks directly before and after some of its statements.
-
-    Where statements have dependences, what stands before takes over those of its statement, which waits for it; what
-    stands after waits for its statement, and those that waited for that wait for all.
-    """
-    ordered = any(statement.deps for statement in block.statements)
-    ends: list[tuple[int, ...]] = []
-    result: list[Statement] = []
-    for number, statement in enumerate(block.statements):
-        new = around.get(number, Around())
-        deps = tuple(sorted({end for dep in statement.deps for end in ends[dep]}))
-        start = len(result)
-        result += [replace(part, deps=deps) if deps else part for part in new.before]
-        place = len(result)
-        own = tuple(sorted({*deps, *(range(start, place) if ordered else ())}))
-        result.append(statement if statement.deps == own else replace(statement, deps=own))
-        result += [replace(part, deps=(place,)) if ordered else part for part in new.after]
-        ends.append((place, *range(place + 1, len(result))))
-    return replace(block, statements=tuple(result)) if len(result) > len(ends) else block

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stripe.ir import Block, Program, Statement, keep_statements, with_entry, with_statements
-from stripe.poly import Nest
+from stripe.ir import Block, Nest, Program, Statement, keep_statements, with_entry, with_statements
 
 
 def rewrite_nests(program: Program, reqs: Sequence[str], function: Callable[[Nest], Block]) -> Program:

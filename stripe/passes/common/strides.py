@@ -8,17 +8,6 @@ from typing import TypeAlias
 
 from stripe.ir import Block, Path, Refinement, walk, with_statements
 
-
-def compact_strides(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a buffer without gaps whose dimensions lie in memory in `order`, the outermost first."""
-    strides = [0] * len(sizes)
-    stride = 1
-    for dim in reversed(order):
-        strides[dim] = stride
-        stride *= max(sizes[dim], 1)
-    return tuple(strides)
-
-
 Strides: TypeAlias = Mapping[Path, Mapping[str, tuple[int, ...]]]
 """New strides of allocations, by the path of the block that holds them and their names."""
 

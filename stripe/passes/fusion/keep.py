@@ -18,20 +18,21 @@ from stripe.ir import (
     Block,
     Index,
     Interval,
+    Nest,
     Statement,
     Tags,
+    allocation_agg,
     reads_of,
     substitute,
     with_statements,
     writes_of,
 )
-from stripe.ir.check.structure import allocation_agg
 from stripe.passes.common.copies import Place, beside, fill_block
 from stripe.passes.common.packed import Packing, repacked, why_unpackable
 from stripe.passes.fusion.build import Fused
 from stripe.passes.fusion.match import Pair, Reach, reaches
 from stripe.passes.fusion.plan import Refusal
-from stripe.poly import Nest, accesses, box_of
+from stripe.poly import accesses, box_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,34 +10,28 @@ from pydantic import Field
 
 from stripe.ir import (
     Affine,
+    Around,
     Block,
     Index,
+    Nest,
     Path,
     Program,
     Refinement,
     Statement,
     Tags,
     reads_of,
+    replace_at,
     retarget,
+    surround,
     walk,
     with_entry,
     with_statements,
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, Reqs, matching
-from stripe.passes.common.copies import (
-    Around,
-    Place,
-    beside,
-    copy_block,
-    names_in,
-    surround,
-    temporary,
-    with_temporaries,
-)
+from stripe.passes.common.copies import Place, beside, copy_block, names_in, temporary, with_temporaries
 from stripe.passes.common.packed import Packing, packed_data, packed_elements, repacked, why_unpackable
-from stripe.passes.common.visibility import replace_at
-from stripe.poly import Nest, statement_deps
+from stripe.poly import statement_deps
 
 
 class Layout(Pass):

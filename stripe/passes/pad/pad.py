@@ -11,6 +11,7 @@ from pydantic import Field
 from stripe.ir import (
     Affine,
     Agg,
+    Around,
     Block,
     Constraint,
     Dim,
@@ -19,23 +20,22 @@ from stripe.ir import (
     Program,
     Refinement,
     Tags,
+    replace_at,
+    surround,
     with_entry,
 )
 from stripe.passes.base import Pass, PassContext, Reqs
 from stripe.passes.common.copies import (
-    Around,
     Place,
     beside,
     copy_block,
     fill_block,
     main_view,
     names_in,
-    surround,
     temporary,
     with_temporaries,
 )
 from stripe.passes.common.defined import Definitions
-from stripe.passes.common.visibility import replace_at
 from stripe.passes.pad.contribution import fill_of, output_of
 from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
 from stripe.poly import accesses, untouched

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stripe.ir import Affine, Agg, Block, Interval, Refinement
+from stripe.ir import Affine, Agg, Block, Domain, Interval, Refinement
 from stripe.passes.pad.contribution import neutral_sets, output_of
-from stripe.poly import Domain, Points, bounds, union
+from stripe.poly import Points, bounds, points_of, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Growth:
 
     def added(self) -> Points:
         """The points that the kernel did not have."""
-        return self.domain.points - Growth.start(self.block).domain.points
+        return points_of(self.domain) - points_of(Growth.start(self.block).domain)
 
     def margins(self, ref: Refinement, sizes: Sequence[int]) -> Margins:
         """What a buffer of `sizes` lacks of the elements that `ref` touches."""

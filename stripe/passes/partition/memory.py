@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stripe.ir import Block, Path, Refinement, Statement, map_statements, walk
+from stripe.ir import Block, Path, Refinement, Statement, block_at, map_statements, replace_at, walk
 from stripe.passes.base import PassContext, TagSet
 from stripe.passes.common.banks import Cut, rebanked
 from stripe.passes.common.tiling import tile_block
-from stripe.passes.common.visibility import block_at_path, replace_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class BankOptions:
 def split_over_banks(entry: Block, reqs: Sequence[str], options: BankOptions, context: PassContext) -> Block:
     """`entry` with the allocations of matching blocks split over banks, one after the other."""
     for path in list(_matches(entry, reqs)):
-        for ref in block_at_path(entry, path).allocs:
+        for ref in block_at(entry, path).allocs:
             if _wanted(ref, options):
                 entry = _split_buffer(entry, path, ref, options, context)
     return entry
@@ -52,7 +51,7 @@ def _wanted(ref: Refinement, options: BankOptions) -> bool:
 def _split_buffer(
     entry: Block, path: Path, ref: Refinement, options: BankOptions, context: PassContext
 ) -> Block:
-    block = block_at_path(entry, path)
+    block = block_at(entry, path)
     reasons: list[str] = []
     wanted = [dim for dim in range(ref.rank) if options.dim in (None, dim)]
     cuts = {dim: _cut(ref, dim, options) for dim in wanted}

@@ -10,27 +10,28 @@ from stripe.ir import (
     Direction,
     Load,
     Location,
+    Nest,
     Path,
     Refinement,
     Statement,
     Store,
+    block_at,
     keep_statements,
     map_views,
+    nest_at,
+    replace_at,
     uses_of,
     walk,
 )
 from stripe.passes.base import PassContext, Remark, TagSet
 from stripe.passes.common.cache_copy import CacheOptions, cache_view
 from stripe.passes.common.locations import placed_as
-from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.poly import (
-    Nest,
     PolyLimit,
     box_volume,
     count_accesses,
     count_domain,
     leaf_accesses,
-    nest_at,
     through_view,
     view_box,
 )
@@ -85,12 +86,12 @@ def to_registers(
 ) -> Block:
     """`entry` with the copies moved that gain by it. `latencies` gets the name of the far memory."""
     for path in [path for path, block in walk(entry) if block.tags.has_all(options.reqs)]:
-        for name in [ref.name for ref in block_at_path(entry, path).allocs if ref.location == options.local]:
+        for name in [ref.name for ref in block_at(entry, path).allocs if ref.location == options.local]:
             try:
                 entry = _moved(entry, path, name, options, latencies, context)
             except PolyLimit as limit:
                 reason = f"its uses cannot be counted: {limit}"
-                context.missed(block_at_path(entry, path), f"{name} stays in {options.local}: {reason}")
+                context.missed(block_at(entry, path), f"{name} stays in {options.local}: {reason}")
     return entry
 
 
@@ -102,7 +103,7 @@ def _moved(
     latencies: Callable[[str], Latencies],
     context: PassContext,
 ) -> Block:
-    block = block_at_path(entry, path)
+    block = block_at(entry, path)
     copy = _find_copy(block, name, options)
     if isinstance(copy, str):
         context.missed(block, f"{name} stays in {options.local}: {copy}")
@@ -162,7 +163,7 @@ def _moved(
 def _transferred(entry: Block, path: Path, name: str, options: RegisterOptions) -> int:
     """How often the blocks run that move the elements of the copy `name` of the block at `path`."""
     tags = options.load_set if options.loads else options.store_set
-    block = block_at_path(entry, path)
+    block = block_at(entry, path)
     numbers = [n for n in uses_of(block, name) if block.statements[n].tags.has_all(tags)]
     return sum(count_domain(nest_at(entry, (*path, number)).domain) for number in numbers)
 

@@ -12,21 +12,23 @@ from stripe.ir import (
     ConfigError,
     Direction,
     Location,
+    Nest,
     Path,
     Refinement,
     Statement,
     Tags,
+    block_at,
     map_views,
+    replace_at,
     retarget,
     row_major,
 )
 from stripe.passes.base import PassContext
 from stripe.passes.common.cache_copy import CacheOptions, Region, cache_view, transfer_block
 from stripe.passes.common.locations import move_buffers, placed_as
-from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.passes.schedule.banks import Place
 from stripe.passes.schedule.plan import Entry, Run, Step, SwapIn, SwapOut
-from stripe.poly import Nest, element_names, elements, pieces, through_view
+from stripe.poly import element_names, elements, pieces, through_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def stream_operands(
 
 
 def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, context: PassContext) -> Block:
-    block = block_at_path(entry, path)
+    block = block_at(entry, path)
     for view in [ref.name for ref in block.refinements if ref.source == name]:
         changed = cache_view(entry, path, view, target.copying(place.bank), context)
         if changed is entry:
@@ -78,7 +80,7 @@ def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, c
         entry = replace_at(
             changed, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth, target)
         )
-        taken = block_at_path(entry, path).ref(view).bytes * target.depth
+        taken = block_at(entry, path).ref(view).bytes * target.depth
         place = replace(place, address=place.address + taken)
     return entry
 

@@ -21,7 +21,10 @@ from stripe.ir import (
     Program,
     Stage,
     Statement,
+    block_at,
     keep_statements,
+    nest_at,
+    replace_at,
     walk,
     with_directions,
     with_entry,
@@ -29,14 +32,13 @@ from stripe.ir import (
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
 from stripe.passes.common.locations import check_unit
-from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.passes.prune_refinements import drop_constants, prune_block, user_tensors
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.build import Target, build_statements, reduced, reuse_deps, stream_operands
 from stripe.passes.schedule.plan import Limits, Planner, Step, SwapIn, SwapOut
 from stripe.passes.schedule.time import Timetable, list_schedule, task_of
 from stripe.passes.schedule.uses import is_tiled, operands_of, scratch_of, tiled_to_fit
-from stripe.poly import nest_at, statement_deps
+from stripe.poly import statement_deps
 
 
 class Schedule(Pass):
@@ -101,9 +103,9 @@ class Schedule(Pass):
         return drop_constants(with_entry(program, entry))
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
-        banks = self._banks(block_at_path(entry, path), context.hardware)
+        banks = self._banks(block_at(entry, path), context.hardware)
         entry = replace_at(entry, path, lambda block: self._tiled(block, banks, context))
-        block = block_at_path(entry, path)
+        block = block_at(entry, path)
         outputs = frozenset(ref.name for ref in block.outputs if self._outlives(entry, block, ref.source))
         memory, align = self.mem_loc.name, banks.alignment
         scratch = [scratch_of(s, memory, self.pipeline_depth, align) for s in block.statements]

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stripe.cost.time.workload import CostModel
-from stripe.ir import Block
-from stripe.poly import Nest
+from stripe.ir import Block, Nest
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from stripe.ir import (
     Program,
     Refinement,
     Special,
+    block_at,
+    replace_at,
     walk,
     with_entry,
     with_statements,
@@ -24,7 +26,6 @@ from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
 from stripe.passes.common.banks import Cut, rebanked
 from stripe.passes.common.cache_copy import CacheOptions, cache_view
 from stripe.passes.common.tiling import tile_block
-from stripe.passes.common.visibility import block_at_path, replace_at
 from stripe.passes.subgroup.search import Choice, Limits, Operand, lane_index, search, unfit
 
 
@@ -142,7 +143,7 @@ class Subgroup(Pass):
         return found
 
     def _tiled(self, entry: Block, path: Path, limits: list[Limits], context: PassContext) -> Block:
-        block = block_at_path(entry, path)
+        block = block_at(entry, path)
         reason = unfit(block)
         if reason:
             context.missed(block, f"no subgroup: {reason}")
@@ -228,7 +229,7 @@ def _wide_dim(ref: Refinement, choice: Choice) -> int | None:
 
 def _spread(entry: Block, path: Path, name: str, dim: int, lanes: int) -> Block:
     """The copy `name` with its elements dealt out to the lanes along a dimension."""
-    block = block_at_path(entry, path)
+    block = block_at(entry, path)
     changed = rebanked(block, name, Cut(dim, block.ref(name).sizes[dim] // lanes, lanes, interleave=True))
     return entry if changed is None else replace_at(entry, path, lambda _: changed)
 

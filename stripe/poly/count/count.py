@@ -16,13 +16,12 @@ from typing import TypeAlias
 
 import islpy as isl
 
-from stripe.ir import Affine
+from stripe.ir import Affine, Domain
 from stripe.poly.access import Access
 from stripe.poly.count.separable import distinct_values
 from stripe.poly.count.vertices import slice_plan
-from stripe.poly.domain import Domain
 from stripe.poly.limits import PolyLimit, operation_limit, within
-from stripe.poly.sets import Points, pieces, union
+from stripe.poly.sets import Points, pieces, points_of, union
 
 Row: TypeAlias = tuple[int, ...]
 """An inequality: row[0] + sum of row[1 + k] * variable k >= 0."""
@@ -114,7 +113,7 @@ def _separated(access: Access) -> int | None:
         if found is None:
             return None
         total *= found
-    if constrained and domain.points.is_empty:
+    if constrained and points_of(domain).is_empty:
         return 0
     return total
 

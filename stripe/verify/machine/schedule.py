@@ -19,15 +19,17 @@ from stripe.ir import (
     Diagnostic,
     Load,
     Location,
+    Nest,
     Path,
     Program,
     Special,
     Store,
+    nest_at,
     scalar_defined,
     scalars_used,
     walk,
 )
-from stripe.poly import Access, Nest, accesses, nest_at
+from stripe.poly import Access, accesses
 from stripe.verify.machine.interference import Placed, Turns, closure, is_in
 
 

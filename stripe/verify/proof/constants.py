@@ -6,8 +6,7 @@ import hashlib
 
 import numpy as np
 
-from stripe.ir import DType, Program
-from stripe.poly import Buffer
+from stripe.ir import Buffer, DType, Program
 from stripe.verify.proof.terms import Leaf, Number, number
 
 

@@ -15,18 +15,20 @@ from math import prod
 from stripe.ir import (
     Agg,
     Block,
+    Buffer,
     Constant,
     DType,
     Intrinsic,
     Load,
     LoadIndex,
+    Nest,
     Path,
     Special,
     Store,
     scalar_defined,
     scalars_used,
 )
-from stripe.poly import Access, Buffer, Nest, Points, Relation, union
+from stripe.poly import Access, Points, Relation, points_of, union
 from stripe.verify.proof.constants import constant_terms
 from stripe.verify.proof.contributions import (
     Definition,
@@ -254,7 +256,7 @@ class Definer:
         return self._defined[nest.path]
 
     def _scalar(self, nest: Nest, number_: int) -> Iterator[Piece]:
-        points = nest.domain.points
+        points = points_of(nest.domain)
         match nest.block.statements[number_]:
             case Load():
                 (load,) = self.flow.by_path[(*nest.path, number_)]

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
-from stripe.ir import Agg, Path, Program, Refinement
-from stripe.poly import Buffer, PolyLimit, operation_limit
+from stripe.ir import Agg, Buffer, Path, Program, Refinement
+from stripe.poly import PolyLimit, operation_limit
 from stripe.verify.program import OPERATIONS, Finding, check_units
 from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.contributions import Part

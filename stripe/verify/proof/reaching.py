@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stripe.ir import Affine, Agg, Block, Path, Program, Refinement, walk
-from stripe.poly import Access, Buffer, Nest, Points, Relation, accesses, element_names, union
+from stripe.ir import Affine, Agg, Block, Buffer, Nest, Path, Program, Refinement, walk
+from stripe.poly import Access, Points, Relation, accesses, element_names, points_of, union
 from stripe.verify.proof.terms import Node
 
 
@@ -169,7 +169,7 @@ class Flow:
         if not deeper:
             return back.named(key_names(node), names)
         # the write does not depend on the indices further inside
-        around = self.nests[node.block].domain.points
+        around = points_of(self.nests[node.block].domain)
         elements = Points.universe(element_names(node.rank))
         keys = around.times(elements)
         narrowed = keys.identity("'").keep([f"{name}'" for name in (*shared, *elements.names)])
@@ -209,7 +209,7 @@ def _with_prefix(access: Access, prefix: Sequence[str]) -> Relation:
         return access.relation
     domain = access.nest.domain
     values = {name: Affine.var(name) for name in prefix}
-    points = domain.points
+    points = points_of(domain)
     index = access.index
     if access.is_whole:
         places = operand_names(access)[len(domain.names) :]

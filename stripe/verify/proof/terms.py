@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.exec import arith
-from stripe.ir import TRANSCENDENTAL, DType, Path, result_dtype
-from stripe.poly import Buffer
+from stripe.ir import TRANSCENDENTAL, Buffer, DType, Path, result_dtype
 
 
 @dataclass(frozen=True, slots=True)

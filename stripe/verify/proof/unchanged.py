@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from stripe.ir import (
     Block,
+    Buffer,
     Constraint,
     DType,
     Location,
@@ -22,7 +23,6 @@ from stripe.ir import (
     Tags,
     writes_of,
 )
-from stripe.poly import Buffer
 from stripe.verify.proof.reaching import Flow
 
 _Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]

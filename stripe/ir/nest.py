@@ -1,6 +1,7 @@
-"""Iteration domains: the points of a nest of blocks, over indices whose names tell their depth.
+"""Nests: a block with the blocks around it, its iteration domain and its views as places in allocations.
 
-The index `x` of the block at depth 2 (the root has depth 0) is called `x@2`, so that blocks may use a name again.
+In a nest the index `x` of the block at depth 2 (the root has depth 0) is called `x@2`, since blocks may use a name
+again.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from types import MappingProxyType
 
 from typing_extensions import override
 
-from stripe.ir import Affine, Block, Interval, Path, Refinement
-from stripe.poly.sets import Points
+from stripe.ir.affine import Affine, Interval
+from stripe.ir.block import Block
+from stripe.ir.refinement import Refinement
+from stripe.ir.walk import Path
 
-_UNKNOWN: Interval = (-(1 << 31), 1 << 31)
+UNKNOWN: Interval = (-(1 << 31), 1 << 31)
+"""The interval of an index of which nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +34,9 @@ class Domain:
     def of(ranges: Mapping[str, Interval], constraints: tuple[Affine, ...] = ()) -> Domain:
         return Domain(tuple(ranges), tuple(ranges.values()), constraints)
 
-    @staticmethod
-    def of_block(block: Block, outside: Mapping[str, Interval] | None = None) -> Domain:
-        """The domain of one block alone, over its own names. An index passed in runs over the interval that follows
-        from those of the block outside; give `outside` when there are such indices.
-        """
-        ranges = block.intervals(dict(outside or {}))
-        return Domain.of(ranges, tuple(constraint.affine for constraint in block.constraints))
-
     @cached_property
     def ranges(self) -> Mapping[str, Interval]:
         return MappingProxyType(dict(zip(self.names, self.intervals, strict=True)))
-
-    @cached_property
-    def points(self) -> Points:
-        return Points.build(self.names, self.ranges, self.constraints)
-
-    @cached_property
-    def box(self) -> Points:
-        """The points without the constraints."""
-        return Points.build(self.names, self.ranges)
 
     def with_constraints(self, constraints: tuple[Affine, ...]) -> Domain:
         return Domain(self.names, self.intervals, self.constraints + constraints)
@@ -127,9 +114,7 @@ class Nest:
         """
         known = outside or {}
         used = sorted({name for index in block.passed if index.affine for name in index.affine.names()})
-        base = Domain(
-            tuple(f"{name}@out" for name in used), tuple(known.get(name, _UNKNOWN) for name in used)
-        )
+        base = Domain(tuple(f"{name}@out" for name in used), tuple(known.get(name, UNKNOWN) for name in used))
         return _nest(block, path, None, base, {name: Affine.var(f"{name}@out") for name in used})
 
     @property
