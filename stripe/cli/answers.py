@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
 from stripe.cli.usage import Parser
+
+if TYPE_CHECKING:
+    from stripe.cli.engines import Engine
+    from stripe.config.registry import Registry
+    from stripe.emit.targets import Target
 
 
 def asked(parser: Parser, namespace: argparse.Namespace) -> str | None:
@@ -14,8 +20,17 @@ def asked(parser: Parser, namespace: argparse.Namespace) -> str | None:
         return parser.format_help()
     if namespace.version:
         return version(parser.prog)
-    listed: str | None = getattr(namespace, "list_passes", None)
-    return None if listed is None else passes(listed)
+    if (name := getattr(namespace, "list_passes", None)) is not None:
+        return passes(name)
+    if (name := getattr(namespace, "list_targets", None)) is not None:
+        from stripe.emit.targets import TARGETS
+
+        return listing(TARGETS, name)
+    if (name := getattr(namespace, "list_engines", None)) is not None:
+        from stripe.cli.engines import ENGINES
+
+        return listing(ENGINES, name)
+    return None
 
 
 def version(prog: str) -> str:
@@ -30,6 +45,14 @@ def passes(name: str) -> str:
     from stripe.pipeline.describe import describe_pass, list_passes
 
     return describe_pass(name) if name else list_passes()
+
+
+def listing(registry: Registry[Target] | Registry[Engine], name: str) -> str:
+    """The class called `name` with its options; all classes when no name is given."""
+    from stripe.pipeline.describe import describe_model
+
+    names = [name] if name else registry.names()
+    return "\n".join("\n".join(describe_model(name, registry.find(name))) for name in names)
 
 
 def schema(what: str) -> str:

@@ -4,72 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
-from stripe.cli.isolation import isolated
+from stripe.cli.engines import Arrays
 from stripe.cli.report import Comparison
 from stripe.cli.sources import Source, read_shapes
 from stripe.exec.arith import Array
 from stripe.exec.compare import Tolerance, compare, tolerance_for
-from stripe.exec.compile import CompiledProgram, CompileOptions, compile_program
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.interp import interpret
 from stripe.ir import ConfigError, Program, StripeError
-
-Arrays = Mapping[str, Array]
-
-
-class Engine(Protocol):
-    """Something that runs one program on data."""
-
-    def run(self, inputs: Arrays) -> dict[str, Array]:
-        """The outputs by name."""
-        ...
-
-    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
-        """The seconds that each of `count` runs took."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """Runs a program by its meaning."""
-
-    program: Program
-
-    def run(self, inputs: Arrays) -> dict[str, Array]:
-        return interpret(self.program, inputs)
-
-    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
-        times: list[float] = []
-        for _ in range(count):
-            started = time.perf_counter()
-            self.run(inputs)
-            times.append(time.perf_counter() - started)
-        return tuple(times)
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """Runs a program as the C that is emitted for it, in a process of its own; only the calls are timed."""
-
-    compiled: CompiledProgram
-
-    def run(self, inputs: Arrays) -> dict[str, Array]:
-        return isolated(lambda: self.compiled.run(inputs))
-
-    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
-        return isolated(lambda: self.compiled.bench(inputs, count).seconds)
-
-
-def make_engine(name: str, program: Program, *, openmp: bool = False, reorder: bool = False) -> Engine:
-    """The engine called `name`, with the program built for it. `reorder` lets the C emitter order loops for caches."""
-    if name == "interp":
-        return Interpreter(program)
-    return Compiled(compile_program(program, CompileOptions(openmp=openmp, reorder=reorder)))
 
 
 def require_memory(program: Program, name: str) -> None:

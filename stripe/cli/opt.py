@@ -9,17 +9,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from stripe.cli.guard import INPUT_ERROR, OK, CrashRecord, guarded
-from stripe.cli.options import add_common, add_openmp, add_schema, pipeline_options
+from stripe.cli.options import add_common, add_listing, add_schema, pipeline_options
 from stripe.cli.streams import write_stdout
-from stripe.cli.usage import Parser, UsageError, file_name, one_of
+from stripe.cli.usage import Parser, UsageError, file_name
 
 if TYPE_CHECKING:
     from stripe.cli.expectations import Message
     from stripe.cli.job import Job
     from stripe.cli.sources import Source
+    from stripe.emit.targets import SourceTarget, Target
 
 SCHEMAS = ("config", "hw", "ir")
-EMIT_FORMS = ("stripe", "tile", "ast", "c", "json", "dot")
 
 _USAGE = "stripe-opt INPUT [options]\n       stripe-opt --hw H --emit dot [-o FILE]"
 _EPILOG = """\
@@ -37,11 +37,10 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
 class OutputOptions:
     """What is written where, how the input is taken apart, and the program that the result has to equal."""
 
-    emit: str
+    target: Target
     output: str | None
     split: bool
     verify_diagnostics: bool
-    openmp: bool = False
     against: Source | None = None
 
 
@@ -58,10 +57,9 @@ def _parser() -> Parser:
     group = parser.add_argument_group("output")
     group.add_argument(
         "--emit",
-        type=one_of(*EMIT_FORMS),
         default="stripe",
-        metavar="|".join(EMIT_FORMS),
-        help="form of the output (default: stripe)",
+        metavar="TARGET",
+        help="form of the output: stripe (the default), tile, ast, json, dot, c, or with options 'c{openmp=true}'",
     )
     group.add_argument(
         "-o",
@@ -70,7 +68,7 @@ def _parser() -> Parser:
         metavar="FILE",
         help="write FILE instead of standard output, whole or not at all",
     )
-    add_openmp(group, "--emit c", "OpenMP loops for blocks tagged thread or parallel")
+    add_listing(group, "targets")
     add_schema(group, "print a JSON Schema", SCHEMAS)
     group = parser.add_argument_group("testing")
     group.add_argument(
@@ -99,25 +97,24 @@ def _parser() -> Parser:
 def _command(argv: Sequence[str], record: CrashRecord) -> int:
     parser = _parser()
     namespace = parser.read(argv)
+    if (answer := _answer(parser, namespace)) is not None:
+        _write_answer(namespace.output, answer)
+        return OK
+    from stripe.emit.targets import parse_target
+
     output = OutputOptions(
-        namespace.emit,
+        parse_target(namespace.emit),
         namespace.output,
         namespace.split_input_file,
         namespace.verify_diagnostics,
-        namespace.openmp,
     )
-    if (answer := _answer(parser, namespace)) is not None:
-        _write_answer(output.output, answer)
-        return OK
     if output.split and namespace.dump_dir is not None:
         raise UsageError(
             "--dump-dir holds one run, and --split-input-file makes one of each part",
             "give the parts one by one",
         )
-    if output.openmp and output.emit != "c":
-        raise UsageError("--openmp is for --emit c", "add --emit c, or leave it out")
     if namespace.verify_against is not None:
-        _check_against(namespace)
+        _check_against(namespace, output.target)
     if namespace.run_reproducer is not None:
         from stripe.cli.replay import replay
 
@@ -132,11 +129,13 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     return perform(job, output)
 
 
-def _check_against(namespace: argparse.Namespace) -> None:
+def _check_against(namespace: argparse.Namespace, target: Target) -> None:
     """Raises UsageError where --verify-against has not one result, or no other program, to compare."""
+    from stripe.emit.targets import SourceTarget
+
     if namespace.split_input_file:
         raise UsageError("--verify-against compares one result", "give the parts one by one")
-    if namespace.emit in ("tile", "ast"):
+    if isinstance(target, SourceTarget):
         raise UsageError(
             f"--verify-against compares results, and --emit {namespace.emit} has none", "leave one out"
         )
@@ -175,8 +174,8 @@ def perform(job: Job, output: OutputOptions) -> int:
     from stripe.cli.sources import split_source
     from stripe.ir import StripeError
 
-    job.record.emit = output.emit
-    job.record.own = {"openmp": output.openmp, "against": output.against and asdict(output.against)}
+    job.record.emit = output.target.spelling
+    job.record.own = {"against": output.against and asdict(output.against)}
     products: list[str] = []
     status = OK
     for part in split_source(job.source) if output.split else (job.source,):
@@ -193,7 +192,7 @@ def perform(job: Job, output: OutputOptions) -> int:
         elif product:
             products.append(product)
     if status == OK and products:
-        write_text(output.output, _join(products, output.emit))
+        write_text(output.output, output.target.join(products))
     return status
 
 
@@ -220,15 +219,11 @@ def _part(job: Job, output: OutputOptions) -> str | None:
 
 def _compile(job: Job, output: OutputOptions, messages: list[Message] | None) -> str:
     """The product of one part; warnings and remarks are added to `messages` when it is a list."""
-    from stripe.cli import emitting
+    from stripe.emit.targets import ProgramTarget, SourceTarget
 
-    form = output.emit
-    if form in emitting.SOURCE_FORMS:
-        if job.setup.entries:
-            raise UsageError(
-                f"--emit {form} shows the source, and passes run after it", "leave the passes out"
-            )
-        return emitting.emit_source(job.source, form)
+    target = output.target
+    if isinstance(target, SourceTarget):
+        return _source(job, target)
     loaded = job.load(quiet=messages is not None)
     collector = None
     if messages is not None:
@@ -242,16 +237,21 @@ def _compile(job: Job, output: OutputOptions, messages: list[Message] | None) ->
         from stripe.cli import against
 
         against.check(job, output.against, result)
-    return emitting.emit_program(result, form, openmp=output.openmp)
+    assert isinstance(target, ProgramTarget)
+    return target.emit(result)
 
 
-def _join(products: list[str], form: str) -> str:
-    """Parts come out as they went in: between separators; as JSON they are a list."""
-    if len(products) == 1:
-        return products[0]
-    if form == "json":
-        return f"[{','.join(product.rstrip() for product in products)}]\n"
-    return "// -----\n".join(products)
+def _source(job: Job, target: SourceTarget) -> str:
+    """The source in a form of Tile. Raises UsageError for passes, and ConfigError for another language."""
+    name, source = target.target_name, job.source
+    if job.setup.entries:
+        raise UsageError(f"--emit {name} shows the source, and passes run after it", "leave the passes out")
+    if source.format != "tile":
+        from stripe.ir import ConfigError
+
+        reason = f"--emit {name} shows Tile, and the input is {source.format.capitalize()}"
+        raise ConfigError(reason, path=source.name, hint="give a .tile file")
+    return target.emit_source(source.text, source.name)
 
 
 if __name__ == "__main__":

@@ -58,13 +58,7 @@ def add_common(parser: Parser) -> None:
     _add_pipeline(parser)
     _add_watching(parser)
     other = parser.add_argument_group("other")
-    other.add_argument(
-        "--list-passes",
-        nargs="?",
-        const="",
-        metavar="NAME",
-        help="list the passes with their options, or that of one, and end",
-    )
+    add_listing(other, "passes")
     add_about(other)
 
 
@@ -83,9 +77,15 @@ def add_about(group: Group) -> None:
     group.add_argument("-h", "--help", action="store_true", help="show this text and end")
 
 
-def add_openmp(group: Group, where: str, what: str) -> None:
-    """--openmp, which means something with the option `where`."""
-    group.add_argument("--openmp", action="store_true", help=f"with {where}: {what}")
+def add_listing(group: Group, noun: str) -> None:
+    """--list-NOUN, for what can be named with options."""
+    group.add_argument(
+        f"--list-{noun}",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help=f"list the {noun} with their options, or that of one, and end",
+    )
 
 
 def add_json(group: Group, what: str) -> None:

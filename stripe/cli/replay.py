@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
 
 from stripe.cli.compile import Setup
+from stripe.cli.engines import parse_engine
 from stripe.cli.guard import CrashRecord
 from stripe.cli.job import Job
 from stripe.cli.options import InputOptions, PipelineOptions
 from stripe.cli.sources import Source
 from stripe.config.template import Document, parse_document
 from stripe.config.validate import validate
+from stripe.emit.targets import parse_target
 from stripe.hw.schema import HardwareModel
 from stripe.pipeline.passlist import read_pass_list
 from stripe.pipeline.reproducer import Reproducer, read_reproducer
@@ -32,19 +34,17 @@ class _Own(BaseModel):
 class OptReplay(_Own):
     """What stripe-opt has for itself, beside --emit; `against` is the file of --verify-against."""
 
-    openmp: bool = False
     against: Source | None = None
 
 
 class RunReplay(_Own):
     """What stripe-run has for itself; `data` is the file of --data."""
 
-    engine: Literal["interp", "c"] = "interp"
+    engine: str = "interp"
     data: Base64Bytes | None = None
     seed: int = Field(default=0, ge=0)
     compare: Literal["interp", "numpy", "onnx"] | None = None
     bench: int | None = Field(default=None, ge=1)
-    openmp: bool = False
 
 
 class SimReplay(_Own):
@@ -71,9 +71,8 @@ def replay(path: str, output: OutputOptions, options: PipelineOptions, record: C
     from stripe.cli import opt
 
     own_options = validate(OptReplay, document, ("options",))
-    return opt.perform(
-        job, replace(output, emit=found.emit, openmp=own_options.openmp, against=own_options.against)
-    )
+    target = parse_target(found.emit, f"{path}: emit")
+    return opt.perform(job, replace(output, target=target, against=own_options.against))
 
 
 def _job(
@@ -95,8 +94,8 @@ def _replay_run(own: RunReplay, job: Job) -> int:
         if own.data is not None:
             data.write_bytes(own.data)
         options = run.RunOptions(
-            own.engine, None if own.data is None else str(data), own.seed, own.compare, None, own.bench, None,
-            own.openmp,
+            parse_engine(own.engine, f"{job.source.name}: engine"), None if own.data is None else str(data),
+            own.seed, own.compare, None, own.bench, None,
         )  # fmt: skip
         try:
             return run.perform(job, options)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stripe.cli.guard import MISMATCH, OK, CrashRecord, guarded
-from stripe.cli.options import add_common, add_json, add_openmp
+from stripe.cli.options import add_common, add_json, add_listing
 from stripe.cli.streams import write_stdout
 from stripe.cli.usage import Parser, UsageError, file_name, one_of, positive, whole
 
 if TYPE_CHECKING:
+    from stripe.cli.engines import Engine
     from stripe.cli.job import Job
 
-ENGINES = ("interp", "c")
 REFERENCES = ("interp", "numpy", "onnx")
 
 _USAGE = "stripe-run INPUT [options]"
@@ -38,14 +38,13 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
 class RunOptions:
     """On what data, by which engine, and what is done with the results."""
 
-    engine: str
+    engine: Engine
     data: str | None
     seed: int
     compare: str | None
     out: str | None
     bench: int | None
     json: str | None
-    openmp: bool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,10 +59,10 @@ def _parser() -> Parser:
     add_common(parser)
     group = parser.add_argument_group("running")
     group.add_argument(
-        "--engine", type=one_of(*ENGINES), default="interp", metavar="|".join(ENGINES),
-        help="the interpreter, or emitted C (default: interp)",
+        "--engine", default="interp", metavar="ENGINE",
+        help="interp (the interpreter, the default), c (emitted C), or with options 'c{openmp=true}'",
     )  # fmt: skip
-    add_openmp(group, "--engine c", "blocks tagged thread or parallel run on several threads")
+    add_listing(group, "engines")
     group.add_argument(
         "--data", type=file_name, metavar="FILE.npz", help="inputs, one array for each by its name"
     )
@@ -90,15 +89,15 @@ def _command(argv: Sequence[str], record: CrashRecord) -> int:
     if (answer := asked(parser, namespace)) is not None:
         write_stdout(answer)
         return OK
-    if namespace.openmp and namespace.engine != "c":
-        raise UsageError("--openmp is for --engine c", "add --engine c, or leave it out")
     if namespace.data is not None and namespace.random is not None:
         raise UsageError("--data and --random are two sources for the same inputs", "give one of them")
-    options = RunOptions(
-        namespace.engine, namespace.data, namespace.random or 0, namespace.compare, namespace.out,
-        namespace.bench, namespace.json, namespace.openmp,
-    )  # fmt: skip
+    from stripe.cli.engines import parse_engine
     from stripe.cli.job import begin
+
+    options = RunOptions(
+        parse_engine(namespace.engine), namespace.data, namespace.random or 0, namespace.compare,
+        namespace.out, namespace.bench, namespace.json,
+    )  # fmt: skip
 
     return perform(begin(namespace, record), options)
 
@@ -113,31 +112,30 @@ def perform(job: Job, running: RunOptions) -> int:
     loaded = job.load()
     original = loaded.program
     execution.require_memory(original, source.name)
-    if running.engine == "c" and source.format == "stripe" and job.options.verify == "structural":
+    name = running.engine.engine_name
+    if name != "interp" and source.format == "stripe" and job.options.verify == "structural":
         # Tile cannot say what Stripe by hand can: C with an access out of bounds would crash.
         execution.require_sound(original)
     program = job.run(loaded)
     inputs = execution.find_inputs(original, running.data, running.seed)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
-    engine = execution.make_engine(
-        running.engine, program, openmp=running.openmp, reorder=not job.setup.entries
-    )
+    runner = running.engine.load(program, reorder=not job.setup.entries)
     try:
-        outputs = engine.run(inputs)
+        outputs = runner.run(inputs)
     except EngineCrash:
         execution.require_sound(
             original
         )  # a program that is wrong in itself (--verify none) is no fault of ours
         raise
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
-    found = report.Report(running.engine, source.name, outputs, dtypes)
+    found = report.Report(name, source.name, outputs, dtypes)
     if running.compare is not None:
         subject = execution.Subject(
-            source, original, program, inputs, outputs, running.engine, running.data is None, job.given.shapes
+            source, original, program, inputs, outputs, name, running.data is None, job.given.shapes
         )
         found.comparison = subject.against(running.compare)
     if running.bench is not None:
-        found.times = engine.bench(inputs, running.bench)
+        found.times = runner.bench(inputs, running.bench)
     if running.out is not None:
         execution.save(running.out, outputs)
     report.write(found, running.json)
@@ -147,8 +145,8 @@ def perform(job: Job, running: RunOptions) -> int:
 def _remember(job: Job, running: RunOptions) -> None:
     job.record.tool = "stripe-run"
     job.record.own = {
-        "engine": running.engine, "seed": running.seed, "compare": running.compare, "bench": running.bench,
-        "openmp": running.openmp,
+        "engine": running.engine.spelling, "seed": running.seed, "compare": running.compare,
+        "bench": running.bench,
     }  # fmt: skip
     job.record.data = None if running.data is None else Path(running.data)
 

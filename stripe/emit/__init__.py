@@ -1,8 +1,1 @@
-"""C code from programs: `emit_c(program, options)` gives one self-contained C11 file."""
-
-from __future__ import annotations
-
-from stripe.emit.c.module import CModule, Parameter, emit_c, emit_module
-from stripe.emit.c.options import EmitOptions
-
-__all__ = ["CModule", "EmitOptions", "Parameter", "emit_c", "emit_module"]
+"""Programs in other forms: `targets` lists them, `loops` plans the loops of code, `c` writes C."""

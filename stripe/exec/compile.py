@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from stripe.emit import CModule, EmitOptions, Parameter, emit_module
+from stripe.emit.c import CModule, COptions, Parameter, emit_module
 from stripe.exec.arith import Array
 from stripe.exec.layout import check_inputs, constant_array, from_flat, to_flat
 from stripe.exec.sanitize import run_sanitized, with_main
@@ -136,9 +136,9 @@ def compile_program(program: Program, options: CompileOptions | None = None) -> 
     return CompiledProgram(program, module, library, sanitized=chosen.sanitize)
 
 
-def _emit_options(program: Program, options: CompileOptions) -> EmitOptions:
+def _emit_options(program: Program, options: CompileOptions) -> COptions:
     large = sum(len(constant.data) for constant in program.constants) > _INLINE_CONSTANTS
-    return EmitOptions(
+    return COptions(
         openmp=options.openmp,
         arenas=options.arenas,
         reorder=options.reorder,

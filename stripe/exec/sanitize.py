@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stripe.emit import CModule, Parameter
+from stripe.emit.c import CModule, Parameter
 from stripe.exec.arith import Array
 
 _TIMEOUT = 600.0

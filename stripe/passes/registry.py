@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
-
-from stripe.ir import ConfigError, closest
+from stripe.config.registry import Registry
 from stripe.passes.base import Pass
-
-ENTRY_POINT_GROUP = "stripe.passes"
 
 BUILTIN: dict[str, str] = {
     "autotile": "autotile.autotile:Autotile",
@@ -62,45 +56,16 @@ SHORT_NAMES: dict[str, str] = {
 }
 
 
-@cache
-def _third_party() -> dict[str, str]:
-    return {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
+PASSES = Registry(
+    "pass", "stripe.passes", Pass, "stripe.passes", BUILTIN, "stripe-opt --list-passes", SHORT_NAMES
+)
 
 
 def pass_names() -> tuple[str, ...]:
     """All passes by their full names, sorted."""
-    return tuple(sorted({*BUILTIN, *_third_party()}))
+    return PASSES.names()
 
 
 def find_pass(name: str) -> type[Pass]:
     """The class of the pass called `name` (short names included); ConfigError that names the nearest otherwise."""
-    full = SHORT_NAMES.get(name, name)
-    known = {**_third_party(), **BUILTIN}
-    if full not in known:
-        near = closest(name, [*known, *SHORT_NAMES])
-        hint = f"did you mean '{near}'?" if near else "stripe-opt --list-passes lists them"
-        raise ConfigError(f"unknown pass '{name}'", hint=hint)
-    found = _load_builtin(known[full]) if full in BUILTIN else _load_third_party(full, known[full])
-    if not (isinstance(found, type) and issubclass(found, Pass)):
-        raise ConfigError(
-            f"the entry point of pass '{full}' is no Pass",
-            hint="it must be a subclass of stripe.passes.base.Pass",
-        )
-    return found
-
-
-def _load_builtin(place: str) -> object:
-    module, _, attribute = place.partition(":")
-    return getattr(import_module(f"stripe.passes.{module}"), attribute)
-
-
-def _load_third_party(name: str, place: str) -> object:
-    """As `_load_builtin`; ConfigError when the package that registered the pass is broken: no fault of ours."""
-    module, _, attribute = place.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
-        raise ConfigError(
-            f"the pass '{name}' cannot be loaded from '{place}': {type(error).__name__}: {error}",
-            hint=f"repair or remove the package that registers it in the group {ENTRY_POINT_GROUP}",
-        ) from None
+    return PASSES.find(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal, Union, cast, get_args, get_origin
@@ -14,9 +14,9 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
-from stripe.emit.json_ir import ProgramJson
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Stage
+from stripe.ir.text.json_ir import ProgramJson
 from stripe.passes.base import Pass
 from stripe.passes.registry import SHORT_NAMES, find_pass, pass_names
 
@@ -85,16 +85,22 @@ def describe_pass(name: str) -> str:
 
 def _describe(name: str, pass_class: type[Pass]) -> Iterator[str]:
     also = short_names(name)
-    yield f"{name} (also {', '.join(also)})" if also else name
-    for line in (inspect.getdoc(pass_class) or "").splitlines():
-        yield f"    {line}".rstrip()
+    stages: list[str] = []
     if pass_class.requires is not Stage.TILED:
-        yield f"    requires the stage {pass_class.requires.name.lower()}"
+        stages.append(f"requires the stage {pass_class.requires.name.lower()}")
     if pass_class.ensures is not None:
-        yield f"    ensures the stage {pass_class.ensures.name.lower()}"
-    if pass_class.model_fields:
+        stages.append(f"ensures the stage {pass_class.ensures.name.lower()}")
+    return describe_model(f"{name} (also {', '.join(also)})" if also else name, pass_class, stages)
+
+
+def describe_model(title: str, model: type[BaseModel], remarks: Sequence[str] = ()) -> Iterator[str]:
+    """A class of passes, targets or engines as lines: `title`, documentation, `remarks`, options."""
+    yield title
+    for line in (*(inspect.getdoc(model) or "").splitlines(), *remarks):
+        yield f"    {line}".rstrip()
+    if model.model_fields:
         yield "    options:"
-    for option in options_of(pass_class):
+    for option in options_of(model):
         default = "required" if option.default is None else f"default {option.default}"
         yield f"      {option.name}: {option.type}; {default}"
         if option.description:

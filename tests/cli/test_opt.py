@@ -154,13 +154,25 @@ def test_emit_c(mm: str, capsys: Capture) -> None:
 
 
 def test_openmp_is_for_c(mm: str, capsys: Capture) -> None:
-    threads = ["--passes", "thread{reqs=kernel,threads=2}", "--emit", "c"]
-    assert main([mm, *threads]) == 0
+    threads = ["--passes", "thread{reqs=kernel,threads=2}"]
+    assert main([mm, *threads, "--emit", "c"]) == 0
     assert "#pragma omp" not in capsys.readouterr().out
-    assert main([mm, *threads, "--openmp"]) == 0
+    assert main([mm, *threads, "--emit", "c{openmp=true}"]) == 0
     assert "#pragma omp" in capsys.readouterr().out
-    assert main([mm, "--openmp"]) == 2
-    assert "--openmp is for --emit c" in capsys.readouterr().err
+    assert main([mm, "--emit", "stripe{openmp=true}"]) == 2
+    assert "--emit:1:1: $.stripe.openmp: error: unknown key 'openmp'" in capsys.readouterr().err
+    assert main([mm, "--emit", "c{openmpp=true}"]) == 2
+    assert "did you mean 'openmp'?" in capsys.readouterr().err
+
+
+def test_targets_are_listed_with_their_options(capsys: Capture) -> None:
+    assert main(["--list-targets"]) == 0
+    text = capsys.readouterr().out
+    assert [line for line in text.splitlines() if line and line[0] != " "] == [
+        "ast", "c", "dot", "json", "stripe", "tile",
+    ]  # fmt: skip
+    assert main(["--list-targets", "c"]) == 0
+    assert "openmp: true or false; default false" in capsys.readouterr().out
 
 
 def test_output_file_is_whole(mm: str, tmp_path: Path, capsys: Capture) -> None:
@@ -318,10 +330,10 @@ def test_invalid_ir_gives_70_and_shows_what_is_wrong(mm: str, tmp_path: Path, ca
 def test_a_crash_outside_of_passes_leaves_a_reproducer_too(
     mm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def fall(_program: object, _form: object, *, openmp: bool) -> str:
+    def fall(_target: object, _program: object) -> str:
         raise RuntimeError("emission fell over")
 
-    monkeypatch.setattr("stripe.cli.emitting.emit_program", fall)
+    monkeypatch.setattr("stripe.emit.targets.DotTarget.emit", fall)
     assert main([mm, "--emit", "dot", "--dump-dir", str(tmp_path / "d")]) == 70
     path = Path(capsys.readouterr().err.split("--run-reproducer ")[1].strip())
     found = json.loads(path.read_text("utf-8"))
@@ -335,11 +347,11 @@ def test_a_reproducer_holds_the_program_that_the_result_is_compared_with(
     other = tmp_path / "other.stripe"
     other.write_text(MATMUL.replace("C[i, j]:add", "C[i, j]:max"), "utf-8")
 
-    def fall(_program: object, _form: object, *, openmp: bool) -> str:
+    def fall(_target: object, _program: object) -> str:
         raise RuntimeError("emission fell over")
 
     with monkeypatch.context() as patched:
-        patched.setattr("stripe.cli.emitting.emit_program", fall)
+        patched.setattr("stripe.emit.targets.StripeTarget.emit", fall)
         assert main([mm, "--verify-against", mm, "--dump-dir", str(tmp_path / "d")]) == 70
     path = Path(capsys.readouterr().err.split("--run-reproducer ")[1].strip())
     assert main(["--run-reproducer", str(path)]) == 0

@@ -93,7 +93,7 @@ def test_json_on_standard_output_stands_alone(mm: str, capsys: Capture) -> None:
 
 def test_threads(mm: str, capsys: Capture) -> None:
     passes = ["--passes", "thread{reqs=kernel,threads=2}"]
-    assert main([mm, *passes, "--engine", "c", "--openmp", "--compare", "interp"]) == 0
+    assert main([mm, *passes, "--engine", "c{openmp=true}", "--compare", "interp"]) == 0
     assert "c agrees with interp, bit for bit" in capsys.readouterr().out
 
 
@@ -220,7 +220,7 @@ def test_version_and_list_passes(capsys: Capture) -> None:
     ("arguments", "status", "reason"),
     [
         (["--data", "x.npz", "--random", "1"], 2, "two sources"),
-        (["--openmp"], 2, "--openmp is for --engine c"),
+        (["--engine", "interp{openmp=true}"], 2, "$.interp.openmp: error: unknown key 'openmp'"),
         (["--engine", "intrep"], 2, "did you mean 'interp'?"),
         (["--compare", "nump"], 2, "did you mean 'numpy'?"),
         (["--compare", "onnx"], 2, "--compare onnx is for ONNX networks"),

@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from stripe.emit.dot import block_graph
-from stripe.emit.json_ir import ProgramJson, program_json
 from stripe.ir import Program, parse_program, walk
+from stripe.ir.text.json_ir import ProgramJson, program_json
 from stripe.tile import compile_tile
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stripe.emit import EmitOptions, emit_c, emit_module
+from stripe.emit.c import COptions, emit_c, emit_module
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
 from stripe.ir import StripeError, parse_program
@@ -82,7 +82,7 @@ def test_a_wrong_placement_shows() -> None:
 
 
 def test_arenas_in_the_text() -> None:
-    text = emit_c(checked(PLACED), EmitOptions(openmp=True))
+    text = emit_c(checked(PLACED), COptions(openmp=True))
     assert "unsigned char *arena_DRAM = st_allocate(256);" in text
     assert "unsigned char *arena_SRAM = st_allocate(512);" in text, "four banks of 128 bytes"
     assert text.index("kernel_load(T, B);") < text.index("memset(O_placed"), "O starts when T is dead"
@@ -173,7 +173,7 @@ def test_constants_keep_every_bit(dtype: str) -> None:
     text = constants(name.replace("ui", "u"), values.tobytes(), values.size)
     built = parse_program(text, "constants")
     for mode in ("inline", "arguments"):
-        roles = [p.role for p in emit_module(built, EmitOptions(constants=mode)).parameters]
+        roles = [p.role for p in emit_module(built, COptions(constants=mode)).parameters]
         assert roles == (["out"] if mode == "inline" else ["out", "const"])
     assert compile_program(built).run({})["O"].tobytes() == values.tobytes()
 

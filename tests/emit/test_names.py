@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stripe.emit import emit_module
+from stripe.emit.c import emit_module
 from stripe.emit.c.names import Names, sanitize, sanitize_comment
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.ir import (

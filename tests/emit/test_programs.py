@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stripe.emit import EmitOptions, emit_c
+from stripe.emit.c import COptions, emit_c
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
 from stripe.ir import Program, rewrite_matching, with_entry
@@ -64,14 +64,14 @@ def test_the_halo_becomes_bounds() -> None:
 
 def test_threads_only_where_asked_and_where_points_write_apart() -> None:
     assert "#pragma omp" not in emit_c(tiles("thread").program)
-    text = emit_c(tiles("thread").program, EmitOptions(openmp=True))
+    text = emit_c(tiles("thread").program, COptions(openmp=True))
     assert "#pragma omp parallel for collapse(2) schedule(static)" in text
-    shared = emit_c(tagged().program, EmitOptions(openmp=True))
+    shared = emit_c(tagged().program, COptions(openmp=True))
     assert shared.count("#pragma omp parallel for") == 1, "the maximum by columns, not the sum of all"
 
 
 def test_large_buffers_of_threads_are_not_on_the_stack() -> None:
-    text = emit_c(tiles("thread", buffer="8:2048, 4:1").program, EmitOptions(openmp=True))
+    text = emit_c(tiles("thread", buffer="8:2048, 4:1").program, COptions(openmp=True))
     assert "threads + (size_t)ST_THREAD * ST_THREAD_BYTES" in text
     assert "_Alignas(64) int64_t S" not in text
     assert "_Alignas(64) int64_t S[256];" in emit_c(tiles().program)
@@ -81,7 +81,7 @@ def test_reordering_brings_the_contiguous_index_inside_and_keeps_every_bit() -> 
     sample = matmul()
     loops = [
         line.split()[2]
-        for line in emit_c(sample.program, EmitOptions(reorder=True)).splitlines()
+        for line in emit_c(sample.program, COptions(reorder=True)).splitlines()
         if " for (" in line
     ]
     assert loops == ["i", "k", "j"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exec.test_random_programs import programs
-from stripe.emit import EmitOptions, emit_module
+from stripe.emit.c import COptions, emit_module
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
@@ -51,4 +51,4 @@ def test_the_interpreter_agrees(drawn: list[Program], seed: int, options: Compil
     built = compile_program(merge(valid), options)
     results = split_arrays(built.run(merge_arrays(inputs)), len(valid))
     for program, result, wanted in zip(valid, results, expected, strict=True):
-        assert np.array_equal(result["O"], wanted["O"]), emit_module(program, EmitOptions(openmp=True)).source
+        assert np.array_equal(result["O"], wanted["O"]), emit_module(program, COptions(openmp=True)).source

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.opt import main
-from stripe.passes import registry
+from stripe.config import registry
 from support.programs import MATMUL
 
 MODULE = """

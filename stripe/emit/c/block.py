@@ -8,7 +8,7 @@ from dataclasses import replace
 from stripe.emit.c.function import THREADS, Function
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.names import Names, sanitize, sanitize_comment
-from stripe.emit.c.options import EmitOptions
+from stripe.emit.c.options import COptions
 from stripe.emit.c.pragmas import pragma_lines, tile_lines
 from stripe.emit.c.scope import Scope
 from stripe.emit.c.statements import StatementEmitter
@@ -28,7 +28,7 @@ _DEEPEST = 24
 class Emitter:
     """Emits the blocks of one file; collects its functions, each before those that call it."""
 
-    def __init__(self, options: EmitOptions, names: Names, arenas: dict[str, Arena]) -> None:
+    def __init__(self, options: COptions, names: Names, arenas: dict[str, Arena]) -> None:
         self.options = options
         self.helpers = Helpers()
         self.functions: list[str] = []

@@ -17,7 +17,7 @@ from stripe.emit.c.boxes import box_element, box_loops
 from stripe.emit.c.constants import constant_array
 from stripe.emit.c.function import THREADS, WORKSPACE, Buffer, Function, View, whole_view
 from stripe.emit.c.names import Names, sanitize, sanitize_comment
-from stripe.emit.c.options import EmitOptions
+from stripe.emit.c.options import COptions
 from stripe.emit.c.pragmas import width_lines
 from stripe.emit.c.scalars import memory_type
 from stripe.emit.c.scope import Scope
@@ -46,21 +46,21 @@ class CModule:
     parameters: tuple[Parameter, ...]
 
 
-def emit_c(program: Program, options: EmitOptions | None = None) -> str:
+def emit_c(program: Program, options: COptions | None = None) -> str:
     """The program as one C11 file."""
     return emit_module(program, options).source
 
 
-def emit_module(program: Program, options: EmitOptions | None = None) -> CModule:
+def emit_module(program: Program, options: COptions | None = None) -> CModule:
     """The program as one C11 file, with what a caller must know of it.
 
     The program must be valid (`verify_structural`). Raises StripeError for sizes that no machine can address.
     """
-    return _ModuleEmitter(program, options or EmitOptions()).module()
+    return _ModuleEmitter(program, options or COptions()).module()
 
 
 class _ModuleEmitter:
-    def __init__(self, program: Program, options: EmitOptions) -> None:
+    def __init__(self, program: Program, options: COptions) -> None:
         self.program = program
         self.options = options
         self.entry = f"stripe_{sanitize(program.name or 'program')}"
@@ -246,6 +246,3 @@ _THREADS = [
     "#endif",
 ]
 """Number of threads of a parallel loop, and that of the thread that asks."""
-
-
-__all__ = ["CModule", "EmitOptions", "Parameter", "emit_c", "emit_module"]

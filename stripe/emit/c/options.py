@@ -1,25 +1,31 @@
-"""What a caller may choose about the emitted C."""
+"""Options of the emitted C."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict, Field
 
-@dataclass(frozen=True, slots=True)
-class EmitOptions:
-    """Choices about the emitted C; none of them changes a bit of the results.
 
-    `openmp` turns blocks tagged `thread` or `parallel` into OpenMP loops. `arenas` puts allocations tagged `placed`
-    into one arena per location, at their addresses. `constants` says whether constant buffers are static arrays or
-    further arguments after the outputs. `reorder` runs the loops of innermost blocks in the order that suits caches and
-    vectors, not the one given. `stack_bytes` is the largest allocation that becomes a local array. `checked` gives each
-    larger allocation a heap block of its own, so that a sanitizer sees where it ends.
-    """
+class COptions(BaseModel):
+    """Options of the emitted C. None changes a bit of the results."""
 
-    openmp: bool = False
-    arenas: bool = True
-    constants: Literal["inline", "arguments"] = "inline"
-    reorder: bool = False
-    stack_bytes: int = 16384
-    checked: bool = False
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    openmp: bool = Field(default=False, description="OpenMP loops for blocks tagged thread or parallel")
+    arenas: bool = Field(
+        default=True,
+        description="one arena for each location, in which placed buffers lie at their addresses",
+    )
+    constants: Literal["inline", "arguments"] = Field(
+        default="inline", description="constant buffers as static arrays, or as arguments after the outputs"
+    )
+    reorder: bool = Field(
+        default=False,
+        description="loops of innermost blocks in the order that suits caches and vectors, instead of that given",
+    )
+    stack_bytes: int = Field(default=16384, ge=0, description="largest allocation that becomes a local array")
+    checked: bool = Field(
+        default=False,
+        description="a heap block for each larger allocation, so that a sanitizer sees where it ends",
+    )

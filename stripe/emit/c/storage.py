@@ -9,7 +9,7 @@ from math import prod
 from stripe.emit.c.boxes import box_element, box_loops
 from stripe.emit.c.function import WORKSPACE, Buffer, Function, View, whole_view
 from stripe.emit.c.helpers import Helpers
-from stripe.emit.c.options import EmitOptions
+from stripe.emit.c.options import COptions
 from stripe.emit.c.scalars import is_zero_bits, memory_literal, memory_type
 from stripe.emit.c.scope import Scope
 from stripe.emit.loops.memory import ALIGNMENT, Arena, align, arena_key, check_size, is_placed, units_of
@@ -24,7 +24,7 @@ array itself, gcc does not see that it is not the small one that a loop beside w
 class Storage:
     """Gives each allocation its memory; knows in the end how large the workspaces must be."""
 
-    def __init__(self, options: EmitOptions, helpers: Helpers, arenas: dict[str, Arena]) -> None:
+    def __init__(self, options: COptions, helpers: Helpers, arenas: dict[str, Arena]) -> None:
         self.options = options
         self.helpers = helpers
         self.arenas = arenas

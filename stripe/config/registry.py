@@ -1,0 +1,72 @@
+"""Classes by name: built-in ones, and those that other packages register in an entry-point group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from stripe.ir.errors import ConfigError, closest
+
+_Base = TypeVar("_Base")
+
+
+@dataclass(frozen=True, slots=True)
+class Registry(Generic[_Base]):
+    """The subclasses of `base`, each a `noun`. A module is imported when its class is first asked for.
+
+    `builtin` maps names to `module:Class` below `package`; the entry points of `group` name their modules in full.
+    `short` maps other names to full ones; `listing` is the command that lists all.
+    """
+
+    noun: str
+    group: str
+    base: type[_Base]
+    package: str
+    builtin: Mapping[str, str]
+    listing: str
+    short: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def names(self) -> tuple[str, ...]:
+        """All full names, sorted."""
+        return tuple(sorted({*self.builtin, *_third_party(self.group)}))
+
+    def find(self, name: str) -> type[_Base]:
+        """The class called `name` (short names included); ConfigError that names the nearest otherwise."""
+        full = self.short.get(name, name)
+        builtin = {other: f"{self.package}.{place}" for other, place in self.builtin.items()}
+        known = {**_third_party(self.group), **builtin}
+        if full not in known:
+            near = closest(name, [*known, *self.short])
+            hint = f"did you mean '{near}'?" if near else f"{self.listing} lists them"
+            raise ConfigError(f"unknown {self.noun} '{name}'", hint=hint)
+        found = _load(known[full]) if full in builtin else self._load_third_party(full, known[full])
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            raise ConfigError(
+                f"the entry point of {self.noun} '{full}' is no {self.base.__name__}",
+                hint=f"it must be a subclass of {self.base.__module__}.{self.base.__name__}",
+            )
+        return found
+
+    def _load_third_party(self, name: str, place: str) -> object:
+        """ConfigError when the package that registered the class is broken: no fault of ours."""
+        try:
+            return _load(place)
+        except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
+            raise ConfigError(
+                f"the {self.noun} '{name}' cannot be loaded from '{place}': {type(error).__name__}: {error}",
+                hint=f"repair or remove the package that registers it in the group {self.group}",
+            ) from None
+
+
+@cache
+def _third_party(group: str) -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=group)}
+
+
+def _load(place: str) -> object:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)

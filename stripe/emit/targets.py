@@ -1,0 +1,112 @@
+"""Targets: the forms in which a program can be written, spelled as `c{openmp=true}` on the command line.
+
+A target is a frozen pydantic model whose fields are its options, as a pass is. Built-in targets stand in the table;
+others come through the entry-point group `stripe.targets`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import override
+
+from stripe.config.registry import Registry
+from stripe.config.spelling import print_spelled, read_one
+from stripe.emit.dot import block_graph
+from stripe.ir import Program, print_program
+from stripe.ir.text.json_ir import program_json
+
+
+class Target(BaseModel):
+    """A form of output. Subclasses set `target_name` and declare their options as fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target_name: ClassVar[str]
+
+    @property
+    def spelling(self) -> str:
+        """The text that `parse_target` reads back."""
+        options = self.model_dump(mode="json", exclude_defaults=True)
+        return print_spelled(self.target_name, self.target_name, options)
+
+    def join(self, products: Sequence[str]) -> str:
+        """The products of several inputs as one text."""
+        return "// -----\n".join(products)
+
+
+class ProgramTarget(Target):
+    """A form of programs, after all passes."""
+
+    @abstractmethod
+    def emit(self, program: Program) -> str:
+        """The whole text for `program`, which is structurally valid."""
+
+
+class SourceTarget(Target):
+    """A form of the Tile source, before lowering."""
+
+    @abstractmethod
+    def emit_source(self, text: str, name: str) -> str:
+        """The whole text for the Tile source `text` of the file `name`."""
+
+
+class StripeTarget(ProgramTarget):
+    """The textual form of Stripe."""
+
+    target_name: ClassVar[str] = "stripe"
+
+    @override
+    def emit(self, program: Program) -> str:
+        return print_program(program)
+
+
+class JsonTarget(ProgramTarget):
+    """The program as JSON, for scripts; stripe-opt reads it back."""
+
+    target_name: ClassVar[str] = "json"
+
+    @override
+    def emit(self, program: Program) -> str:
+        return json.dumps(program_json(program), indent=1) + "\n"
+
+    @override
+    def join(self, products: Sequence[str]) -> str:
+        """A list, for more than one product."""
+        return products[0] if len(products) == 1 else f"[{','.join(text.rstrip() for text in products)}]\n"
+
+
+class DotTarget(ProgramTarget):
+    """A picture for Graphviz: the blocks, and the buffers between them."""
+
+    target_name: ClassVar[str] = "dot"
+
+    @override
+    def emit(self, program: Program) -> str:
+        return block_graph(program)
+
+
+TARGETS = Registry(
+    "target",
+    "stripe.targets",
+    Target,
+    "stripe.emit",
+    {
+        "stripe": "targets:StripeTarget",
+        "tile": "source:TileTarget",
+        "ast": "source:AstTarget",
+        "json": "targets:JsonTarget",
+        "dot": "targets:DotTarget",
+        "c": "c.target:CTarget",
+    },
+    "stripe-opt --list-targets",
+)
+
+
+def parse_target(text: str, source: str = "--emit") -> Target:
+    """The target that `text` spells. Raises ConfigError with the column."""
+    return read_one(text, source, "target").build(TARGETS.find)
