@@ -15,28 +15,11 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from stripe.ir import Stage
-from stripe.passes.base import Pass
+from stripe.passes.base import Pass, PassGroup
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.describe import options_of, parts_of, short_names
 
 ROOT = Path(__file__).resolve().parents[1]
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Structure": (
-        "fusion", "autotile", "tensorize", "peel", "partition", "unroll", "localize", "scalarize", "cache",
-        "register_cache", "split_reduction", "vectorize", "thread", "subgroup", "package",
-    ),
-    "Data": ("layout", "pad", "transpose", "fix_strides", "constant_fold", "constant_tensor"),
-    "Placement in the machine": (
-        "locate_block", "locate_inner_block", "locate_memory", "locate_recursive", "rewrite_locations", "compute_deps",
-        "schedule", "memory_placement",
-    ),
-    "Cleaning": (
-        "dce", "prune_indexes", "prune_refinements", "reduce_constraints", "reorder_blocks", "reorder_indexes",
-    ),
-    "By pattern": ("pattern",),
-}  # fmt: skip
-"""The order of the page; a pass that stands nowhere comes last, under `Others`."""
 
 _HEAD = """\
 # The passes
@@ -55,10 +38,11 @@ def reference() -> str:
 
 
 def groups() -> dict[str, tuple[str, ...]]:
-    """The built-in passes by group."""
-    placed = {name for names in GROUPS.values() for name in names}
-    rest = tuple(sorted(BUILTIN.keys() - placed))
-    return GROUPS | ({"Others": rest} if rest else {})
+    """The built-in passes by group, in the order of the registry."""
+    found = {
+        group.value: tuple(name for name in BUILTIN if find_pass(name).group is group) for group in PassGroup
+    }
+    return {group: names for group, names in found.items() if names}
 
 
 def _page() -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What a pass is: a frozen pydantic model whose fields are its options, and a function from program to program.
+"""The base classes of passes: a frozen pydantic model whose fields are the options, and a function on programs.
 
-From the class follow the JSON entry, the `--passes` spelling, the help text and the JSON Schema. The
-docstring's first line is the summary; the rest shows a block before and after.
+From the class follow the JSON entry, the `--passes` spelling, the help text and the JSON Schema. The docstring's first
+line is the summary; the rest shows a block before and after.
 """
 
 from __future__ import annotations
@@ -10,22 +10,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from stripe.ir import (
-    Affine,
-    Block,
-    ConfigError,
-    Location,
-    Program,
-    Stage,
-    closest,
-    is_tag,
-    parse_affine,
-    walk,
-)
+from stripe.ir import Block, ConfigError, Nest, Program, Stage, closest, rewrite_matching, walk, with_entry
+from stripe.rewrite.nests import rewrite_nests
+from stripe.rewrite.options import UNIT_NAME, LocationSpec, Reqs, TagSet
+from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +28,11 @@ if TYPE_CHECKING:
     Evaluate: TypeAlias = Callable[
         [Program, Mapping[str, npt.NDArray[np.generic]]], Mapping[str, npt.NDArray[np.generic]]
     ]
+
+__all__ = [
+    "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "NestPass", "Pass", "PassContext", "PassExample",
+    "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "TagSet", "matching",
+]  # fmt: skip
 
 
 class RemarkKind(Enum):
@@ -48,7 +45,7 @@ class RemarkKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a pass did to a block, or why it left the block alone, with the numbers."""
+    """A change to a block, or the reason why there is none, with the numbers."""
 
     kind: RemarkKind
     block: str
@@ -63,13 +60,13 @@ class Remark:
 
 
 def _drop(_remark: Remark) -> None:
-    """Nobody listens."""
+    """The listener that is used when none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """What a pass may ask for besides the program: the machine, somebody who listens to its remarks, and somebody who
-    runs a program on arrays (passes stand below the interpreter and cannot call it themselves).
+    """The surroundings of a pass: the machine, the listener for remarks, and `evaluate`, which runs a program on arrays
+    (passes stand below the interpreter and cannot call it themselves).
     """
 
     hardware: HardwareModel | None = None
@@ -85,10 +82,13 @@ class PassContext:
     def analysis(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.ANALYSIS, block, message)
 
-    def unknown_names(self, option: str, thing: str, asked: Iterable[str], known: Iterable[str]) -> None:
-        """Says of each name that `option` asks for and nothing has which of the known ones is nearest.
+    def _say(self, kind: RemarkKind, block: Block | str, message: str) -> None:
+        self.listener(Remark(kind, block if isinstance(block, str) else block.name, message))
 
-        `thing` is what has the names, such as 'index'; `known` are those of all the blocks that the pass looks at.
+    def unknown_names(self, option: str, thing: str, asked: Iterable[str], known: Iterable[str]) -> None:
+        """Says of each name in the option that no block has which of the `known` names is nearest.
+
+        `thing` is the kind of the names, such as 'index'.
         """
         wanted = tuple(asked)
         there = sorted(set(known)) if wanted else []
@@ -98,9 +98,6 @@ class PassContext:
                 hint = f"did you mean '{near}'?" if near else f"there are {', '.join(there) or 'none'}"
                 self.missed("", f"{option}: no block that the tags fit has the {thing} '{name}'; {hint}")
 
-    def _say(self, kind: RemarkKind, block: Block | str, message: str) -> None:
-        self.listener(Remark(kind, block if isinstance(block, str) else block.name, message))
-
     def need_hardware(self, why: str) -> HardwareModel:
         """The hardware model; ConfigError that says `why` when none was given."""
         if self.hardware is None:
@@ -109,25 +106,57 @@ class PassContext:
             )
         return self.hardware
 
+    def check_unit(self, spec: LocationSpec) -> None:
+        """Raises ConfigError when there is a hardware model and it has no unit of that name or number."""
+        if self.hardware is None:
+            return
+        units = {**self.hardware.mem_units, **self.hardware.exec_units, **self.hardware.tx_units}
+        if spec.name not in units:
+            near = closest(spec.name, units)
+            hint = f"did you mean '{near}'?" if near else f"its units are {', '.join(units)}"
+            raise ConfigError(f"the hardware model has no unit '{spec.name}'", hint=hint)
+        count = units[spec.name].count
+        if isinstance(spec.unit, int) and not 0 <= spec.unit < count:
+            raise ConfigError(
+                f"the hardware model has {count} {spec.name}, no number {spec.unit}",
+                hint=f"0 to {count - 1}",
+            )
 
-def _as_tag(word: str) -> str:
-    if is_tag(word.removeprefix("#")) and word.startswith("#"):
-        raise ValueError(f"'{word}' cannot be a tag; write '{word[1:]}', without the '#'")
-    if not is_tag(word):
-        raise ValueError(f"'{word}' cannot be a tag: letters, digits and _ . - that begin with a letter")
-    return word
+
+class PassGroup(Enum):
+    """The chapters of the reference of passes."""
+
+    STRUCTURE = "Structure"
+    DATA = "Data"
+    PLACEMENT = "Placement in the machine"
+    CLEANING = "Cleaning"
+    PATTERN = "By pattern"
+    OTHER = "Others"
 
 
-TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_as_tag)], ...]
+@dataclass(frozen=True, slots=True)
+class PassExample:
+    """A use of a pass that finds work on the programs under `examples/`: options and entries before it, both in the
+    spelling of `--passes`; `programs` are golden programs to take where no example has work.
+    """
+
+    options: str = ""
+    after: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
 
 
-Reqs: TypeAlias = Annotated[
-    TagSet, Field(description="tags that a block must have, all of them; 'all' fits any block")
-]
+TILES = "autotile{reqs=[contraction],max_total_size=4096,outer_set=[tile],inner_set=[inner]}"
+"""The entry before many an example: blocks of tiles."""
+
+LOCATED = (
+    "locate_block{reqs=[kernel],loc={name:DSP}},locate_memory{reqs=[program],loc={name:DRAM}},"
+    "locate_memory{reqs=[main],loc={name:DRAM}}"
+)
+"""The entries before an example that needs units and memories."""
 
 
 class Pass(BaseModel):
-    """A rewrite. Subclasses set `pass_name`, declare their options as fields and define `run`.
+    """A rewrite of a whole program. Subclasses set `pass_name`, declare their options as fields and define `run`.
 
     `requires` is the stage that the program must have reached, `ensures` the stage that it has afterwards
     (None: the same). A pass that cannot keep the meaning does not apply and says why through `context.missed`.
@@ -136,13 +165,17 @@ class Pass(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     pass_name: ClassVar[str]
+    group: ClassVar[PassGroup] = PassGroup.OTHER
+    example: ClassVar[PassExample] = PassExample()
     requires: ClassVar[Stage] = Stage.TILED
     ensures: ClassVar[Stage | None] = None
+    refused: ClassVar[str] = "not rewritten"
+    """The beginning of the remark of a refusal."""
     keeps_addresses: ClassVar[bool] = False
     """Whether buffers keep size and memory and none lives longer: only such passes follow one that gives addresses."""
 
     def ensured(self, program: Program) -> Stage | None:
-        """What the pass ensures of `program`: nothing when it was asked for other blocks than main or the entry."""
+        """The stage that `program` reaches: none when blocks other than main or the entry were asked for."""
         reqs = self.model_dump(include={"reqs"}).get("reqs", ())
         whole = (program.entry, program.main)
         return self.ensures if any(block.tags.has_all(reqs) for block in whole) else None
@@ -151,42 +184,49 @@ class Pass(BaseModel):
     def run(self, program: Program, context: PassContext) -> Program:
         """The rewritten program; the same object when nothing changed."""
 
+    def settled(self, block: Block, answer: Block | Refusal, context: PassContext) -> Block:
+        """The block that stands after `answer`, with a remark where that is a refusal."""
+        if isinstance(answer, Block):
+            return answer
+        context.missed(block, f"{self.refused}: {answer.reason}")
+        return block
+
+
+class BlockPass(Pass):
+    """A rewrite of each outermost block with the tags `reqs`. Subclasses define `rewrite`.
+
+    A refusal becomes the remark `missed: NAME: REFUSED: REASON`; remarks of success come from `rewrite`.
+    """
+
+    reqs: Reqs
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def answer(block: Block) -> Block:
+            return self.settled(block, self.rewrite(block, context), context)
+
+        return with_entry(program, rewrite_matching(program.entry, self.reqs, answer))
+
+    @abstractmethod
+    def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
+        """The rewritten block, the same object when there is nothing to do, or the reason against it."""
+
+
+class NestPass(Pass):
+    """A rewrite of each outermost block with the tags `reqs`, given with the blocks around it. As `BlockPass`."""
+
+    reqs: Reqs
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def answer(nest: Nest) -> Block:
+            return self.settled(nest.block, self.rewrite(nest, context), context)
+
+        return rewrite_nests(program, self.reqs, answer)
+
+    @abstractmethod
+    def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
+        """As `BlockPass.rewrite`, for the innermost block of `nest`."""
+
 
 def matching(program: Program, reqs: tuple[str, ...]) -> tuple[Block, ...]:
     """All blocks of `program` with the tags `reqs`."""
     return tuple(block for _, block in walk(program.entry) if block.tags.has_all(reqs))
-
-
-UNIT_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"
-"""What the text of a program can hold as a unit's name; empty where the unit may be left out."""
-
-
-class LocationSpec(BaseModel):
-    """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, or an affine as text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str = Field(
-        min_length=1, pattern=UNIT_NAME,
-        description="name of a memory, execution or transfer unit of the hardware model",
-    )  # fmt: skip
-    unit: int | str = Field(
-        default=0, description="which one of them: a number, or an affine over the block's indices"
-    )
-
-    def location(self) -> Location:
-        """The location; StripeError when `unit` is a text that is no affine."""
-        unit = Affine(self.unit) if isinstance(self.unit, int) else parse_affine(self.unit)
-        return Location.of(self.name, unit)
-
-    def fixed(self) -> Location:
-        """The location, for blocks and buffers that know none of the program's indices; ConfigError when the unit uses
-        one.
-        """
-        location = self.location()
-        if location.names():
-            raise ConfigError(
-                f"the unit '{self.unit}' of {self.name} uses an index that is not known there",
-                hint="give a number",
-            )
-        return location

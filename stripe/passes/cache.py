@@ -20,11 +20,20 @@ from stripe.ir import (
     replace_at,
     with_entry,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.cache_copy import CacheOptions, cache_view
-from stripe.passes.common.locations import check_unit
-from stripe.passes.common.sharing import has_partial, is_packed, sharing, split_shared, vector_dim
-from stripe.passes.common.strides import memory_order
+from stripe.passes.base import (
+    TILES,
+    LocationSpec,
+    Pass,
+    PassContext,
+    PassExample,
+    PassGroup,
+    Refusal,
+    Reqs,
+    TagSet,
+)
+from stripe.rewrite.cached import CacheOptions, cache_view
+from stripe.rewrite.sharing import has_partial, is_packed, sharing, split_shared, vector_dim
+from stripe.rewrite.strides import memory_order
 
 
 class Cache(Pass):
@@ -48,6 +57,10 @@ class Cache(Pass):
     """
 
     pass_name: ClassVar[str] = "cache"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample(
+        "reqs=[tile],mem_loc={name:SRAM},xfer_loc={name:DMA}", after=(TILES,)
+    )
 
     reqs: Reqs
     dirs: tuple[Literal["in", "out", "inout"], ...] = Field(
@@ -98,7 +111,7 @@ class Cache(Pass):
         """Raises ConfigError for a unit that the hardware model lacks."""
         for spec in (self.mem_loc, self.xfer_loc):
             if spec is not None:
-                check_unit(spec, context.hardware)
+                context.check_unit(spec)
         entry = program.entry
         paths = _matches(entry, (0,), self.reqs)
         refs = (ref for path in paths for ref in block_at(program, path).refinements if not ref.is_alloc)
@@ -122,13 +135,16 @@ class Cache(Pass):
             if reason:
                 context.missed(block, f"{ref.name} is not cached: {reason}")
                 continue
-            at, split = entry, entry
+            split = entry
             if self.shared and not together:
                 split = replace_at(entry, path, lambda block, points=points: self._split(block, points))
-            entry = cache_view(split, path, ref.name, self._options(layout), context)
-            if entry is split:
-                entry = at
-            elif self.shared:
+            cached = cache_view(split, path, ref.name, self._options(layout))
+            if isinstance(cached, Refusal):
+                context.missed(block, cached.reason)
+                continue
+            context.applied(block, cached.summary)
+            entry = cached.entry
+            if self.shared:
                 together = points
         return entry
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from stripe.ir import Block, Nest, Program, with_statements
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.nests import rewrite_nests
+from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly import statement_deps
+from stripe.rewrite.nests import rewrite_nests
 
 
 class ComputeDeps(Pass):
@@ -23,6 +23,7 @@ class ComputeDeps(Pass):
     """
 
     pass_name: ClassVar[str] = "compute_deps"
+    group: ClassVar[PassGroup] = PassGroup.PLACEMENT
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)

@@ -25,10 +25,10 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.copies import Place, copy_block, main_view
-from stripe.passes.common.defined import Definitions
-from stripe.passes.prune_refinements import drop_constants, prune_block
+from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
+from stripe.poly.definitions import Definitions
+from stripe.rewrite.copy import Element, copy_block, main_view
+from stripe.rewrite.prune import drop_constants, prune_refinements
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +50,7 @@ class ConstantFold(Pass):
     """
 
     pass_name: ClassVar[str] = "constant_fold"
+    group: ClassVar[PassGroup] = PassGroup.DATA
 
     reqs: Reqs = ("kernel",)
     max_bytes: int = Field(
@@ -186,8 +187,8 @@ def _part(program: Program, writers: list[int], needed: list[Refinement]) -> Pro
         copy_block(
             f"give_{ref.name}",
             [Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes)],
-            Place(view, tuple(Affine.var(f"d{dim}") for dim in range(ref.rank))),
-            Place(output, tuple(Affine.var(f"d{dim}") for dim in range(ref.rank))),
+            Element(view, tuple(Affine.var(f"d{dim}") for dim in range(ref.rank))),
+            Element(output, tuple(Affine.var(f"d{dim}") for dim in range(ref.rank))),
             Tags(),
         )
         for ref, output in zip(needed, outputs, strict=True)
@@ -197,7 +198,7 @@ def _part(program: Program, writers: list[int], needed: list[Refinement]) -> Pro
     kept = keep_statements(main, writers)
     seen = (replace(main_view(output), dir=Direction.OUT) for output in outputs)
     kept = replace(kept, refinements=(*main.refinements, *seen), statements=(*kept.statements, *copies))
-    kept = prune_block(kept, frozenset())
+    kept = prune_refinements(kept, frozenset())
     entry = replace(program.entry, refinements=(*program.entry.refinements, *outputs), statements=(kept,))
     used = {ref.source for ref in kept.refinements}
     refs = tuple(ref for ref in entry.refinements if ref.name in used)
@@ -216,13 +217,13 @@ def _with_constants(
             replace(ref, dir=Direction.IN) if ref.source in values else ref for ref in main.refinements
         ),
     )
-    main = prune_block(main, frozenset(ref.name for ref in entry.refinements if "user" in ref.tags))
+    main = prune_refinements(main, frozenset(ref.name for ref in entry.refinements if "user" in ref.tags))
     statements = [main if isinstance(s, Block) and "main" in s.tags else s for s in entry.statements]
     refs = tuple(
         replace(ref, tags=ref.tags.remove("tmp").add("const")) if ref.name in values else ref
         for ref in entry.refinements
     )
-    entry = prune_block(
+    entry = prune_refinements(
         with_statements(replace(entry, refinements=refs), statements),
         frozenset(),
     )

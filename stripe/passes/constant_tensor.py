@@ -24,7 +24,7 @@ from stripe.ir import (
     uses_of,
     with_entry,
 )
-from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 
 
 class ConstantTensor(Pass):
@@ -44,6 +44,8 @@ class ConstantTensor(Pass):
     """
 
     pass_name: ClassVar[str] = "constant_tensor"
+    group: ClassVar[PassGroup] = PassGroup.DATA
+    example: ClassVar[PassExample] = PassExample(programs=("constant_tensor/fill.stripe",))
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)

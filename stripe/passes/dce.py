@@ -21,9 +21,8 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.prune_refinements import drop_constants, user_tensors
-from stripe.passes.prune_refinements import prune_block as prune_refs
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
 
 class DeadCodeElimination(Pass):
@@ -36,6 +35,8 @@ class DeadCodeElimination(Pass):
     """
 
     pass_name: ClassVar[str] = "dce"
+    group: ClassVar[PassGroup] = PassGroup.CLEANING
+    example: ClassVar[PassExample] = PassExample(programs=("dce/unused.stripe",))
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("program",)
@@ -93,6 +94,8 @@ def _tidy(block: Block, user: frozenset[str]) -> Block:
     """Drops unused refinements and corrects directions, inner blocks first."""
 
     def visit(inner: Block) -> Block:
-        return prune_refs(map_statements(inner, lambda s: visit(s) if isinstance(s, Block) else s), user)
+        return prune_refinements(
+            map_statements(inner, lambda s: visit(s) if isinstance(s, Block) else s), user
+        )
 
     return visit(with_directions(block))

@@ -7,8 +7,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from stripe.ir import Path, Program, block_at, compact_strides, with_entry
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.strides import layout_text, memory_order, movable, with_strides
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
 
 
 class FixStrides(Pass):
@@ -23,6 +23,8 @@ class FixStrides(Pass):
     """
 
     pass_name: ClassVar[str] = "fix_strides"
+    group: ClassVar[PassGroup] = PassGroup.DATA
+    example: ClassVar[PassExample] = PassExample("alloc_reqs=[tmp]")
 
     reqs: Reqs = ("all",)
     alloc_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")

@@ -21,7 +21,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 
 _KEPT = ("user", "const")
 """Tags of buffers that somebody outside of the program sees."""
@@ -45,6 +45,8 @@ class Localize(Pass):
     """
 
     pass_name: ClassVar[str] = "localize"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample(after=("fusion",))
 
     reqs: Reqs = ("main",)
     ref_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")

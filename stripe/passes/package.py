@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from stripe.ir import Affine, Block, Index, Location, Program, Refinement, Tags, with_entry
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 
 
 class Package(Pass):
@@ -21,6 +21,8 @@ class Package(Pass):
     """
 
     pass_name: ClassVar[str] = "package"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[kernel],package_set=[packed]")
 
     reqs: Reqs
     package_set: TagSet = Field(default=(), description="tags of the new outer block")

@@ -21,9 +21,9 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet, matching
-from stripe.passes.reduce_constraints import reduce_nest
+from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet, matching
 from stripe.poly import Points, pieces
+from stripe.rewrite.constraints import reduce_nest
 
 
 class Peel(Pass):
@@ -41,6 +41,8 @@ class Peel(Pass):
     """
 
     pass_name: ClassVar[str] = "peel"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[tile]", after=(TILES,))
 
     reqs: Reqs
     idxs: tuple[str, ...] = Field(

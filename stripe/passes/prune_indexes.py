@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Affine, Block, Program, map_statements, rewrite_matching, substitute, with_entry
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.tiling import used_indices
+from stripe.ir import Block, Program, map_statements, rewrite_matching, with_entry
+from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.rewrite.prune import drop_unused_passed, prune_indices
 
 
 class PruneIndexes(Pass):
@@ -22,6 +21,8 @@ class PruneIndexes(Pass):
     """
 
     pass_name: ClassVar[str] = "prune_indexes"
+    group: ClassVar[PassGroup] = PassGroup.CLEANING
+    example: ClassVar[PassExample] = PassExample(after=(TILES,))
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)
@@ -29,40 +30,14 @@ class PruneIndexes(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         def prune(block: Block) -> Block:
-            pruned = prune_block(block)
+            pruned = prune_indices(block)
             if len(pruned.indices) < len(block.indices):
                 kept = {index.name for index in pruned.indices}
                 gone = [index.name for index in block.indices if index.name not in kept]
                 context.applied(block, f"dropped {', '.join(gone)}")
             if self.recursive:
                 pruned = map_statements(pruned, lambda s: prune(s) if isinstance(s, Block) else s)
-                pruned = _without_unused(pruned)
+                pruned = drop_unused_passed(pruned)
             return pruned
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, prune))
-
-
-def prune_block(block: Block) -> Block:
-    """`block` without indices of one known value and without unused passed-in ones; blocks inside keep theirs."""
-    values: dict[str, Affine] = {}
-    for index in block.indices:
-        if index.affine is None and index.range == 1:
-            values[index.name] = Affine()
-        elif index.affine is not None and index.affine.is_constant:
-            values[index.name] = index.affine
-    if values:
-        block = substitute(block, values)
-        block = replace(block, indices=tuple(index for index in block.indices if index.name not in values))
-        constraints = tuple(
-            c for c in block.constraints if not (c.affine.is_constant and c.affine.offset >= 0)
-        )
-        block = replace(block, constraints=constraints) if constraints != block.constraints else block
-    return _without_unused(block)
-
-
-def _without_unused(block: Block) -> Block:
-    if not block.passed:
-        return block
-    used = used_indices(block)
-    kept = tuple(index for index in block.indices if index.affine is None or index.name in used)
-    return block if len(kept) == len(block.indices) else replace(block, indices=kept)

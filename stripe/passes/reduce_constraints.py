@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Affine, Block, Index, Nest, Program, substitute
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.nests import rewrite_below, rewrite_nests
-from stripe.poly import simplify_block, tighten
+from stripe.ir import Block, Nest, Program
+from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.rewrite.constraints import reduced_block
+from stripe.rewrite.nests import rewrite_below, rewrite_nests
 
 
 class ReduceConstraints(Pass):
@@ -26,6 +26,10 @@ class ReduceConstraints(Pass):
     """
 
     pass_name: ClassVar[str] = "reduce_constraints"
+    group: ClassVar[PassGroup] = PassGroup.CLEANING
+    example: ClassVar[PassExample] = PassExample(
+        after=(TILES,), programs=("reduce_constraints/exact.stripe",)
+    )
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)
@@ -35,7 +39,7 @@ class ReduceConstraints(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         def reduce(nest: Nest) -> Block | None:
-            reduced = _reduced(nest, self.skip_idxs)
+            reduced = reduced_block(nest, self.skip_idxs)
             if reduced is None:
                 context.applied(nest.block, "dropped: it has no point")
             elif reduced is not nest.block:
@@ -47,45 +51,3 @@ class ReduceConstraints(Pass):
             return rewrite_below(nest, reduce) or replace(nest.block, statements=())
 
         return rewrite_nests(program, self.reqs, below)
-
-
-def reduce_nest(nest: Nest) -> Block | None:
-    """The innermost block of `nest` and all inside it, reduced; None when it has no point."""
-    return rewrite_below(nest, lambda inner: _reduced(inner, ()))
-
-
-def _reduced(nest: Nest, skip: tuple[str, ...]) -> Block | None:
-    """One block reduced, those inside left; the same object when nothing changed."""
-    shrunk = _shrunk(nest, skip)
-    return None if shrunk is None else simplify_block(nest.with_block(shrunk))
-
-
-def _shrunk(nest: Nest, skip: tuple[str, ...]) -> Block | None:
-    """The block with each iterated index cut to its exact interval and starting at 0; None without points."""
-    block = nest.block
-    if not block.constraints:
-        return block
-    intervals = tighten(nest.domain)
-    if intervals is None:
-        return None
-    starts: dict[str, Affine] = {}
-    indices: list[Index] = []
-    for index in block.indices:
-        low, high = (0, 0) if index.is_passed else intervals[_own_name(nest, index)]
-        if index.is_passed or index.tags.has_any(skip) or (low, high) == (0, index.range - 1):
-            indices.append(index)
-            continue
-        indices.append(replace(index, range=high - low + 1))
-        if low:
-            starts[index.name] = Affine.var(index.name) + low
-    return (
-        block
-        if tuple(indices) == block.indices
-        else replace(substitute(block, starts), indices=tuple(indices))
-    )
-
-
-def _own_name(nest: Nest, index: Index) -> str:
-    name = nest.local[index.name].single_name
-    assert name is not None
-    return name

@@ -9,9 +9,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from stripe.ir import Agg, Block, Nest, Program, Statement, keep_statements
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.nests import rewrite_nests
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.poly import statement_deps
+from stripe.rewrite.nests import rewrite_nests
 
 
 class ReorderBlocks(Pass):
@@ -28,6 +28,8 @@ class ReorderBlocks(Pass):
     """
 
     pass_name: ClassVar[str] = "reorder_blocks"
+    group: ClassVar[PassGroup] = PassGroup.CLEANING
+    example: ClassVar[PassExample] = PassExample(programs=("reorder_blocks/neighbours.tile",))
 
     reqs: Reqs = ("main",)
     init_tags: tuple[str, ...] = Field(

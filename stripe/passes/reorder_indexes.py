@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stripe.ir import Block, Index, Program, Refinement, rewrite_blocks, rewrite_matching, walk, with_entry
-from stripe.passes.base import Pass, PassContext, Reqs, matching
+from stripe.passes.base import Pass, PassContext, PassGroup, Reqs, matching
 
 
 class ReorderIndexes(Pass):
@@ -31,6 +31,7 @@ class ReorderIndexes(Pass):
     """
 
     pass_name: ClassVar[str] = "reorder_indexes"
+    group: ClassVar[PassGroup] = PassGroup.CLEANING
 
     reqs: Reqs = ("all",)
     order: tuple[str, ...] = Field(default=(), description="indices to put last, innermost at the end")

@@ -25,7 +25,7 @@ from stripe.ir import (
     uses_of,
     with_entry,
 )
-from stripe.passes.base import Pass, PassContext, Reqs
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 
 
 class Scalarize(Pass):
@@ -43,6 +43,8 @@ class Scalarize(Pass):
     """
 
     pass_name: ClassVar[str] = "scalarize"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample(after=("fusion,localize",))
 
     reqs: Reqs = ("main",)
 

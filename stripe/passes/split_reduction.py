@@ -26,9 +26,9 @@ from stripe.ir import (
     substitute,
     with_entry,
 )
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.sharing import sharing, step
-from stripe.passes.common.tiling import tile_block
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
+from stripe.rewrite.sharing import sharing, step
+from stripe.rewrite.tile import tile_block
 
 
 class SplitReduction(Pass):
@@ -48,6 +48,8 @@ class SplitReduction(Pass):
     """
 
     pass_name: ClassVar[str] = "split_reduction"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[contraction],vector_bytes=16,vectors=1")
 
     reqs: Reqs
     vectors: int = Field(default=4, ge=1, description="vectors of partial results of an element, at most")

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Affine, Block, Index, Program, Refinement, rewrite_matching, with_entry, with_statements
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.tiling import tile_block
+from stripe.ir import Block, Index, Program, rewrite_matching, with_entry, with_statements
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
+from stripe.rewrite.sharing import moves_all_outputs
+from stripe.rewrite.tile import tile_block
 
 
 class Thread(Pass):
@@ -25,6 +26,8 @@ class Thread(Pass):
     """
 
     pass_name: ClassVar[str] = "thread"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[kernel],threads=4")
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs
@@ -75,29 +78,6 @@ class Thread(Pass):
         if self.only_po2:
             count = 1 << (count.bit_length() - 1)
         return -(-index.range // -(-index.range // count))
-
-
-def moves_all_outputs(block: Block, index: Index) -> bool:
-    """Whether distinct values of the index touch distinct elements of each output: in some dimension one step of it is
-    longer than all that the other indices and the view's size cover."""
-    return bool(block.outputs) and all(_separates(block, ref, index.name) for ref in block.outputs)
-
-
-def _separates(block: Block, ref: Refinement, name: str) -> bool:
-    for access, dim in zip(ref.access, ref.dims, strict=True):
-        step = abs(access.coeff(name))
-        rest = access - Affine.linear({name: access.coeff(name)})
-        if (
-            step == 0
-            or name in rest.names()
-            or any(rest.coeff(i.name) for i in block.passed)
-            or not rest.is_linear
-        ):
-            continue
-        low, high = rest.bounds({i.name: (0, i.range - 1) for i in block.iterated})
-        if step >= high - low + dim.size:
-            return True
-    return False
 
 
 def _gain(index: Index, count: int) -> tuple[float, int]:

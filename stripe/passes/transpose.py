@@ -8,9 +8,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from stripe.ir import Block, Buffer, Path, Program, Refinement, compact_strides, with_entry
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.strides import layout_text, memory_order, movable, with_strides
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.poly import Access, accesses
+from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
 
 
 class Transpose(Pass):
@@ -29,6 +29,8 @@ class Transpose(Pass):
     """
 
     pass_name: ClassVar[str] = "transpose"
+    group: ClassVar[PassGroup] = PassGroup.DATA
+    example: ClassVar[PassExample] = PassExample("alloc_reqs=[tmp]")
 
     reqs: Reqs = ("kernel",)
     alloc_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")

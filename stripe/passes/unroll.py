@@ -27,8 +27,8 @@ from stripe.ir import (
     substitute,
     with_entry,
 )
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.tiling import used_indices
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.rewrite.tile import used_indices
 
 
 class Unroll(Pass):
@@ -49,6 +49,8 @@ class Unroll(Pass):
     """
 
     pass_name: ClassVar[str] = "unroll"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[kernel],max_points=64")
 
     reqs: Reqs
     expand_idx: str = Field(

@@ -8,20 +8,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from stripe.hw.schema import ExecUnit
-from stripe.ir import (
-    Affine,
-    Block,
-    ConfigError,
-    Index,
-    Nest,
-    Program,
-    Refinement,
-    Special,
-    with_statements,
-)
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.nests import rewrite_below, rewrite_nests
-from stripe.passes.common.tiling import tile_block
+from stripe.ir import Affine, Block, ConfigError, Index, Nest, Program, Refinement, Special, with_statements
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
+from stripe.rewrite.nests import rewrite_below, rewrite_nests
+from stripe.rewrite.tile import tile_block
 
 
 class Vectorize(Pass):
@@ -42,6 +32,8 @@ class Vectorize(Pass):
     """
 
     pass_name: ClassVar[str] = "vectorize"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[kernel],vector_bytes=16")
 
     reqs: Reqs
     unit: str = Field(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import Block, Program, parse_program, print_block, rewrite_matching, with_entry
-from stripe.passes.common.tiling import tile_block
+from stripe.rewrite.tile import tile_block
 from tests.passes.programs import CHAIN, lines_of, run_pass
 
 CONV = """\

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import DTYPES, Affine, Block, ConstantBuffer, Index, Program, Refinement, Tags
-from stripe.passes.common.copies import Place, fill_block
+from stripe.rewrite.copy import Element, fill_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
 
@@ -127,7 +127,7 @@ def step(text: str) -> Block:
     what, target, operand = text.split()
     if what == "fill":
         ref = Refinement.alloc(target, DTYPES["fp32"], (6,))
-        place = Place(ref, (Affine.var("x"),))
+        place = Element(ref, (Affine.var("x"),))
         return fill_block("fill", [Index("x", 6)], place, float(operand), Tags.of("kernel"))
     op = "ident" if what == "copy" else "exp"
     return kernel(f"{target}[x] = assign {op}({operand}[x])", {"x": 6}, SHAPES)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import ConstantBuffer, Program, Refinement, Tags, parse_program, rewrite_matching, with_entry
-from stripe.passes.common.tiling import tile_block
+from stripe.rewrite.tile import tile_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
 from tests.passes.test_cache import CONV, tiled

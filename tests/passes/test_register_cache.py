@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stripe.ir import Block, ConfigError, Program, map_statements, rewrite_matching, with_entry
 from stripe.passes.base import PassContext
-from stripe.passes.common.tiling import tile_block
 from stripe.passes.registry import find_pass
+from stripe.rewrite.tile import tile_block
 from tests.passes.programs import lines_of, run_pass
 from tests.passes.test_cache import CONV, SRAM, tiled
 from tests.passes.test_vectorize import on

@@ -211,22 +211,6 @@ def test_locate_block_memory_and_inner() -> None:
         "0: #sum block<CONV[x.o]> [k:4, x.o = x]",
     ]
     assert str(remarks[0]) == "applied: sum: located on CONV[x.o]"
-    appended, _ = run_pass(
-        result, "locate_block", reqs=["kernel"], loc={"name": "LANE", "unit": 3}, append_devs=True
-    )
-    assert "block<DSP[1]/LANE[3]>" in print_program(appended)
-
-
-def test_locate_recursive_skips_tags() -> None:
-    local, _ = run_pass(CHAIN, "localize")
-    result, _ = run_pass(
-        local, "locate_recursive", reqs=["program"], loc={"name": "SRAM"}, skip_tags=["user"]
-    )
-    assert lines_of(result, "<SRAM[0]>") == [
-        "#tmp none new@0x00000000<SRAM[0]> T[0] fp32(1:1)",
-        "out<SRAM[0]> T[0]:add fp32(1:1)",
-        "in<SRAM[0]> T[0] fp32(1:1)",
-    ]
 
 
 def test_rewrite_locations_by_the_first_rule_that_fits() -> None:

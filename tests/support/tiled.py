@@ -5,7 +5,7 @@ from __future__ import annotations
 from stripe.ir import Program, rewrite_matching, with_entry
 from stripe.passes.base import LocationSpec, PassContext
 from stripe.passes.cache import Cache
-from stripe.passes.common.tiling import tile_block
+from stripe.rewrite.tile import tile_block
 from stripe.tile import compile_tile
 
 CONV = """function (I[X={x}, C=3]: i8, K[F=3, C, O=4]: i8) -> (R) {{

@@ -23,8 +23,8 @@ from stripe.passes.autotile.footprint import Footprint
 from stripe.passes.autotile.nameless import nameless
 from stripe.passes.autotile.search import Ranked, Search, hill_climb
 from stripe.passes.autotile.task import Task
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet, matching
-from stripe.passes.common.tiling import tile_block
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet, matching
+from stripe.rewrite.tile import tile_block
 
 if TYPE_CHECKING:
     from stripe.passes.autotile.footprint import Ints
@@ -64,6 +64,8 @@ class Autotile(Pass):
     """
 
     pass_name: ClassVar[str] = "autotile"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[contraction],max_total_size=4096")
 
     reqs: Reqs = ("kernel",)
     exclude: TagSet = Field(default=(), description="tags that a block may not have")

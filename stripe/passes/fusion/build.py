@@ -27,8 +27,9 @@ from stripe.ir import (
     substitute,
     writes_of,
 )
-from stripe.passes.common.tiling import Split, split_block, used_indices
-from stripe.passes.fusion.plan import Plan, Refusal
+from stripe.passes.fusion.plan import Plan
+from stripe.rewrite.refusal import Refusal
+from stripe.rewrite.tile import Split, split_block, used_indices
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stripe.ir import Block, Interval, Program, Refinement, Tags, with_entry, with_statements
-from stripe.passes.base import Pass, PassContext, TagSet, matching
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagSet, matching
 from stripe.passes.fusion.build import fuse_blocks, fuse_halves
 from stripe.passes.fusion.keep import Kept, StepOptions, find_ways, in_steps
 from stripe.passes.fusion.match import find_pairs
 from stripe.passes.fusion.order import Line, PairQueue
-from stripe.passes.fusion.plan import Plan, PlanOptions, Refusal, make_local_plan, make_plan, shared_exactly
+from stripe.passes.fusion.plan import Plan, PlanOptions, make_local_plan, make_plan, shared_exactly
 from stripe.passes.fusion.summary import kept_summary, output_ranges, summary
+from stripe.rewrite.refusal import Refusal
 
 
 class Fusion(Pass):
@@ -63,6 +64,8 @@ class Fusion(Pass):
     """
 
     pass_name: ClassVar[str] = "fusion"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("overlap=keep,max_steps=4")
 
     parent_reqs: TagSet = Field(default=(), description="tags of the block in which statements are fused")
     a_reqs: TagSet = Field(default=(), description="tags of the producer")

@@ -27,12 +27,12 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.passes.common.copies import Place, beside, fill_block
-from stripe.passes.common.packed import Packing, repacked, why_unpackable
 from stripe.passes.fusion.build import Fused
 from stripe.passes.fusion.match import Pair, Reach, reaches
-from stripe.passes.fusion.plan import Refusal
 from stripe.poly import accesses, box_of
+from stripe.rewrite.copy import Element, beside, fill_block
+from stripe.rewrite.pack import Packing, repacked, why_unpackable
+from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ class _Stepper:
         access = [Affine.var(f"d{dim}") for dim in range(ref.rank)]
         access[self.dims[name]] += span[0]
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(sizes)]
-        place = Place(ref, tuple(access))
+        place = Element(ref, tuple(access))
         value = agg.identity(ref.dtype)
         return fill_block(f"clear_{name}", indices, place, value, Tags.of("init"), location=beside(user))
 

@@ -8,15 +8,9 @@ from itertools import product
 from math import ceil, lcm, prod
 
 from stripe.ir import Block
-from stripe.passes.common.tiling import Split
 from stripe.passes.fusion.match import Pair, Reach, Window, find_shift, find_window, fits_shift
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why two blocks stay apart."""
-
-    reason: str
+from stripe.rewrite.refusal import Refusal
+from stripe.rewrite.tile import Split
 
 
 @dataclass(frozen=True, slots=True)

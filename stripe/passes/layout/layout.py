@@ -28,10 +28,10 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.passes.base import Pass, PassContext, Reqs, matching
-from stripe.passes.common.copies import Place, beside, copy_block, names_in, temporary, with_temporaries
-from stripe.passes.common.packed import Packing, packed_data, packed_elements, repacked, why_unpackable
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
 from stripe.poly import statement_deps
+from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
+from stripe.rewrite.pack import Packing, packed_data, packed_elements, repacked, why_unpackable
 
 
 class Layout(Pass):
@@ -53,6 +53,8 @@ class Layout(Pass):
     """
 
     pass_name: ClassVar[str] = "layout"
+    group: ClassVar[PassGroup] = PassGroup.DATA
+    example: ClassVar[PassExample] = PassExample("alloc_reqs=[tmp],block={0:4}")
 
     reqs: Reqs = ("all",)
     refs: tuple[str, ...] = Field(default=(), description="names of the buffers; all where empty")
@@ -164,8 +166,8 @@ class Layout(Pass):
         return copy_block(
             f"{verb}_{view.name}",
             indices,
-            Place(source, element),
-            Place(target, element),
+            Element(source, element),
+            Element(target, element),
             Tags.of("kernel", "layout_copy"),
             location=beside(user),
         )

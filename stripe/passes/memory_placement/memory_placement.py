@@ -20,7 +20,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
+from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.memory_placement.live_ranges import Buffer, find_buffers, overlapping, peak_bytes
 from stripe.passes.memory_placement.packing import Item, pack
 
@@ -38,6 +38,8 @@ class MemoryPlacement(Pass):
     """
 
     pass_name: ClassVar[str] = "memory_placement"
+    group: ClassVar[PassGroup] = PassGroup.PLACEMENT
+    example: ClassVar[PassExample] = PassExample("locs=[{name:DRAM}]", after=(LOCATED, "compute_deps"))
     requires: ClassVar[Stage] = Stage.LOCATED
     keeps_addresses: ClassVar[bool] = True
 

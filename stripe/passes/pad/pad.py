@@ -24,9 +24,13 @@ from stripe.ir import (
     surround,
     with_entry,
 )
-from stripe.passes.base import Pass, PassContext, Reqs
-from stripe.passes.common.copies import (
-    Place,
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.passes.pad.contribution import fill_of, output_of
+from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
+from stripe.poly import accesses, untouched
+from stripe.poly.definitions import Definitions
+from stripe.rewrite.copy import (
+    Element,
     beside,
     copy_block,
     fill_block,
@@ -35,10 +39,6 @@ from stripe.passes.common.copies import (
     temporary,
     with_temporaries,
 )
-from stripe.passes.common.defined import Definitions
-from stripe.passes.pad.contribution import fill_of, output_of
-from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
-from stripe.poly import accesses, untouched
 
 
 class Pad(Pass):
@@ -61,6 +61,8 @@ class Pad(Pass):
     """
 
     pass_name: ClassVar[str] = "pad"
+    group: ClassVar[PassGroup] = PassGroup.DATA
+    example: ClassVar[PassExample] = PassExample("multiple_of=4")
 
     reqs: Reqs = ("contraction",)
     prime_threshold: int = Field(
@@ -267,7 +269,7 @@ class _Padder:
         for box in border(view.sizes, margins):
             indices = [Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box)]
             access = tuple(Affine.var(f"d{dim}") + low for dim, (low, _) in enumerate(box))
-            place = Place(local, access)
+            place = Element(local, access)
             name = f"fill_{local.name}"
             result.append(fill_block(name, indices, place, value, _TAGS, location=beside(self.kernel)))
         return result
@@ -277,8 +279,8 @@ class _Padder:
     ) -> Block:
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
         element = tuple(Affine.var(index.name) for index in indices)
-        far = Place(view, element)
-        near = Place(local, tuple(a + low for a, low in zip(element, margins.low, strict=True)))
+        far = Element(view, element)
+        near = Element(local, tuple(a + low for a, low in zip(element, margins.low, strict=True)))
         source, target = (far, near) if into_pad else (near, far)
         name = f"{verb}_{view.name}"
         return copy_block(name, indices, source, target, _TAGS, agg=agg, location=beside(self.kernel))

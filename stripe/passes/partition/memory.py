@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from stripe.ir import Block, Path, Refinement, Statement, block_at, map_statements, replace_at, walk
 from stripe.passes.base import PassContext, TagSet
-from stripe.passes.common.banks import Cut, rebanked
-from stripe.passes.common.tiling import tile_block
+from stripe.rewrite.banks import Cut, rebanked
+from stripe.rewrite.tile import tile_block
 
 
 @dataclass(frozen=True, slots=True)

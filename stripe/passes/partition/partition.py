@@ -20,11 +20,11 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import UNIT_NAME, Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.tiling import tile_block
-from stripe.passes.common.visibility import passed_into
+from stripe.passes.base import UNIT_NAME, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.passes.partition.memory import BankOptions, split_over_banks
-from stripe.passes.thread import moves_all_outputs
+from stripe.rewrite.pass_in import passed_into
+from stripe.rewrite.sharing import moves_all_outputs
+from stripe.rewrite.tile import tile_block
 
 
 class Partition(Pass):
@@ -52,6 +52,8 @@ class Partition(Pass):
     """
 
     pass_name: ClassVar[str] = "partition"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[kernel],num_parts=4,set_tags=[parts]")
 
     reqs: Reqs
     of: Literal["compute", "memory"] = Field(

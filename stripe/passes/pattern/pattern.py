@@ -20,7 +20,7 @@ from stripe.ir import (
     rewrite_blocks,
     with_entry,
 )
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.passes.pattern.contraction_kinds import classify
 from stripe.passes.pattern.terms import (
     Bindings,
@@ -56,6 +56,11 @@ class Pattern(Pass):
     """
 
     pass_name: ClassVar[str] = "pattern"
+    group: ClassVar[PassGroup] = PassGroup.PATTERN
+    example: ClassVar[PassExample] = PassExample(
+        'reqs=[all],pattern="block({ref(in, {dim(0, {term(1, K)}, _, _) | _}) | _}, {idx(K,'
+        ' N) | _})",set_tags=[found]'
+    )
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("contraction",)

@@ -23,9 +23,7 @@ from stripe.ir import (
     uses_of,
     walk,
 )
-from stripe.passes.base import PassContext, Remark, TagSet
-from stripe.passes.common.cache_copy import CacheOptions, cache_view
-from stripe.passes.common.locations import placed_as
+from stripe.passes.base import PassContext, Refusal, TagSet
 from stripe.poly import (
     PolyLimit,
     box_volume,
@@ -35,6 +33,8 @@ from stripe.poly import (
     through_view,
     view_box,
 )
+from stripe.rewrite.cached import CacheOptions, cache_view
+from stripe.rewrite.locate import placed_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,7 @@ class RegisterOptions:
 
     @property
     def cache(self) -> CacheOptions:
-        return CacheOptions(
-            self.registers, Location(), True, True, False, (), 0, self.load_set, self.store_set
-        )
+        return CacheOptions(self.registers, load_set=self.load_set, store_set=self.store_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +129,11 @@ def _moved(
     # the transfer is gone, so that later statements moved up by one
     moved_up = where[len(path)] - (1 if copy.transfer < copy.user else 0)
     where_now = (*path, moved_up, *where[len(path) + 1 :])
-    remarks: list[Remark] = []
-    quiet = PassContext(context.hardware, remarks.append)
-    result = cache_view(undone, where_now, inner_name, options.cache, quiet)
-    if result is undone:
-        said = "; ".join(remark.message for remark in remarks)
-        context.missed(block, f"{name} stays in {options.local}: {said}")
+    cached = cache_view(undone, where_now, inner_name, options.cache)
+    if isinstance(cached, Refusal):
+        context.missed(block, f"{name} stays in {options.local}: {cached.reason}")
         return entry
+    result = cached.entry
     cost = latencies(_unit(copy.far))
     uses = sum(count_accesses(access) for access in through_view(near, inner_name))
     copies = count_domain(nest_at(entry, (*path, copy.transfer)).domain)

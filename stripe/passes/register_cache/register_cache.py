@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stripe.ir import ConfigError, Program, with_entry
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.locations import check_unit
+from stripe.passes.base import TILES, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.passes.register_cache.copy import Latencies, RegisterOptions, to_registers
 
 
@@ -36,6 +35,12 @@ class RegisterCache(Pass):
     """
 
     pass_name: ClassVar[str] = "register_cache"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample(
+        "reqs=[tile],local_loc={name:SRAM},register_loc={name:REGS},global_memory_latency=100,"
+        "local_memory_latency=50,register_latency=1,register_size=65536,comp_parent_tag=inner",
+        after=(TILES, "cache{reqs=[tile],mem_loc={name:SRAM}}"),
+    )
 
     reqs: Reqs
     local_loc: LocationSpec = Field(description="memory of the copies to replace")
@@ -73,7 +78,7 @@ class RegisterCache(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError for a number that neither the options nor the hardware model give."""
-        check_unit(self.local_loc, context.hardware)
+        context.check_unit(self.local_loc)
         options = RegisterOptions(
             self.reqs, self.local_loc.location(), self.register_loc.location(), self.dir == "in",
             self.comp_parent_tag, self._registers(context), self.align_size, self.load_set, self.store_set,

@@ -24,11 +24,12 @@ from stripe.ir import (
     row_major,
 )
 from stripe.passes.base import PassContext
-from stripe.passes.common.cache_copy import CacheOptions, Region, cache_view, transfer_block
-from stripe.passes.common.locations import move_buffers, placed_as
 from stripe.passes.schedule.banks import Place
 from stripe.passes.schedule.plan import Entry, Run, Step, SwapIn, SwapOut
 from stripe.poly import element_names, elements, pieces, through_view
+from stripe.rewrite.cached import CacheOptions, Region, cache_view, transfer_block
+from stripe.rewrite.locate import move_buffers, placed_as
+from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,7 @@ class Target:
 
     def copying(self, bank: int) -> CacheOptions:
         """How views are copied into that bank."""
-        loads, stores = ("cache", "cache_load"), ("cache", "cache_store")
-        return CacheOptions(self.location(bank), self.transfer, True, True, False, (), 0, loads, stores)
+        return CacheOptions(self.location(bank), self.transfer)
 
 
 def stream_operands(
@@ -71,14 +71,16 @@ def stream_operands(
 def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, context: PassContext) -> Block:
     block = block_at(entry, path)
     for view in [ref.name for ref in block.refinements if ref.source == name]:
-        changed = cache_view(entry, path, view, target.copying(place.bank), context)
-        if changed is entry:
+        cached = cache_view(entry, path, view, target.copying(place.bank))
+        if isinstance(cached, Refusal):
+            context.missed(block, cached.reason)
             raise ConfigError(
                 f"{name} does not fit into the near memory whole, and {block.name} cannot take it tile by tile",
                 hint="a tile reads it before it writes it; tile another way or enlarge the memory",
             )
+        context.applied(block, cached.summary)
         entry = replace_at(
-            changed, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth, target)
+            cached.entry, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth, target)
         )
         taken = block_at(entry, path).ref(view).bytes * target.depth
         place = replace(place, address=place.address + taken)

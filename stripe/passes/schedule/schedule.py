@@ -30,15 +30,14 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs
-from stripe.passes.common.locations import check_unit
-from stripe.passes.prune_refinements import drop_constants, prune_block, user_tensors
+from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.build import Target, build_statements, reduced, reuse_deps, stream_operands
 from stripe.passes.schedule.plan import Limits, Planner, Step, SwapIn, SwapOut
 from stripe.passes.schedule.time import Timetable, list_schedule, task_of
 from stripe.passes.schedule.uses import is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.poly import statement_deps
+from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
 
 class Schedule(Pass):
@@ -55,6 +54,10 @@ class Schedule(Pass):
     """
 
     pass_name: ClassVar[str] = "schedule"
+    group: ClassVar[PassGroup] = PassGroup.PLACEMENT
+    example: ClassVar[PassExample] = PassExample(
+        "mem_loc={name:SRAM},xfer_loc={name:DMA},mem_KiB=64,num_banks=4", after=(LOCATED,)
+    )
     requires: ClassVar[Stage] = Stage.LOCATED
     ensures: ClassVar[Stage | None] = Stage.SCHEDULED
     keeps_addresses: ClassVar[bool] = True
@@ -84,8 +87,8 @@ class Schedule(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when a statement cannot be made to fit, with the sizes."""
-        check_unit(self.mem_loc, context.hardware)
-        check_unit(self.xfer_loc, context.hardware)
+        context.check_unit(self.mem_loc)
+        context.check_unit(self.xfer_loc)
         entry = program.entry
         for path, block in walk(program.entry):
             if len(path) > 1 and block.tags.has_all(self.reqs) and "scheduled" not in block.tags:
@@ -99,7 +102,7 @@ class Schedule(Pass):
         if entry is program.entry:
             return program
         user = user_tensors(program)
-        entry = prune_block(with_directions(entry), user)
+        entry = prune_refinements(with_directions(entry), user)
         return drop_constants(with_entry(program, entry))
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
@@ -208,7 +211,9 @@ class Schedule(Pass):
         return replace_at(
             entry,
             path,
-            lambda _: prune_block(block, frozenset(r.name for r in entry.refinements if "user" in r.tags)),
+            lambda _: prune_refinements(
+                block, frozenset(r.name for r in entry.refinements if "user" in r.tags)
+            ),
         )
 
     def _report(self, block: Block, steps: Sequence[Step], table: Timetable, context: PassContext) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stripe.ir import Block, Path, Refinement, Statement, reads_of, walk, with_statements, writes_of
-from stripe.passes.common.tiling import tile_block
 from stripe.passes.schedule.banks import Banks
+from stripe.rewrite.tile import tile_block
 
 
 @dataclass(frozen=True, slots=True)

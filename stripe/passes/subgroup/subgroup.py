@@ -22,11 +22,11 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.banks import Cut, rebanked
-from stripe.passes.common.cache_copy import CacheOptions, cache_view
-from stripe.passes.common.tiling import tile_block
+from stripe.passes.base import LocationSpec, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.passes.subgroup.search import Choice, Limits, Operand, lane_index, search, unfit
+from stripe.rewrite.banks import Cut, rebanked
+from stripe.rewrite.cached import CacheOptions, cache_view
+from stripe.rewrite.tile import tile_block
 
 
 class Subgroup(Pass):
@@ -51,6 +51,11 @@ class Subgroup(Pass):
     """
 
     pass_name: ClassVar[str] = "subgroup"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample(
+        "reqs=[kernel],subgroup_sizes=[8],max_mem=[4096],mem_latency=400,cache_latency=40,"
+        "cache_width=64,cache_size=4096,register_loc={name:REGS}"
+    )
 
     reqs: Reqs
     subgroup_sizes: tuple[PositiveInt, ...] = Field(
@@ -168,7 +173,7 @@ class Subgroup(Pass):
             f"{best.cost:.3g} cycles an operation",
         )
         nested = replace_at(entry, path, lambda outer: self._nest(outer, best))
-        return self._with_registers(nested, path, block, best, context)
+        return self._with_registers(nested, path, block, best)
 
     def _nest(self, block: Block, choice: Choice) -> Block:
         """Tiles of the output, steps of the sums, points of a lane, lanes: one inside the other."""
@@ -194,21 +199,16 @@ class Subgroup(Pass):
         steps = replace(with_statements(steps, [points]), tags=steps.tags.add("subgroup_steps"))
         return replace(with_statements(grid, [steps]), tags=grid.tags.add("subgroup_outer", *self.outer_set))
 
-    def _with_registers(
-        self, entry: Block, path: Path, block: Block, choice: Choice, context: PassContext
-    ) -> Block:
+    def _with_registers(self, entry: Block, path: Path, block: Block, choice: Choice) -> Block:
         """Copies in registers, spread over the lanes: of the inputs for each step, of the output for all of them."""
         location = self.register_loc.location() if self.register_loc else Location()
-        options = CacheOptions(
-            location, Location(), True, True, False, (), 0, ("cache", "cache_load"), ("cache", "cache_store")
-        )
-        quiet = PassContext(context.hardware)
+        options = CacheOptions(location)
         for where, refs in (((*path, 0), block.inputs), (path, block.outputs)):
             for ref in refs:
-                copied = cache_view(entry, where, ref.name, options, quiet)
-                if copied is entry:
+                cached = cache_view(entry, where, ref.name, options)
+                if isinstance(cached, Refusal):
                     continue  # nothing loads or stores through the view
-                entry = copied
+                entry = cached.entry
                 dim = _wide_dim(ref, choice)
                 if dim is not None:
                     entry = _spread(entry, where, ref.name, dim, choice.lanes)

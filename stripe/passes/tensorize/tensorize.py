@@ -10,9 +10,9 @@ from pydantic import Field
 
 from stripe.hw.schema import Stencil
 from stripe.ir import Block, ConfigError, Program, closest, rewrite_blocks, with_entry, with_statements
-from stripe.passes.base import Pass, PassContext, Reqs, TagSet
-from stripe.passes.common.tiling import tile_block
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.passes.tensorize.match import Match, body_of, find_match, is_leaf, unmatched, why_unfit
+from stripe.rewrite.tile import tile_block
 
 
 class Tensorize(Pass):
@@ -33,6 +33,11 @@ class Tensorize(Pass):
     """
 
     pass_name: ClassVar[str] = "tensorize"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample(
+        'reqs=[contraction],stencils=[{"name":"dot","idxs":[{"name":"r","size":4,"outs":[-1],'
+        '"ins":[-1,0]},{"name":"c","size":-1,"outs":[0],"ins":[-1,-1]}]}]'
+    )
 
     reqs: Reqs
     outer_set: TagSet = Field(default=(), description="tags added to the outer block")

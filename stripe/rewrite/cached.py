@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from stripe.ir import (
     Affine,
@@ -32,25 +33,37 @@ from stripe.ir import (
     views_of,
     writes_of,
 )
-from stripe.passes.base import PassContext, TagSet
-from stripe.passes.common.locations import placed_as, unknown_unit
-from stripe.passes.common.visibility import pass_index
 from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union
+from stripe.rewrite.copy import Element, copy_block
+from stripe.rewrite.locate import placed_as, unknown_unit
+from stripe.rewrite.options import TagSet
+from stripe.rewrite.pass_in import pass_index
+from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
 class CacheOptions:
-    """The options of the pass `cache` that shape one copy; see there."""
+    """The form of a copy: its memory, the unit of its copy blocks, the order of its dimensions (empty: as in the
+    source), and the tags of its copy blocks.
+    """
 
-    memory: Location
-    transfer: Location
-    add_constraints: bool
-    reorder: bool
-    odd_size: bool
-    layout: tuple[int, ...]
-    prefetch: int
-    load_set: TagSet
-    store_set: TagSet
+    memory: Location = Location()
+    transfer: Location = Location()
+    add_constraints: bool = True
+    reorder: bool = True
+    odd_size: bool = False
+    layout: tuple[int, ...] = ()
+    prefetch: int = 0
+    load_set: TagSet = ("cache", "cache_load")
+    store_set: TagSet = ("cache", "cache_store")
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """An entry in which a view is cached, and the size of the copy in words."""
+
+    entry: Block
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,54 +73,39 @@ class Region:
     affines: tuple[Affine, ...]
 
 
-def cache_view(entry: Block, path: Path, name: str, options: CacheOptions, context: PassContext) -> Block:
-    """Caches the view `name` of the block at `path`; the same entry when that is declined (a remark says why)."""
+def cache_view(
+    entry: Block, path: Path, name: str, options: CacheOptions = CacheOptions()
+) -> Cached | Refusal:
+    """Caches the view `name` of the block at `path`."""
     nest = nest_at(entry, path)
     parts = through_view(nest, name)
     box = _local_box(parts)
     if box is None:
-        context.missed(nest.block, f"{name} is not cached: nothing is touched through it")
-        return entry
+        return Refusal(f"{name} is not cached: nothing is touched through it")
     loads = _regions(nest, name, [part for part in parts if not part.is_write], box, exact=False)
     writes = [part for part in parts if part.is_write]
     agg = writes[0].agg if writes else Agg.ASSIGN
     stores = _regions(nest, name, writes, box, exact=agg is Agg.ASSIGN)
     if writes and loads:
         if not _written_first(nest, parts):
-            context.missed(nest.block, f"{name} is not cached: it is read before it is written inside")
-            return entry
+            return Refusal(f"{name} is not cached: it is read before it is written inside")
         loads = []
     if loads and _merges_gaps(entry, path, parts):
-        context.missed(
-            nest.block,
-            f"{name} is not cached: elements that nobody wrote are merged on, and a copy would read them",
+        return Refusal(
+            f"{name} is not cached: elements that nobody wrote are merged on, and a copy would read them"
         )
-        return entry
     if not options.add_constraints and any(region.affines for region in (*loads, *stores)):
-        context.missed(
-            nest.block, f"{name} is not cached: its box hangs over an edge, and add_constraints is off"
-        )
-        return entry
-    given = entry
+        return Refusal(f"{name} is not cached: its box hangs over an edge, and add_constraints is off")
     entry, loads = _made_visible(entry, path, loads)
     entry, stores = _made_visible(entry, path, stores)
-    sizes = tuple(high - low + 1 for low, high in box)
-    elements = 1
-    for size in sizes:
-        elements *= size
-    dtype = nest.block.ref(name).dtype
-    where = options.memory or "a copy"
     cached = replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))
     lacking = unknown_unit(nest_at(cached, path).block)
     if lacking is not None:
-        context.missed(
-            nest.block, f"{name} is not cached: a unit uses the index '{lacking}', not known inside"
-        )
-        return given
-    context.applied(
-        nest.block, f"{name}: {elements * dtype.bytes} bytes in {where}, {'x'.join(map(str, sizes)) or '1'}"
-    )
-    return cached
+        return Refusal(f"{name} is not cached: a unit uses the index '{lacking}', not known inside")
+    sizes = tuple(high - low + 1 for low, high in box)
+    size = prod(sizes) * nest.block.ref(name).dtype.bytes
+    where = options.memory or "a copy"
+    return Cached(cached, f"{name}: {size} bytes in {where}, {'x'.join(map(str, sizes)) or '1'}")
 
 
 def _local_box(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
@@ -304,22 +302,19 @@ def transfer_block(
     if options.reorder:
         strides = dict(zip(own, raw.strides, strict=True))
         indices.sort(key=lambda index: -abs(strides[index.name]))
-    passed = tuple(Index(name, 1, Affine.var(name)) for name in passed_names)
-    near = tuple(Affine.var(name) for name in own)
-    far = tuple(Affine.var(name) + low for name, low in zip(own, lows, strict=True))
-    source, target = (raw, copy) if load else (copy, raw)
-    one = {raw.name: far, copy.name: near}
-    refs = tuple(
-        replace(
-            ref, dir=way, source=ref.name, access=one[ref.name], dims=tuple(Dim(1, dim.stride) for dim in ref.dims),
-            agg=agg if way is Direction.OUT else Agg.ASSIGN, tags=Tags(), offset=0, bank_dim=None,
-        )
-        for ref, way in ((source, Direction.IN), (target, Direction.OUT))
-    )  # fmt: skip
+    passed = (Index(name, 1, Affine.var(name)) for name in passed_names)
+    near = Element(copy, tuple(Affine.var(name) for name in own))
+    far = Element(raw, tuple(Affine.var(name) + low for name, low in zip(own, lows, strict=True)))
     tags = Tags.of(*(options.load_set if load else options.store_set))
     if load and options.prefetch:
         tags = tags.set("prefetch", options.prefetch)
-    scalar = copy.name
-    body = (Load(scalar, source.name), Store(target.name, scalar))
-    title = f"load_{copy.name}" if load else f"store_{copy.name}"
-    return Block(title, (*indices, *passed), constraints, refs, body, options.transfer, (), (), tags)
+    return copy_block(
+        f"load_{copy.name}" if load else f"store_{copy.name}",
+        (*indices, *passed),
+        *((far, near) if load else (near, far)),
+        tags,
+        agg=agg,
+        location=options.transfer,
+        constraints=constraints,
+        scalar=copy.name,
+    )

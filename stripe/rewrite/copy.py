@@ -1,4 +1,4 @@
-"""Blocks that move or fill whole buffers, the temporaries that they need, and their place among the statements."""
+"""Copy blocks and fill blocks, the temporaries that they need, and their place among the statements."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from stripe.ir import (
     Agg,
     Block,
     Constant,
+    Constraint,
     Dim,
     Direction,
     Index,
@@ -25,50 +26,42 @@ from stripe.ir import (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One element of a refinement of the block outside, over the indices of a block that moves it."""
+class Element:
+    """An element of a refinement of the block outside, over the indices of a block inside."""
 
     ref: Refinement
     access: tuple[Affine, ...]
 
-    def view(self, name: str, direction: Direction, agg: Agg = Agg.ASSIGN) -> Refinement:
-        """The element as a refinement of the block that moves it."""
-        dims = tuple(Dim(1, dim.stride) for dim in self.ref.dims)
-        return Refinement(
-            name,
-            direction,
-            self.ref.name,
-            self.access,
-            self.ref.dtype,
-            dims,
-            agg,
-            self.ref.location,
-        )
+    def view(self, direction: Direction, agg: Agg = Agg.ASSIGN) -> Refinement:
+        """The element as a refinement of the block inside."""
+        ref = self.ref
+        dims = tuple(Dim(1, dim.stride) for dim in ref.dims)
+        return Refinement(ref.name, direction, ref.name, self.access, ref.dtype, dims, agg, ref.location)
 
 
 def copy_block(
     name: str,
     indices: Sequence[Index],
-    source: Place,
-    target: Place,
+    source: Element,
+    target: Element,
     tags: Tags,
     *,
     agg: Agg = Agg.ASSIGN,
     location: Location = Location(),
+    constraints: Sequence[Constraint] = (),
+    scalar: str = "",
 ) -> Block:
-    """A kernel that takes an element of `source` to `target` at each point, merged there by `agg`."""
-    refs = (
-        source.view(source.ref.name, Direction.IN),
-        target.view(target.ref.name, Direction.OUT, agg),
-    )
-    body = (Load(source.ref.name, source.ref.name), Store(target.ref.name, source.ref.name))
-    return Block(name, tuple(indices), (), refs, body, location, tags=tags)
+    """A copy block: at each point an element of `source` goes to `target`, merged there by `agg`."""
+    refs = (source.view(Direction.IN), target.view(Direction.OUT, agg))
+    scalar = scalar or source.ref.name
+    body = (Load(scalar, source.ref.name), Store(target.ref.name, scalar))
+    return Block(name, tuple(indices), tuple(constraints), refs, body, location, tags=tags)
 
 
 def fill_block(
     name: str,
     indices: Sequence[Index],
-    target: Place,
+    target: Element,
     value: bool | int | float,
     tags: Tags,
     *,
@@ -76,7 +69,7 @@ def fill_block(
 ) -> Block:
     """A kernel that assigns one value to the element of `target` at each point."""
     body = (Constant("c", value, target.ref.dtype), Store(target.ref.name, "c"))
-    refs = (target.view(target.ref.name, Direction.OUT),)
+    refs = (target.view(Direction.OUT),)
     return Block(name, tuple(indices), (), refs, body, location, tags=tags)
 
 

@@ -28,7 +28,7 @@ from stripe.ir import (
     row_major,
     with_statements,
 )
-from stripe.passes.common.visibility import passed_into
+from stripe.rewrite.pass_in import passed_into
 
 _T = TypeVar("_T")
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stripe.ir import Agg, Program, Refinement
-from stripe.poly import Access, accesses, untouched
+from stripe.poly.access import Access, accesses
+from stripe.poly.footprint import untouched
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import prod
 
 from stripe.ir import Affine, Block, Index, Refinement
-from stripe.passes.base import TagSet
-from stripe.passes.common.tiling import tile_block
+from stripe.rewrite.options import TagSet
+from stripe.rewrite.tile import tile_block
 
 
 def sharing(block: Block, ref: Refinement) -> tuple[Index, ...]:
@@ -60,6 +60,29 @@ def has_partial(name: str, dim: int, readers: Iterable[Block]) -> bool:
     for reader in readers:
         tested = {index for constraint in reader.constraints for index in constraint.affine.names()}
         if any(view.source == name and view.access[dim].names() & tested for view in reader.refinements):
+            return True
+    return False
+
+
+def moves_all_outputs(block: Block, index: Index) -> bool:
+    """Whether distinct values of the index touch distinct elements of each output: in some dimension one step of it is
+    longer than all that the other indices and the view's size cover."""
+    return bool(block.outputs) and all(separates_points(block, ref, index.name) for ref in block.outputs)
+
+
+def separates_points(block: Block, ref: Refinement, name: str) -> bool:
+    for access, dim in zip(ref.access, ref.dims, strict=True):
+        step = abs(access.coeff(name))
+        rest = access - Affine.linear({name: access.coeff(name)})
+        if (
+            step == 0
+            or name in rest.names()
+            or any(rest.coeff(i.name) for i in block.passed)
+            or not rest.is_linear
+        ):
+            continue
+        low, high = rest.bounds({i.name: (0, i.range - 1) for i in block.iterated})
+        if step >= high - low + dim.size:
             return True
     return False
 

@@ -1,0 +1,58 @@
+"""Options that several passes have: sets of tags, and locations as pass lists write them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from stripe.ir import Affine, ConfigError, Location, is_tag, parse_affine
+
+
+def _checked_tag(word: str) -> str:
+    if is_tag(word.removeprefix("#")) and word.startswith("#"):
+        raise ValueError(f"'{word}' cannot be a tag; write '{word[1:]}', without the '#'")
+    if not is_tag(word):
+        raise ValueError(f"'{word}' cannot be a tag: letters, digits and _ . - that begin with a letter")
+    return word
+
+
+TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_tag)], ...]
+
+
+Reqs: TypeAlias = Annotated[
+    TagSet, Field(description="tags that a block must have, all of them; 'all' fits any block")
+]
+
+
+UNIT_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"
+"""The names of units that the text of a program can hold; empty where the unit may be left out."""
+
+
+class LocationSpec(BaseModel):
+    """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, or an affine as text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(
+        min_length=1, pattern=UNIT_NAME,
+        description="name of a memory, execution or transfer unit of the hardware model",
+    )  # fmt: skip
+    unit: int | str = Field(
+        default=0, description="which one of them: a number, or an affine over the block's indices"
+    )
+
+    def location(self) -> Location:
+        """The location; StripeError when `unit` is a text that is no affine."""
+        unit = Affine(self.unit) if isinstance(self.unit, int) else parse_affine(self.unit)
+        return Location.of(self.name, unit)
+
+    def fixed(self) -> Location:
+        """The location where no index of the program is known; ConfigError when the unit uses an index."""
+        location = self.location()
+        if location.names():
+            raise ConfigError(
+                f"the unit '{self.unit}' of {self.name} uses an index that is not known there",
+                hint="give a number",
+            )
+        return location

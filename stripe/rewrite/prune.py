@@ -1,0 +1,58 @@
+"""Refinements, constants and indices that nothing uses any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stripe.ir import Affine, Block, Program, substitute, uses_by_name
+from stripe.rewrite.tile import used_indices
+
+
+def user_tensors(program: Program) -> frozenset[str]:
+    """Names of the tensors that the caller knows: what `main` takes of them is the program's signature."""
+    return frozenset(ref.name for ref in program.entry.refinements if "user" in ref.tags)
+
+
+def prune_refinements(block: Block, user: frozenset[str]) -> Block:
+    """`block` without the refinements that its statements do not use; `main` keeps its views of `user` tensors."""
+    main = "main" in block.tags
+    used = uses_by_name(block)
+    kept = tuple(
+        ref
+        for ref in block.refinements
+        if "user" in ref.tags or (main and ref.source in user) or ref.name in used
+    )
+    return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)
+
+
+def drop_constants(program: Program) -> Program:
+    """`program` without the data of constants that are no longer allocated."""
+    names = {ref.name for ref in program.entry.refinements}
+    kept = tuple(buffer for buffer in program.constants if buffer.name in names)
+    return program if len(kept) == len(program.constants) else replace(program, constants=kept)
+
+
+def prune_indices(block: Block) -> Block:
+    """`block` without indices of one known value and without unused passed-in ones; blocks inside keep theirs."""
+    values: dict[str, Affine] = {}
+    for index in block.indices:
+        if index.affine is None and index.range == 1:
+            values[index.name] = Affine()
+        elif index.affine is not None and index.affine.is_constant:
+            values[index.name] = index.affine
+    if values:
+        block = substitute(block, values)
+        block = replace(block, indices=tuple(index for index in block.indices if index.name not in values))
+        constraints = tuple(
+            c for c in block.constraints if not (c.affine.is_constant and c.affine.offset >= 0)
+        )
+        block = replace(block, constraints=constraints) if constraints != block.constraints else block
+    return drop_unused_passed(block)
+
+
+def drop_unused_passed(block: Block) -> Block:
+    if not block.passed:
+        return block
+    used = used_indices(block)
+    kept = tuple(index for index in block.indices if index.affine is None or index.name in used)
+    return block if len(kept) == len(block.indices) else replace(block, indices=kept)
