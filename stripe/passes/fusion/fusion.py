@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Interval, Program, Refinement, Tags, with_entry, with_statements
+from stripe.ir import Block, Interval, Program, Tags, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagSet, matching
-from stripe.passes.fusion.build import fuse_blocks, fuse_halves
-from stripe.passes.fusion.keep import Kept, StepOptions, find_ways, in_steps
-from stripe.passes.fusion.match import find_pairs
-from stripe.passes.fusion.order import Line, PairQueue
-from stripe.passes.fusion.plan import Plan, PlanOptions, make_local_plan, make_plan, shared_exactly
-from stripe.passes.fusion.summary import kept_summary, output_ranges, summary
+from stripe.passes.fusion.build import fuse
+from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
+from stripe.passes.fusion.legality import FusionPlan, Legality, find_pairs
+from stripe.passes.fusion.rings import RingBlock, find_rings, in_steps
 from stripe.rewrite.refusal import Refusal
 
 
@@ -70,22 +70,9 @@ class Fusion(Pass):
     parent_reqs: TagSet = Field(default=(), description="tags of the block in which statements are fused")
     a_reqs: TagSet = Field(default=(), description="tags of the producer")
     b_reqs: TagSet = Field(default=(), description="tags of the consumer")
-    exclude: TagSet = Field(default=(), description="tags that neither may have")
     fused_set: TagSet = Field(default=(), description="tags that the fused block gets")
-    inner_remove_set: TagSet = Field(default=(), description="tags that both inner blocks lose")
     a_inner_set: TagSet = Field(default=(), description="tags that the producer's inner block gets")
     b_inner_set: TagSet = Field(default=(), description="tags that the consumer's inner block gets")
-    output_match: bool = Field(
-        default=False, description="only where the outputs of both run over indices of the same ranges"
-    )
-    max_refs: int = Field(default=0, ge=0, description="most refinements of a fused block; 0: no limit")
-    no_inner: bool = Field(default=False, description="only where no inner block is left")
-    no_constraints: bool = Field(default=False, description="only where no constraint is left")
-    perfect: bool = Field(
-        default=False,
-        description="only where every dimension that is shared is matched, in whole tiles, "
-        "without recomputing",
-    )
     overlap: Literal["recompute", "keep"] = Field(
         default="recompute",
         description="what becomes of overlapping windows: each point computes them again, as far as max_recompute "
@@ -100,15 +87,10 @@ class Fusion(Pass):
         description="most work of the producer, in multiples of what it was, that overlapping windows "
         "may cause; 1: none",
     )
-    reduction_tile: int = Field(
-        default=0,
-        ge=0,
-        description="elements for one fused point of a dimension that the consumer reduces; 0: all of them, unless "
-        "a side is tiled already",
-    )
     tiles: dict[str, int] = Field(
         default_factory=dict[str, int],
-        description="values of an index, of the producer or else the consumer, for one fused point; 1 where not given",
+        description="values of an index, of the producer or else the consumer, for one fused point; where not given "
+        "1, or all of a dimension that the consumer reduces, unless a side is tiled already",
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -117,244 +99,216 @@ class Fusion(Pass):
         names = (index.name for block in sides for index in block.iterated)
         context.unknown_names("tiles", "index", self.tiles, names)
         private = frozenset(ref.name for ref in entry.allocs if not ref.tags.has_any(("user", "const")))
-        return with_entry(program, _Fuser(self, context).visit(entry, private, {}))
+        return with_entry(program, self._visit(entry, private, {}, context))
 
-    def refuses_tags(self, a: Block, b: Block) -> bool:
-        """Whether the options leave the two out of account."""
-        wanted = a.tags.has_all(self.a_reqs) and b.tags.has_all(self.b_reqs)
-        return not wanted or a.tags.has_any(self.exclude) or b.tags.has_any(self.exclude)
+    def _visit(
+        self, block: Block, private: frozenset[str], outside: Mapping[str, Interval], context: PassContext
+    ) -> Block:
+        """Fuses in the block, then in the blocks inside that were there before. `private` names its buffers without
+        users outside, `outside` gives the intervals of the indices of the block outside.
+        """
+        intervals = block.intervals(dict(outside))
+        made: frozenset[int] = frozenset()
+        if block.tags.has_all(self.parent_reqs):
+            block, made = self._fuse_in(block, private, intervals, context)
+        users = Counter(ref.source for inner in block.blocks for ref in inner.refinements)
+        alone = {name for name in private if users[name] <= 1}
+        statements = list(block.statements)
+        for number, inner in enumerate(block.statements):
+            if isinstance(inner, Block) and number not in made:
+                own = frozenset(
+                    ref.name
+                    for ref in inner.refinements
+                    if (ref.source in alone if ref.source else not ref.tags.has_any(("user", "const")))
+                )
+                statements[number] = self._visit(inner, own, intervals, context)
+        return with_statements(block, statements)
 
-    def refuses_pair(self, a: Block, b: Block) -> Refusal | None:
-        """What the options have against fusing two blocks, before it is tried."""
-        if self.output_match and output_ranges(a) != output_ranges(b):
-            return Refusal(f"output_match: their outputs run over {output_ranges(a)} and {output_ranges(b)}")
-        return None
-
-    def refuses_plan(self, a: Block, b: Block, plan: Plan) -> Refusal | None:
-        """What the options have against a plan."""
-        if not self.perfect:
-            return None
-        if plan.local:
-            return Refusal(f"perfect: {plan.recompute:.4g} times the work")
-        uneven = [entry.name for entry in plan.shared if not entry.is_even(a, b)]
-        if uneven:
-            return Refusal(f"perfect: {', '.join(uneven)} does not divide into whole tiles on both sides")
-        shared = {entry.a_index for entry in plan.shared}
-        walked = {name for ref in a.outputs for affine in ref.access for name in affine.names()}
-        left = [index.name for index in a.iterated if index.name in walked - shared and index.range > 1]
-        if left:
-            return Refusal(f"perfect: {', '.join(left)} of {a.name} stays inside")
-        return None
-
-    def refuses_block(self, fused: Block) -> Refusal | None:
-        """What the options have against a fused block."""
-        inner = sum(1 for _ in fused.blocks)
-        constraints = len(fused.constraints) + sum(len(block.constraints) for block in fused.blocks)
-        if self.no_inner and inner:
-            return Refusal(f"no_inner: {inner} inner block{'s' * (inner > 1)} would be left")
-        if self.no_constraints and constraints:
-            return Refusal(f"no_constraints: {constraints} constraint{'s' * (constraints > 1)} would be left")
-        if self.max_refs and len(fused.refinements) > self.max_refs:
-            return Refusal(f"it would have {len(fused.refinements)} refinements, max_refs is {self.max_refs}")
-        return None
-
-    def inner_tags(self, tags: Tags, added: TagSet) -> Tags:
-        """The tags of an inner block: those that its block had, but it is no kernel any more."""
-        return tags.remove("kernel", *self.inner_remove_set).add(*added)
+    def _fuse_in(
+        self, block: Block, private: frozenset[str], intervals: Mapping[str, Interval], context: PassContext
+    ) -> tuple[Block, frozenset[int]]:
+        """The block with its statements fused, and the numbers of the fused ones."""
+        line = Line(block)
+        queue = PairQueue(line, lambda a, b: a.tags.has_all(self.a_reqs) and b.tags.has_all(self.b_reqs))
+        decider = _Decider(self, line, private, intervals)
+        said: set[tuple[str, str]] = set()
+        for pair in queue:
+            decision = decider.decide(pair)
+            if isinstance(decision, Decision):
+                line.join(decision.slots, decision.block)
+                context.applied(decision.block, decision.remark)
+                queue.refresh(pair.first, pair.second)
+            elif (remark := (pair.a.name, f"not fused with {pair.b.name}: {decision.reason}")) not in said:
+                context.missed(*remark)
+                said.add(remark)
+        return line.finish()
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
-    """The block whose statements are fused: intervals of its indices, and its buffers that nobody outside needs."""
+class Decision:
+    """The fused block for the statements at `slots`, and the remark on it."""
 
+    slots: tuple[int, ...]
     block: Block
-    intervals: Mapping[str, Interval]
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Decider:
+    """Decides on the pairs of one block, which has the private buffers and the intervals of indices."""
+
+    options: Fusion
+    line: Line
     private: frozenset[str]
+    intervals: Mapping[str, Interval]
 
-    def owned(self, line: Line, a: Block, *slots: int) -> frozenset[str]:
-        """The private buffers that `a` writes and that the statements at `slots` alone use."""
-        return frozenset(
-            ref.source
-            for ref in a.outputs
-            if ref.source in self.private and set(line.users(ref.source)) <= set(slots)
-        )
-
-
-class _Fuser:
-    """One run of the pass."""
-
-    def __init__(self, options: Fusion, context: PassContext) -> None:
-        self.options = options
-        self.context = context
-        self.plan_options = PlanOptions(options.tiles, options.reduction_tile, options.max_recompute)
-
-    def visit(self, block: Block, private: frozenset[str], outside: Mapping[str, Interval]) -> Block:
-        """Fuses in the block, then in the blocks inside that were there before."""
-        intervals = block.intervals(dict(outside))
-        made: frozenset[int] = frozenset()
-        if block.tags.has_all(self.options.parent_reqs):
-            block, made = self._fuse_in(_Scope(block, intervals, private))
-        users: dict[str, int] = {}
-        for statement in block.blocks:
-            for ref in statement.refinements:
-                users[ref.source] = users.get(ref.source, 0) + 1
-        alone = private - {name for name, count in users.items() if count > 1}
-        visited = [
-            self.visit(s, _private_inside(s, alone), intervals)
-            if isinstance(s, Block) and number not in made
-            else s
-            for number, s in enumerate(block.statements)
-        ]
-        return with_statements(block, visited)
-
-    def _fuse_in(self, scope: _Scope) -> tuple[Block, frozenset[int]]:
-        line = Line(scope.block)
-        queue = PairQueue(line, self.options.refuses_tags)
-        said: set[tuple[str, str]] = set()
-        while (slots := queue.pop()) is not None:
-            first, second = slots
-            a, b = line.block_at(first), line.block_at(second)
-            assert a is not None and b is not None
-            refusal = self._try(scope, line, first, second)
-            if refusal is None:
-                queue.refresh(first, second)
-                continue
-            text = f"not fused with {b.name}: {refusal.reason}"
-            if (a.name, text) not in said:
-                self.context.missed(a, text)
-            said.add((a.name, text))
-        return line.finish()
-
-    def _try(self, scope: _Scope, line: Line, first: int, second: int) -> Refusal | None:
-        """Fuses the blocks at two slots. Blocks that fill what the first one leaves of a buffer join as well where that
-        works, so that the fused block alone uses the buffer.
-        """
-        a, b = line.block_at(first), line.block_at(second)
-        assert a is not None and b is not None
-        order = line.between(first, second)
+    def decide(self, pair: Candidate) -> Decision | Refusal:
+        slots = (pair.first, pair.second)
+        order = self.line.between(slots)
         if isinstance(order, int):
-            between = line.block_at(order)
-            name = between.name if between is not None else f"statement {order}"
-            return Refusal(f"{name} has to run between them")
-        for slot in line.writers_before(first, of_inputs=False):
-            filler = line.block_at(slot)
-            if filler is None or line.between(slot, first) != ([], []):
-                continue
-            owned = scope.owned(line, a, slot, first, second)
-            if not owned.issuperset(ref.source for ref in filler.outputs):
-                continue
-            filled = self._with_filler(scope, filler, a)
-            if filled is not None and isinstance(self._fuse(scope, line, filled, b, owned), tuple):
-                line.join(slot, first, filled)
-                a = filled
-        found = self._fuse(scope, line, a, b, scope.owned(line, a, first, second))
-        if isinstance(found, Refusal):
-            return found
-        fused, text = found
-        line.join(first, second, fused)
-        self.context.applied(fused, text)
-        return None
+            return Refusal(f"{self.line.name_at(order)} has to run between them")
+        # A block that fills the elements that the producer leaves joins as well where that works, so that the fused
+        # block is the only user of the buffer.
+        filler = self.line.before(pair.first)
+        filled = self._filled(filler, pair) if filler is not None else None
+        if filler is not None and filled is not None:
+            decision = self._fused(filled, pair.b, (filler, *slots))
+            if isinstance(decision, Decision):
+                return decision
+        return self._fused(pair.a, pair.b, slots)
 
-    def _with_filler(self, scope: _Scope, filler: Block, block: Block) -> Block | None:
-        """`block` with another one that writes other elements of its outputs, in front of it."""
-        pairs = find_pairs(filler, block, scope.intervals)
-        plan = make_plan(filler, block, pairs, frozenset(), PlanOptions())
+    def _filled(self, slot: int, pair: Candidate) -> Block | None:
+        """The producer preceded by the block at `slot`, which initializes elements of its outputs and nothing else."""
+        filler = self.line.block_at(slot)
+        if filler is None or not self.line[slot].writes & self.line[pair.first].writes:
+            return None
+        slots = (slot, pair.first, pair.second)
+        owned = self._owned(pair.a, slots)
+        if not owned.issuperset(r.source for r in filler.outputs) or isinstance(
+            self.line.between(slots), int
+        ):
+            return None
+        plan = Legality(filler, pair.a, find_pairs(filler, pair.a, self.intervals)).plan()
         if isinstance(plan, Refusal):
             return None
-        inside = replace(block, tags=block.tags.remove("kernel"))
-        fused = fuse_blocks(replace(filler, tags=filler.tags.remove("kernel")), inside, plan)
-        return None if isinstance(fused, Refusal) else replace(fused, name=block.name, tags=block.tags)
+        first, second = (replace(block, tags=block.tags.remove("kernel")) for block in (filler, pair.a))
+        fused = fuse(first, second, plan)
+        return (
+            None if isinstance(fused, Refusal) else replace(fused.block, name=pair.a.name, tags=pair.a.tags)
+        )
 
-    def _fuse(
-        self, scope: _Scope, line: Line, a: Block, b: Block, private: frozenset[str]
-    ) -> tuple[Block, str] | Refusal:
-        """The fused block and what to say about it."""
-        options = self.options
-        refusal = options.refuses_pair(a, b) or _aliases(line.buffers, a, b)
+    def _owned(self, a: Block, slots: tuple[int, ...]) -> frozenset[str]:
+        """The private buffers that `a` writes and that the statements at `slots` alone use."""
+        sources = {ref.source for ref in a.outputs} & self.private
+        return frozenset(source for source in sources if self.line.users(source).issubset(slots))
+
+    def _fused(self, a: Block, b: Block, slots: tuple[int, ...]) -> Decision | Refusal:
+        """The decision on the producer `a`, which may be joined with a filler, and the consumer `b`."""
+        refusal = self._aliases(a, b)
         if refusal is not None:
             return refusal
-        kept = (
-            self._keep(scope, line, a, b, private)
-            if options.overlap == "keep" and not options.perfect
-            else None
-        )
-        if isinstance(kept, tuple):
+        options = self.options
+        pairs = find_pairs(a, b, self.intervals)
+        legality = Legality(a, b, pairs, self._owned(a, slots), options.tiles, options.max_recompute)
+        kept = self._in_rings(a, b, slots, legality) if options.overlap == "keep" else None
+        if isinstance(kept, Decision):
             return kept
-        plan = make_plan(a, b, find_pairs(a, b, scope.intervals), private, self.plan_options)
+        plan = legality.plan()
         if isinstance(plan, Refusal):
             return plan if kept is None else Refusal(f"{kept.reason}; {plan.reason}")
-        refusal = options.refuses_plan(a, b, plan)
-        if refusal is not None:
-            return refusal
-        fused = fuse_blocks(*self._halves(a, b), plan)
+        fused = fuse(*self._inside(a, b), plan)
         if isinstance(fused, Refusal):
             return fused
-        fused = self._tagged(fused, a, b)
-        refusal = options.refuses_block(fused)
-        if refusal is not None:
-            return refusal
-        return fused, summary(line.buffers, a, b, fused, plan)
+        block = self._tagged(fused.block, a, b)
+        return Decision(slots, block, self._summary(a, b, block, plan))
 
-    def _keep(
-        self, scope: _Scope, line: Line, a: Block, b: Block, private: frozenset[str]
-    ) -> tuple[Block, str] | Refusal:
-        """The fused block in steps, of all ways that with the smallest buffers between the two."""
-        pairs = find_pairs(a, b, scope.intervals)
+    def _in_rings(self, a: Block, b: Block, slots: tuple[int, ...], legality: Legality) -> Decision | Refusal:
+        """The decision on both blocks in steps: of all rings, those with the fewest elements."""
         options = self.options
-        steps = StepOptions(options.tiles, options.max_steps)
-        best: tuple[int, Kept, Plan] | None = None
+        best: tuple[int, Decision] | None = None
         reason = "no dimension to keep an overlap of"
-        for way in find_ways(a, b, pairs, shared_exactly(a, b, pairs, self.plan_options)):
-            plan = make_local_plan(a, b, pairs, private, self.plan_options, way.indices)
-            fused = plan if isinstance(plan, Refusal) else fuse_halves(*self._halves(a, b), plan)
-            kept = fused if isinstance(fused, Refusal) else in_steps(fused, way, steps, scope.intervals)
-            if isinstance(plan, Refusal) or isinstance(fused, Refusal) or isinstance(kept, Refusal):
-                refused = next(r for r in (plan, fused, kept) if isinstance(r, Refusal))
-                reason = refused.reason
+        for ring in find_rings(a, b, legality.pairs, legality.exact_indices):
+            plan = legality.local_plan(ring.indices)
+            if isinstance(plan, Refusal):
+                reason = plan.reason
                 continue
-            kept = replace(kept, block=self._tagged(kept.block, a, b))
-            refusal = options.refuses_block(kept.block)
-            if refusal is not None:
-                reason = refusal.reason
+            fused = fuse(*self._inside(a, b), plan)
+            if isinstance(fused, Refusal):
+                reason = fused.reason
+                continue
+            kept = in_steps(fused, ring, options.tiles, options.max_steps, self.intervals)
+            if isinstance(kept, Refusal):
+                reason = kept.reason
                 continue
             size = sum(kept.block.ref(name).elements for name in kept.rings)
             if best is None or size < best[0]:
-                best = (size, kept, plan)
-        if best is None:
-            return Refusal(f"overlap not kept: {reason}")
-        _, kept, plan = best
-        return kept.block, kept_summary(line.buffers, a, b, kept, plan)
+                block = self._tagged(kept.block, a, b)
+                best = size, Decision(slots, block, self._ring_summary(a, b, kept, plan))
+        return best[1] if best is not None else Refusal(f"overlap not kept: {reason}")
 
-    def _halves(self, a: Block, b: Block) -> tuple[Block, Block]:
-        """Both blocks with the tags that they have inside."""
-        options = self.options
+    def _inside(self, a: Block, b: Block) -> tuple[Block, Block]:
+        """Both blocks with the tags that they have inside: they are no kernels any more."""
         return (
-            replace(a, tags=options.inner_tags(a.tags, options.a_inner_set)),
-            replace(b, tags=options.inner_tags(b.tags, options.b_inner_set)),
+            replace(a, tags=a.tags.remove("kernel").add(*self.options.a_inner_set)),
+            replace(b, tags=b.tags.remove("kernel").add(*self.options.b_inner_set)),
         )
 
     def _tagged(self, fused: Block, a: Block, b: Block) -> Block:
         kernel = ("kernel",) if "kernel" in a.tags or "kernel" in b.tags else ()
         return replace(fused, tags=Tags.of(*kernel).add(*self.options.fused_set))
 
+    def _aliases(self, a: Block, b: Block) -> Refusal | None:
+        """Buffers of the two that may share memory under different names."""
+        buffers = self.line.buffers
+        for mine in a.refinements:
+            for theirs in b.refinements:
+                if mine.source == theirs.source or not (mine.source and theirs.source):
+                    continue
+                origin = buffers[mine.source].source
+                same = origin and origin == buffers[theirs.source].source
+                if same and (mine.dir.writes or theirs.dir.writes):
+                    return Refusal(f"{mine.source} and {theirs.source} are views of {origin}")
+        return None
 
-def _private_inside(block: Block, alone: frozenset[str]) -> frozenset[str]:
-    """The buffers of `block` that nobody outside needs, `alone` being those outside that only one view uses."""
-    return frozenset(
-        ref.name
-        for ref in block.refinements
-        if (ref.source in alone if ref.source else not ref.tags.has_any(("user", "const")))
-    )
+    def _summary(self, a: Block, b: Block, fused: Block, plan: FusionPlan) -> str:
+        """The shared indices, the elements alive at once, and the costs."""
+        indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
+        read = {ref.source for ref in b.refinements if ref.dir.reads}
+        parts = [f"{a.name} and {b.name} share [{indices}]"]
+        for source in sorted({ref.source for ref in a.outputs} & read):
+            view = next(ref for ref in fused.refinements if source in (ref.source, ref.name))
+            whole = self.line.buffers[source].elements
+            parts.append(f"{view.elements} of {whole} elements of {source} in each point")
+        if plan.local:
+            parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
+        merged = prod(entry.count for entry in plan.shared if entry.b_index not in _output_indices(b))
+        if merged > 1:
+            parts.append(f"each result of {b.name} is merged {merged} times")
+        points = prod(entry.count for entry in plan.shared)
+        parallel = [
+            (prod(i.range for i in block.iterated if i.name in _output_indices(block)), block.name)
+            for block in (a, b)
+        ]
+        lost = [f"{before} of {name}" for before, name in parallel if before > points]
+        if lost:
+            parts.append(f"{points} points run in parallel instead of {' and '.join(lost)}")
+        return "; ".join(parts)
+
+    def _ring_summary(self, a: Block, b: Block, kept: RingBlock, plan: FusionPlan) -> str:
+        """As `_summary`, of a block in steps."""
+        indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
+        parts = [f"{a.name} and {b.name} run in {kept.steps} steps"]
+        if indices:
+            parts.append(f"they share [{indices}]")
+        for name, length in kept.rings.items():
+            source = kept.sources[name]
+            held, whole = kept.block.ref(name).elements, self.line.buffers[source].elements
+            parts.append(f"a ring of {length} holds {held} of {whole} elements of {source}")
+        if plan.recompute > 1:
+            parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
+        return "; ".join(parts)
 
 
-def _aliases(buffers: Mapping[str, Refinement], a: Block, b: Block) -> Refusal | None:
-    """Buffers of the two that may share memory under different names."""
-    for mine in a.refinements:
-        for theirs in b.refinements:
-            if mine.source == theirs.source or not (mine.source and theirs.source):
-                continue
-            origin = buffers[mine.source].source
-            same = origin and origin == buffers[theirs.source].source
-            if same and (mine.dir.writes or theirs.dir.writes):
-                return Refusal(f"{mine.source} and {theirs.source} are views of {origin}")
-    return None
+def _output_indices(block: Block) -> frozenset[str]:
+    """The indices that move an output."""
+    return frozenset(name for ref in block.outputs for affine in ref.access for name in affine.names())

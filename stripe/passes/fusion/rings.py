@@ -1,9 +1,9 @@
-"""Keeping what the tiles of a consumer share: both blocks in steps, one after the other, over a ring of a dimension.
+"""Rings: overlaps between tiles of a consumer are kept, and both blocks run in steps, one after the other.
 
-The points of a block have no order, so that a tile that uses what another one computed has to be a statement behind
-that one. The consumer becomes a sequence of tiles, and before each of them stands the piece of the producer that
-computes what no tile before it needed. The buffer between them holds a ring: as many elements of the dimension as are
-alive at once. A sequence that was made so is itself a producer or a consumer that can be kept up with.
+The points of a block have no order, so that a tile that uses results of another tile has to be a statement behind it.
+The consumer becomes a sequence of tiles, and before each of them runs the piece of the producer that no tile before it
+needed. The buffer between them holds a ring: as many elements of the dimension as are alive at once. Such a sequence is
+itself a producer or a consumer that can be fused so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.fusion.build import Fused
-from stripe.passes.fusion.match import Pair, Reach, reaches
+from stripe.passes.fusion.legality import Reach, ViewPair, reaches
 from stripe.poly import accesses, box_of
 from stripe.rewrite.copy import Element, beside, fill_block
 from stripe.rewrite.pack import Packing, repacked, why_unpackable
@@ -36,9 +36,9 @@ from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way to keep: the dimension of each shared buffer that becomes a ring, and the indices that walk it; None for
-    a block that is a sequence of statements already."""
+class RingChoice:
+    """The dimension of each shared buffer that becomes a ring, and the indices that walk it; None for a block that is a
+    sequence of statements already."""
 
     dims: Mapping[str, int]
     a_index: str | None
@@ -50,9 +50,9 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A fused block in steps: how many statements of the consumer read what is kept, the length of each ring by the
-    name of its buffer, and what that buffer is called outside."""
+class RingBlock:
+    """A fused block in steps: the number of statements of the consumer that read from a ring, the length of each ring
+    by the name of its buffer, and the name of that buffer outside."""
 
     block: Block
     steps: int
@@ -60,16 +60,8 @@ class Kept:
     sources: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class StepOptions:
-    """Values of an index of the consumer for one step, and the most steps where an index is not named."""
-
-    tiles: Mapping[str, int]
-    max_steps: int
-
-
-def find_ways(a: Block, b: Block, pairs: Sequence[Pair], shared: frozenset[str]) -> Iterator[Way]:
-    """The ways to keep that the accesses allow: a dimension, and the indices that walk it, none of those that are
+def find_rings(a: Block, b: Block, pairs: Sequence[ViewPair], shared: frozenset[str]) -> Iterator[RingChoice]:
+    """The rings that the accesses allow: a dimension, and the indices that walk it, without the indices that are
     `shared` without any overlap."""
     flows = [pair for pair in pairs if pair.flows]
     kept = frozenset[str]().union(*(affine.names() for ref in b.outputs for affine in ref.access))
@@ -82,7 +74,7 @@ def find_ways(a: Block, b: Block, pairs: Sequence[Pair], shared: frozenset[str])
                 dims = _dims(flows, dim, mine, theirs)
                 if dims is not None and (key := (tuple(dims.items()), mine, theirs)) not in found:
                     found.add(key)
-                    yield Way(dims, mine, theirs)
+                    yield RingChoice(dims, mine, theirs)
 
 
 def _walkers(found: Sequence[Reach], dim: int, block: Block) -> list[str | None]:
@@ -91,8 +83,8 @@ def _walkers(found: Sequence[Reach], dim: int, block: Block) -> list[str | None]
     return [*names] or ([None] if sum(1 for _ in block.blocks) > 1 else [])
 
 
-def _dims(flows: Sequence[Pair], dim: int, mine: str | None, theirs: str | None) -> dict[str, int] | None:
-    """The dimension of each shared buffer that the indices walk; None where that is not one."""
+def _dims(flows: Sequence[ViewPair], dim: int, mine: str | None, theirs: str | None) -> dict[str, int] | None:
+    """The dimension of each shared buffer that the indices walk; None where they walk several."""
     dims = {flows[0].a.source: dim}
     for pair in flows:
         walked = [
@@ -108,15 +100,23 @@ def _dims(flows: Sequence[Pair], dim: int, mine: str | None, theirs: str | None)
     return dims
 
 
-def in_steps(fused: Fused, way: Way, options: StepOptions, outside: Mapping[str, Interval]) -> Kept | Refusal:
-    """The fused block in steps. `outside` has the intervals of the indices of the block outside."""
-    return _Stepper(fused, way, options, outside).result()
+def in_steps(
+    fused: Fused,
+    ring: RingChoice,
+    tiles: Mapping[str, int],
+    max_steps: int,
+    outside: Mapping[str, Interval],
+) -> RingBlock | Refusal:
+    """The fused block in steps: `tiles` gives values of the consumer's index for one step, `max_steps` bounds the steps
+    of an index that it does not name. `outside` has the intervals of the indices of the block outside.
+    """
+    return _Stepper(fused, ring, tiles, max_steps, outside).result()
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A statement, whether it is of the producer's half, and for each shared buffer the elements of its dimension that
-    it touches."""
+class _RingStep:
+    """A statement, whether it belongs to the producer's half, and the elements that it touches of the dimension of each
+    shared buffer."""
 
     statement: Statement
     writes: bool
@@ -124,22 +124,33 @@ class _Step:
 
 
 class _Stepper:
-    def __init__(self, fused: Fused, way: Way, options: StepOptions, outside: Mapping[str, Interval]) -> None:
+    """Both halves of a fused block as sequences, and the rings between them."""
+
+    def __init__(
+        self,
+        fused: Fused,
+        ring: RingChoice,
+        tiles: Mapping[str, int],
+        max_steps: int,
+        outside: Mapping[str, Interval],
+    ) -> None:
         self.fused = fused.block
-        self.way = way
-        self.options = options
+        self.ring = ring
+        self.tiles = tiles
+        self.max_steps = max_steps
         self.outside = outside
         self.intervals = fused.block.intervals(dict(outside))
-        self.dims = {fused.local[source]: dim for source, dim in way.dims.items()}
+        self.dims = {fused.local[source]: dim for source, dim in ring.dims.items()}
         self.sources = {name: source for source, name in fused.local.items()}
         self.producers = fused.block.statements[: fused.first]
         self.consumers = fused.block.statements[fused.first :]
 
-    def result(self) -> Kept | Refusal:
-        reason = self._why_not()
-        if reason:
-            return Refusal(reason)
-        consumers = self._with_spans(self._tiles(), writes=False)
+    def result(self) -> RingBlock | Refusal:
+        refusal = self._refusal()
+        if refusal is not None:
+            return refusal
+        # The consumer in tiles; the producer in pieces, each as much as one more tile needs.
+        consumers = self._with_spans(self._tiled(), writes=False)
         reading = [step for step in consumers if step.spans]
         if len(reading) < 2:
             return Refusal("the consumer is one step")
@@ -147,7 +158,8 @@ class _Stepper:
         if isinstance(producers, Refusal):
             return producers
         order = list(_interleaved(producers, consumers))
-        rings = {name: self._ring(name, order) for name in self.dims}
+        # Rings have to be shorter than the dimension, and written in its order.
+        rings = {name: self._length(name, order) for name in self.dims}
         for name, length in rings.items():
             written = [step.spans[name] for step in producers if name in step.spans]
             size = max(high for _, high in written) - min(low for low, _ in written) + 1
@@ -162,23 +174,27 @@ class _Stepper:
             name: Packing.ring(block.ref(name).rank, self.dims[name], length)
             for name, length in rings.items()
         }
-        return Kept(repacked(block, {(0,): packings}, self.outside), len(reading), rings, self.sources)
+        return RingBlock(repacked(block, {(0,): packings}, self.outside), len(reading), rings, self.sources)
 
-    def _why_not(self) -> str:
-        """What keeps the statements from running in steps."""
+    def _refusal(self) -> Refusal | None:
+        """The reason why the statements cannot run in steps."""
         if any(statement.deps for statement in self.fused.statements):
-            return "its statements have dependences already: fuse before compute_deps"
-        (a_reads, a_writes), (b_reads, b_writes) = _uses(self.producers), _uses(self.consumers)
+            return Refusal("its statements have dependences already: fuse before compute_deps")
+        a_reads, b_reads = (
+            {n for s in half for n in reads_of(s)} for half in (self.producers, self.consumers)
+        )
+        a_writes, b_writes = (
+            {n for s in half for n in writes_of(s)} for half in (self.producers, self.consumers)
+        )
         tied = (a_writes & b_reads) - self.dims.keys() | (a_reads | a_writes) & b_writes
         if tied:
-            return f"{min(tied)} orders them in another way"
-        return next(
-            (reason for name in sorted(self.dims) if (reason := why_unpackable(self.fused, name))), ""
-        )
+            return Refusal(f"{min(tied)} orders them in another way")
+        reasons = (why_unpackable(self.fused, name) for name in sorted(self.dims))
+        return next((Refusal(reason) for reason in reasons if reason), None)
 
-    def _tiles(self) -> list[Statement]:
+    def _tiled(self) -> list[Statement]:
         """The consumer's statements, the block that walks the dimension in tiles."""
-        name = self.way.b_index
+        name = self.ring.b_index
         if name is None:
             return list(self.consumers)
         result: list[Statement] = []
@@ -187,11 +203,9 @@ class _Stepper:
             if not isinstance(statement, Block) or index is None:
                 result.append(statement)
                 continue
-            tile = self.options.tiles.get(name) or ceil(index.range / self.options.max_steps)
-            starts = range(0, index.range, tile)
-            result += [
-                self._part(statement, index, start, min(start + tile, index.range)) for start in starts
-            ]
+            tile = self.tiles.get(name) or ceil(index.range / self.max_steps)
+            for start in range(0, index.range, tile):
+                result.append(self._part(statement, index, start, min(start + tile, index.range)))
         return result
 
     def _part(self, block: Block, index: Index, start: int, end: int) -> Block:
@@ -209,8 +223,8 @@ class _Stepper:
         kept = tuple(c for c in part.constraints if c.affine.bounds(intervals)[0] < 0)
         return replace(part, constraints=kept)
 
-    def _with_spans(self, statements: Sequence[Statement], *, writes: bool) -> list[_Step]:
-        """Each statement with what it touches of the shared buffers."""
+    def _with_spans(self, statements: Sequence[Statement], *, writes: bool) -> list[_RingStep]:
+        """Each statement with the elements that it touches of the shared buffers."""
         root = Nest.root(with_statements(self.fused, statements))
         found: dict[tuple[int, str], list[Interval]] = {}
         for access in accesses(root):
@@ -222,11 +236,11 @@ class _Stepper:
         spans: list[dict[str, Interval]] = [{} for _ in statements]
         for (number, name), parts in found.items():
             spans[number][name] = (min(p[0] for p in parts), max(p[1] for p in parts))
-        return [_Step(s, writes, span) for s, span in zip(statements, spans, strict=True)]
+        return [_RingStep(s, writes, span) for s, span in zip(statements, spans, strict=True)]
 
-    def _pieces(self, reading: Sequence[_Step]) -> list[_Step] | Refusal:
-        """The producer's statements; the block that walks the dimension in pieces, each what one more step needs."""
-        name = self.way.a_index
+    def _pieces(self, reading: Sequence[_RingStep]) -> list[_RingStep] | Refusal:
+        """The producer's statements, the block that walks the dimension in pieces: as many as steps need more."""
+        name = self.ring.a_index
         if name is None:
             return self._with_spans(self.producers, writes=True)
         result: list[Statement] = []
@@ -238,16 +252,21 @@ class _Stepper:
             walks = self._walks(statement, name)
             if isinstance(walks, Refusal):
                 return walks
+            # From the first value of the index that any step needs; each step needs values up to `end`.
             done = max(0, min(_first_needed(walk, reading) for walk in walks))
             for step in reading:
-                needed = max((_end_needed(walk, step.spans) for walk in walks), default=0)
-                if (end := min(index.range, needed)) > done:
+                ends = (
+                    (step.spans[walk.index][1] - walk.low) // walk.step + 1
+                    for walk in walks
+                    if walk.index in step.spans
+                )
+                if (end := min(index.range, max(ends, default=0))) > done:
                     result.append(self._part(statement, index, done, end))
                     done = end
         return self._with_spans(result, writes=True)
 
     def _walks(self, block: Block, name: str) -> list[Reach] | Refusal:
-        """How the index walks the dimension through each view of the shared buffers, whose name stands as `index`."""
+        """The steps of the index through each view of the shared buffers, with the buffer's name as `index`."""
         walks: list[Reach] = []
         more = {ref.source for ref in block.outputs} - self.sources.keys()
         if more:
@@ -262,9 +281,9 @@ class _Stepper:
             walks.append(replace(mine[0], index=ref.source))
         return walks
 
-    def _ring(self, name: str, order: Sequence[_Step]) -> int:
-        """How many elements of the dimension are alive at once: from the first that a later step reads, or that a
-        piece writes, to the last that was written."""
+    def _length(self, name: str, order: Sequence[_RingStep]) -> int:
+        """Elements of the dimension that are alive at once: from the first that a later step reads, or that a piece
+        writes, to the last that was written."""
         alive: list[int | None] = []
         low: int | None = None
         for step in reversed(order):
@@ -281,7 +300,7 @@ class _Stepper:
                 length = max(length, top - lowest + 1)
         return length
 
-    def _cleared(self, order: Sequence[_Step], rings: Mapping[str, int]) -> Iterator[Statement]:
+    def _cleared(self, order: Sequence[_RingStep], rings: Mapping[str, int]) -> Iterator[Statement]:
         """The statements in their order, elements of a ring that are used again brought back to the identity of the
         aggregation that merges into them."""
         merged = {name: allocation_agg(self.fused, name) for name in rings}
@@ -303,12 +322,12 @@ class _Stepper:
         access = [Affine.var(f"d{dim}") for dim in range(ref.rank)]
         access[self.dims[name]] += span[0]
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(sizes)]
-        place = Element(ref, tuple(access))
+        element = Element(ref, tuple(access))
         value = agg.identity(ref.dtype)
-        return fill_block(f"clear_{name}", indices, place, value, Tags.of("init"), location=beside(user))
+        return fill_block(f"clear_{name}", indices, element, value, Tags.of("init"), location=beside(user))
 
 
-def _new_elements(name: str, order: Iterable[_Step]) -> Iterator[tuple[int, int, int]]:
+def _new_elements(name: str, order: Iterable[_RingStep]) -> Iterator[tuple[int, int, int]]:
     """For each piece that writes a buffer: the first and last element of the dimension that no piece before wrote (an
     empty interval where there is none), and the first that any wrote. Stops at a piece that writes an element behind
     one that was written before."""
@@ -324,8 +343,8 @@ def _new_elements(name: str, order: Iterable[_Step]) -> Iterator[tuple[int, int,
         yield min(new, default=0), max(new, default=-1), min(seen)
 
 
-def _interleaved(producers: Sequence[_Step], consumers: Sequence[_Step]) -> Iterator[_Step]:
-    """Both halves in their order, each of the consumer's steps behind all that writes what it touches."""
+def _interleaved(producers: Sequence[_RingStep], consumers: Sequence[_RingStep]) -> Iterator[_RingStep]:
+    """Both halves in their order, each step of the consumer behind the pieces that write elements that it touches."""
     done = 0
     for step in consumers:
         meeting = (n for n, piece in enumerate(producers) if n >= done and _meet(piece, step))
@@ -336,7 +355,7 @@ def _interleaved(producers: Sequence[_Step], consumers: Sequence[_Step]) -> Iter
     yield from producers[done:]
 
 
-def _meet(piece: _Step, step: _Step) -> bool:
+def _meet(piece: _RingStep, step: _RingStep) -> bool:
     """Whether two statements may touch an element of a shared buffer in common."""
     return any(
         low <= step.spans[name][1] and step.spans[name][0] <= high
@@ -345,17 +364,7 @@ def _meet(piece: _Step, step: _Step) -> bool:
     )
 
 
-def _first_needed(walk: Reach, reading: Sequence[_Step]) -> int:
+def _first_needed(walk: Reach, reading: Sequence[_RingStep]) -> int:
     """The first value of the producer's index that any step needs."""
     lows = [step.spans[walk.index][0] for step in reading if walk.index in step.spans]
     return -((walk.high - min(lows)) // walk.step)
-
-
-def _end_needed(walk: Reach, spans: Mapping[str, Interval]) -> int:
-    """One more than the last value of the producer's index that a step with these spans needs."""
-    return (spans[walk.index][1] - walk.low) // walk.step + 1 if walk.index in spans else 0
-
-
-def _uses(statements: Sequence[Statement]) -> tuple[set[str], set[str]]:
-    """The refinements that statements read, and those that they write."""
-    return {n for s in statements for n in reads_of(s)}, {n for s in statements for n in writes_of(s)}

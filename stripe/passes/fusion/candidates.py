@@ -1,0 +1,185 @@
+"""The statements of a block as a line in which producers and consumers can be brought together, and the queue of these
+pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from stripe.ir import Block, Edit, Statement, reads_of, scalar_defined, scalars_used, writes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A statement of a line: the numbers of the old statements in it, which those depended on by their `deps`, and the
+    buffers and scalars that it reads and writes."""
+
+    statement: Statement
+    parts: tuple[int, ...]
+    deps: frozenset[int]
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+    def precedes(self, later: Member) -> bool:
+        """Whether a later statement has to stay behind this one."""
+        conflict = self.writes & (later.reads | later.writes) or self.reads & later.writes
+        return bool(conflict) or not later.deps.isdisjoint(self.parts)
+
+
+class Line:
+    """The statements of a block in slots; a slot becomes empty where statements were fused.
+
+    A buffer is known by the allocation or the view outside behind it, so that two views of one source conflict.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.buffers = {ref.name: ref for ref in block.refinements}
+        self._keys = {ref.name: f"view {ref.source}" if ref.source else ref.name for ref in block.refinements}
+        self._slots: list[Member | None] = [None] * len(block.statements)
+        self._users: dict[str, set[int]] = {}
+        for number, statement in enumerate(block.statements):
+            self._put(number, self._member(statement, (number,)))
+
+    def _member(self, statement: Statement, parts: tuple[int, ...]) -> Member:
+        reads = {self._keys.get(name, name) for name in reads_of(statement)}
+        reads |= {f"${name}" for name in scalars_used(statement)}
+        writes = {self._keys.get(name, name) for name in writes_of(statement)}
+        defined = scalar_defined(statement)
+        if defined is not None:
+            writes.add(f"${defined}")
+        deps = frozenset(dep for part in parts for dep in self.block.statements[part].deps)
+        return Member(statement, parts, deps, frozenset(reads), frozenset(writes))
+
+    def _put(self, slot: int, member: Member | None) -> None:
+        """Fills or empties a slot."""
+        old = self._slots[slot]
+        for key in old.reads | old.writes if old is not None else ():
+            self._users[key].discard(slot)
+        self._slots[slot] = member
+        for key in member.reads | member.writes if member is not None else ():
+            self._users.setdefault(key, set()).add(slot)
+
+    def __getitem__(self, slot: int) -> Member:
+        member = self._slots[slot]
+        assert member is not None
+        return member
+
+    def block_at(self, slot: int) -> Block | None:
+        member = self._slots[slot]
+        return member.statement if member is not None and isinstance(member.statement, Block) else None
+
+    def name_at(self, slot: int) -> str:
+        block = self.block_at(slot)
+        return block.name if block is not None else f"statement {slot}"
+
+    def before(self, slot: int) -> int | None:
+        """The last slot before `slot` that is not empty."""
+        return next((n for n in range(slot - 1, -1, -1) if self._slots[n] is not None), None)
+
+    def users(self, name: str) -> set[int]:
+        """The slots of the statements that use the buffer `name` or another view of its source."""
+        return self._users.get(self._keys.get(name, name), set())
+
+    def readers_after(self, slot: int) -> list[int]:
+        """The slots after `slot` that read from what it writes."""
+        writes = self[slot].writes
+        near = {user for key in writes for user in self._users.get(key, ()) if user > slot}
+        return sorted(user for user in near if self[user].reads & writes)
+
+    def writers_before(self, slot: int) -> list[int]:
+        """The slots before `slot` that write what it reads."""
+        reads = self[slot].reads
+        near = {user for key in reads for user in self._users.get(key, ()) if user < slot}
+        return sorted(user for user in near if self[user].writes & reads)
+
+    def between(self, slots: Sequence[int]) -> tuple[list[int], list[int]] | int:
+        """The slots between the first and the last of `slots` that can run before all of these, and those that have to
+        run after them; or a slot that depends on an earlier one of `slots` and that the last depends on.
+        """
+        before: list[int] = []
+        followed = list(slots[:-1])
+        for slot in range(slots[0] + 1, slots[-1]):
+            if self._slots[slot] is None or slot in slots:
+                continue
+            if any(self[earlier].precedes(self[slot]) for earlier in followed):
+                followed.append(slot)
+            else:
+                before.append(slot)
+        after = followed[len(slots) - 1 :]
+        blocker = next((slot for slot in after if self[slot].precedes(self[slots[-1]])), None)
+        return (before, after) if blocker is None else blocker
+
+    def join(self, slots: Sequence[int], fused: Block) -> None:
+        """Puts `fused` in the place of the statements at `slots`; those between move before or behind it."""
+        order = self.between(slots)
+        assert not isinstance(order, int)
+        made = self._member(fused, tuple(sorted(part for slot in slots for part in self[slot].parts)))
+        moved = [*(self[slot] for slot in order[0]), made, *(self[slot] for slot in order[1])]
+        # The slots that become free are the first of the stretch.
+        for slot in range(slots[0], slots[-1] + 1):
+            self._put(slot, None)
+        for slot, member in zip(range(slots[-1] + 1 - len(moved), slots[-1] + 1), moved, strict=True):
+            self._put(slot, member)
+
+    def finish(self) -> tuple[Block, frozenset[int]]:
+        """The block with the statements in their order now, the same object when nothing was joined; and the numbers of
+        the fused ones.
+        """
+        edit = Edit(self.block)
+        members = [member for member in self._slots if member is not None]
+        places = [edit.put(member.statement, replaces=member.parts) for member in members]
+        made = (place for place, member in zip(places, members, strict=True) if len(member.parts) > 1)
+        return edit.result(), frozenset(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A producer and a consumer, and their slots in the line."""
+
+    first: int
+    second: int
+    a: Block
+    b: Block
+
+
+class PairQueue:
+    """Producers and their consumers in a line, those that share the most bytes first, then in program order."""
+
+    def __init__(self, line: Line, wanted: Callable[[Block, Block], bool]) -> None:
+        self._line = line
+        self._wanted = wanted
+        self._heap: list[tuple[int, int, int, int]] = []
+        self._entered: list[Candidate] = []
+        for slot in range(len(line.block.statements)):
+            self._enter(slot)
+
+    def _enter(self, slot: int) -> None:
+        """Enters the pairs of the producer at `slot`."""
+        a = self._line.block_at(slot)
+        for reader in self._line.readers_after(slot) if a is not None else ():
+            b = self._line.block_at(reader)
+            if a is None or b is None or not self._wanted(a, b):
+                continue
+            names = {ref.source for ref in a.outputs} & {ref.source for ref in b.refinements if ref.dir.reads}
+            shared = sum(ref.elements * ref.dtype.bytes for ref in map(self._line.buffers.__getitem__, names))
+            heappush(self._heap, (-shared, slot, reader, len(self._entered)))
+            self._entered.append(Candidate(slot, reader, a, b))
+
+    def refresh(self, first: int, second: int) -> None:
+        """Enters the pairs of all statements from one slot to another, after a join there."""
+        for slot in range(first, second + 1):
+            if self._line.block_at(slot) is not None:
+                self._enter(slot)
+                for writer in self._line.writers_before(slot):
+                    if writer < first:
+                        self._enter(writer)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        """The pairs whose blocks still stand, also those that are entered meanwhile."""
+        while self._heap:
+            candidate = self._entered[heappop(self._heap)[-1]]
+            blocks = self._line.block_at(candidate.first), self._line.block_at(candidate.second)
+            if blocks[0] is candidate.a and blocks[1] is candidate.b:
+                yield candidate

@@ -1,0 +1,402 @@
+"""Which indices two blocks may share when fused, in what tiles, and what is computed more than once.
+
+Without recomputing, every conflicting access to one element by both blocks falls into the same fused point: for each
+shared index there is a dimension, for each pair of views, whose coordinate determines it on both sides alike. So the
+second block reads complete elements only: the points of the first that write them run before it in that fused point.
+With recomputing, a fused point computes all that it reads into buffers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import ceil, lcm, prod
+
+from stripe.ir import Affine, Block, Interval, Refinement
+from stripe.rewrite.refusal import Refusal
+from stripe.rewrite.tile import Split
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The elements that a view touches along one dimension of its source, seen from one index of its block.
+
+    At `index` = v it touches some of the elements step*v + symbol + [low, high], whatever the other indices
+    are; `symbol` is over the indices of the block outside and has no constant.
+    """
+
+    dim: int
+    index: str
+    range: int
+    step: int
+    low: int
+    high: int
+    symbol: Affine
+
+    @property
+    def phases(self) -> Interval:
+        """The origins p (first and last) for which tiles [T*o + p, T*o + p + T) of the dimension hold what whole groups
+        of T/step values of the index touch. Empty when neighbouring values touch the same elements.
+
+        Group o touches T*o + [low, T - step + high], which has to lie in T*o + [p, p + T - 1].
+        """
+        return self.high - self.step + 1, self.low
+
+    @property
+    def overlaps(self) -> bool:
+        return self.phases[0] > self.phases[1]
+
+
+def reaches(block: Block, ref: Refinement, outside: Mapping[str, Interval]) -> tuple[Reach, ...]:
+    """All ways to see the dimensions of the view `ref` of `block` from an index that steps forward through them.
+
+    `outside` has the intervals of the indices of the block outside.
+    """
+    intervals = block.intervals(dict(outside))
+    passed = {index.name: index.affine for index in block.indices if index.affine is not None}
+    found: list[Reach] = []
+    for dim, access in enumerate(ref.access):
+        # The terms over passed-in indices, in the names of the outside, and the other terms.
+        symbol, own = Affine(), Affine(access.offset)
+        for atom, coefficient in access.terms:
+            term = Affine(0, ((atom, coefficient),))
+            if term.names() <= passed.keys():
+                symbol = symbol + term.subs(passed)
+            else:
+                own = own + term
+        entangled = {n for atom, _ in own.terms if not isinstance(atom, str) for n in atom.arg.names()}
+        for atom, step in own.terms:
+            if not isinstance(atom, str) or atom in entangled or step < 1:
+                continue
+            size = block.index(atom).range
+            low, high = (own - Affine.var(atom) * step + symbol.offset).bounds(intervals)
+            if size > 1:
+                last = high + ref.dims[dim].size - 1
+                found.append(Reach(dim, atom, size, step, low, last, symbol - symbol.offset))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPair:
+    """A view of the first block and one of the second that have the same source, and one of them writes."""
+
+    a: Refinement
+    b: Refinement
+    a_reaches: tuple[Reach, ...]
+    b_reaches: tuple[Reach, ...]
+
+    @property
+    def flows(self) -> bool:
+        """Whether the second block may read what the first has written."""
+        return self.a.dir.writes and self.b.dir.reads
+
+    def matches(self) -> Iterator[tuple[Reach, Reach]]:
+        """The indices of both blocks that step through one dimension, the same symbol aside."""
+        for a in self.a_reaches:
+            for b in self.b_reaches:
+                if (a.dim, a.symbol) == (b.dim, b.symbol):
+                    yield a, b
+
+    def seen_from(self, a_index: str, b_index: str) -> Iterator[tuple[Reach, Reach]]:
+        """The dimensions that these two indices both step through."""
+        return ((a, b) for a, b in self.matches() if (a.index, b.index) == (a_index, b_index))
+
+
+def find_pairs(a: Block, b: Block, outside: Mapping[str, Interval]) -> tuple[ViewPair, ...]:
+    """All pairs of views that order the two blocks."""
+    firsts = [(ref, reaches(a, ref, outside)) for ref in a.refinements if ref.source]
+    seconds = [(ref, reaches(b, ref, outside)) for ref in b.refinements if ref.source]
+    return tuple(
+        ViewPair(first, second, first_reaches, second_reaches)
+        for first, first_reaches in firsts
+        for second, second_reaches in seconds
+        if first.source == second.source and (first.dir.writes or second.dir.writes)
+    )
+
+
+def shifts(a: Reach, b: Reach, tile: int) -> Interval | None:
+    """The numbers d of tiles, least and most, such that tile o of the first and tile o - d of the second block touch
+    the same tile of `tile` elements and nothing of others; None when there is no such number.
+    """
+    if tile % a.step or tile % b.step or a.overlaps or b.overlaps:
+        return None
+    (a_first, a_last), (b_first, b_last) = a.phases, b.phases
+    least, most = -((a_last - b_first) // tile), (b_last - a_first) // tile
+    return (least, most) if least <= most else None
+
+
+@dataclass(frozen=True, slots=True)
+class NeededRange:
+    """The values of an index of the first block that tile o of the second needs: step*o + [low, high]."""
+
+    step: int
+    low: int
+    high: int
+
+    @property
+    def extent(self) -> int:
+        return self.high - self.low + 1
+
+    def work(self, count: int, size: int) -> int:
+        """Values of [0, size) that `count` tiles compute, a value counted once for each tile."""
+        return sum(
+            max(0, min(size - 1, self.step * o + self.high) - max(0, self.step * o + self.low) + 1)
+            for o in range(count)
+        )
+
+
+def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:
+    """The values i of the first index with a.step*i + [a.low, a.high] meeting what `tile` values of the second
+    index touch, b.step*tile*o + [b.low, b.step*(tile - 1) + b.high]; None when they do not move by whole steps.
+    """
+    moved = b.step * tile
+    if moved % a.step:
+        return None
+    low = -((a.high - b.low) // a.step)
+    high = (moved - b.step + b.high - a.low) // a.step
+    return NeededRange(moved // a.step, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedIndex:
+    """One index of the fused block, and how the indices of both blocks are split by it."""
+
+    name: str
+    count: int
+    a_index: str
+    a_split: Split
+    b_index: str
+    b_split: Split
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPlan:
+    """The shared indices. With `local`, the buffers of that name become allocations of the fused block,
+    because parts of them are computed more than once, `recompute` times the work of the first block in all.
+    """
+
+    shared: tuple[SharedIndex, ...]
+    local: frozenset[str] = frozenset()
+    recompute: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Halo:
+    """A pair of indices whose tiles overlap, with the dimensions of each pair of views that they step through."""
+
+    a: Reach
+    b: Reach
+    views: tuple[tuple[Reach, Reach], ...]
+
+    def needed(self, tile: int) -> NeededRange | None:
+        """The union of the needs of all views."""
+        ranges = [needed_range(a, b, tile) for a, b in self.views]
+        known = [needed for needed in ranges if needed is not None]
+        if len(known) < len(ranges) or len({needed.step for needed in known}) != 1:
+            return None
+        return NeededRange(known[0].step, min(n.low for n in known), max(n.high for n in known))
+
+    def tilings(self, wanted: int | None) -> Iterator[_HaloTiling]:
+        """The index inside as a whole, and one tile for each number of tiles; only `wanted` where that is given."""
+        size = self.b.range
+        if wanted is None or wanted >= size:
+            yield _HaloTiling(self.a.range, 1.0, None)
+        sizes = {ceil(size / count) for count in range(2, size + 1)} if wanted is None else {wanted}
+        for tile in sorted(sizes):
+            needed = self.needed(tile)
+            count = ceil(size / tile)
+            if needed is None or count < 2:
+                continue
+            a_split = Split(needed.extent, count, needed.step, shift=needed.low)
+            b_split = Split(tile, count, tile)
+            shared = SharedIndex(self.a.index, count, self.a.index, a_split, self.b.index, b_split)
+            yield _HaloTiling(needed.extent, needed.work(count, self.a.range) / self.a.range, shared)
+
+    def __str__(self) -> str:
+        for reach, verb in ((self.b, "reads"), (self.a, "writes")):
+            if reach.overlaps:
+                return f"{reach.index} {verb} {reach.high - reach.low + 1} elements at steps of {reach.step}"
+        return f"{self.b.index} is out of step elsewhere, along the steps of {self.b.step}"
+
+
+@dataclass(frozen=True, slots=True)
+class _HaloTiling:
+    """One tiling of a halo: elements in a local buffer, work in multiples of what it was, and the shared index; None
+    where the index stays inside as a whole."""
+
+    extent: int
+    work: float
+    shared: SharedIndex | None
+
+
+class Legality:
+    """How the block `a` may be fused with the later block `b`, whose views `pairs` order them.
+
+    `private` names the buffers outside that no other statement uses, `tiles` gives points of an index for one fused
+    point, and `max_recompute` the most work of `a`, in multiples of what it was.
+    """
+
+    def __init__(
+        self,
+        a: Block,
+        b: Block,
+        pairs: tuple[ViewPair, ...],
+        private: frozenset[str] = frozenset(),
+        tiles: Mapping[str, int] | None = None,
+        max_recompute: float = 1.0,
+    ) -> None:
+        self.pairs = pairs
+        self._flows = [pair for pair in pairs if pair.flows]
+        self._links = self._flows or list(pairs)
+        self._private = private
+        self._tiles = tiles or {}
+        self._max_recompute = max_recompute
+        self._written = frozenset(ref.source for ref in a.outputs)
+        self._kept = frozenset(n for ref in b.outputs for affine in ref.access for n in affine.names())
+        self._order = {index.name: place for place, index in enumerate(a.indices)}
+
+    def plan(self) -> FusionPlan | Refusal:
+        """The shared indices, with recomputing where that is allowed and anything overlaps."""
+        halos = self._halos(frozenset())
+        if halos and self._max_recompute > 1:
+            found = self._recomputed(halos)
+            if isinstance(found, FusionPlan) or not self._exact:
+                return found
+        if self._exact:
+            return FusionPlan(self._exact)
+        return Refusal(self._why_not(halos))
+
+    def local_plan(self, inside: frozenset[str]) -> FusionPlan | Refusal:
+        """The shared indices with all that `a` writes in buffers of the fused block, and no halo along `inside`."""
+        needed = self._needed_outside()
+        if needed is not None:
+            return Refusal(f"{needed} is needed outside too")
+        halos = self._halos(inside)
+        found = self._recomputed(halos) if halos and self._max_recompute > 1 else None
+        return found if isinstance(found, FusionPlan) else FusionPlan(self._exact, self._written)
+
+    @property
+    def exact_indices(self) -> frozenset[str]:
+        """The indices of both blocks that walk what they share in step."""
+        return frozenset(name for entry in self._exact for name in (entry.a_index, entry.b_index))
+
+    @cached_property
+    def _exact(self) -> tuple[SharedIndex, ...]:
+        """A shared index for each dimension that both blocks walk in step, in the order of the first block's
+        indices."""
+        found: dict[str, SharedIndex] = {}
+        taken: set[str] = set()
+        for pair in self._links:
+            for a, b in self._matches(pair):
+                if a.index in found or b.index in taken:
+                    continue
+                shared = self._shared(a, b)
+                if shared is not None:
+                    found[a.index] = shared
+                    taken.add(b.index)
+        return tuple(sorted(found.values(), key=lambda shared: self._order[shared.a_index]))
+
+    def _matches(self, pair: ViewPair) -> list[tuple[Reach, Reach]]:
+        """Indices that step through one dimension: first those that the result of `b` keeps, then longer ones."""
+
+        def preference(match: tuple[Reach, Reach]) -> tuple[int, bool, int, str, int]:
+            a, b = match
+            return a.dim, b.index not in self._kept, -b.range, b.index, a.high - a.low
+
+        return sorted(pair.matches(), key=preference)
+
+    def _shared(self, a: Reach, b: Reach) -> SharedIndex | None:
+        """The two indices as one, where every pair of views allows it."""
+        tile = self._tile(a, b)
+        possible = shifts(a, b, tile) if tile is not None else None
+        if tile is None or possible is None:
+            return None
+        shift = min(max(0, possible[0]), possible[1])  # the nearest to 0
+        a_tile, b_tile = tile // a.step, tile // b.step
+        for pair in self.pairs:
+            agreeing = (
+                shifts(p, q, p.step * a_tile)
+                for p, q in pair.seen_from(a.index, b.index)
+                if p.step * a_tile == q.step * b_tile
+            )
+            if not any(also is not None and also[0] <= shift <= also[1] for also in agreeing):
+                return None
+        first = min(0, shift)
+        count = max(ceil(a.range / a_tile), ceil(b.range / b_tile) + shift) - first
+        if count < 2:
+            return None
+        a_split = Split(min(a_tile, a.range), count, a_tile, shift=a_tile * first)
+        b_split = Split(min(b_tile, b.range), count, b_tile, shift=b_tile * (first - shift))
+        return SharedIndex(a.index, count, a.index, a_split, b.index, b_split)
+
+    def _tile(self, a: Reach, b: Reach) -> int | None:
+        """Elements of the dimension for one fused point; None where the dimension stays inside.
+
+        A dimension that the second block reduces stays inside unless it is tiled already, or the user says so: shared,
+        it would merge partial results into its output for each fused point.
+        """
+        unit = lcm(a.step, b.step)
+        wanted = self._tiles.get(a.index, 0) * a.step or self._tiles.get(b.index, 0) * b.step
+        if not wanted and b.index not in self._kept and unit == 1:
+            return None
+        return unit * max(1, ceil(wanted / unit))
+
+    def _halos(self, inside: frozenset[str]) -> list[_Halo]:
+        """Indices of the second block's result that step through a dimension with overlaps, but those in `inside`."""
+        found: list[_Halo] = []
+        used = {("a", shared.a_index) for shared in self._exact} | {("b", s.b_index) for s in self._exact}
+        for pair in self._flows:
+            for a, b in self._matches(pair):
+                if {("a", a.index), ("b", b.index)} & used or b.index not in self._kept:
+                    continue
+                views = [next(other.seen_from(a.index, b.index), None) for other in self._flows]
+                known = tuple(view for view in views if view is not None)
+                if len(known) == len(views):
+                    found.append(_Halo(a, b, known))
+                    used |= {("a", a.index), ("b", b.index)}
+        return [halo for halo in found if not {halo.a.index, halo.b.index} & inside]
+
+    def _needed_outside(self) -> str | None:
+        """A buffer that the first block writes and that cannot be the fused block's own."""
+        tied = [pair.a.source for pair in self.pairs if not pair.flows or pair.b.dir.writes]
+        return next(iter([*sorted(self._written - self._private), *tied]), None)
+
+    def _why_not(self, halos: list[_Halo]) -> str:
+        """The reason why no index is shared."""
+        names = ", ".join(sorted({pair.a.source for pair in self._links}))
+        if halos:
+            parts = "; ".join(f"{halo} of dimension {halo.b.dim} of {names}" for halo in halos)
+            return f"{parts}: fusing takes recomputing, and max_recompute is {self._max_recompute:g}"
+        matches = [match for pair in self._links for match in self._matches(pair)]
+        reduced = sorted({b.index for a, b in matches if self._tile(a, b) is None})
+        if reduced:
+            return f"{', '.join(reduced)}, which walks {names}, is reduced: only an entry of tiles shares it"
+        return f"no index walks {names} in step in both blocks"
+
+    def _recomputed(self, halos: list[_Halo]) -> FusionPlan | Refusal:
+        """The plan with the smallest local buffers whose recomputing keeps the limit."""
+        needed = self._needed_outside()
+        if needed is not None:
+            return Refusal(f"{needed} would be computed again for each point, but it is needed outside too")
+        best: tuple[int, float, tuple[_HaloTiling, ...]] | None = None
+        least = float("inf")
+        wanted = [self._tiles.get(halo.a.index) or self._tiles.get(halo.b.index) for halo in halos]
+        for tilings in product(*(list(h.tilings(w)) for h, w in zip(halos, wanted, strict=True))):
+            if all(tiling.shared is None for tiling in tilings):
+                continue
+            size, work = prod(tiling.extent for tiling in tilings), prod(tiling.work for tiling in tilings)
+            least = min(least, work)
+            if work <= self._max_recompute + 1e-9 and (best is None or (size, work) < best[:2]):
+                best = (size, work, tilings)
+        if best is not None:
+            made = [tiling.shared for tiling in best[2] if tiling.shared is not None]
+            shared = sorted((*self._exact, *made), key=lambda entry: self._order[entry.a_index])
+            return FusionPlan(tuple(shared), self._written, best[1])
+        if least == float("inf"):
+            names = ", ".join(halo.b.index for halo in halos)
+            return Refusal(f"no tile of {names} is smaller than the range and moves by whole steps")
+        return Refusal(
+            f"recomputing takes at least {least:.4g} times the work, max_recompute is {self._max_recompute:g}"
+        )
