@@ -16,6 +16,7 @@ from stripe.ir import (
     Program,
     Refinement,
     block_at,
+    is_dense,
     nest_at,
     replace_at,
     with_entry,
@@ -32,7 +33,7 @@ from stripe.passes.base import (
     TagSet,
 )
 from stripe.rewrite.cached import CacheOptions, cache_view
-from stripe.rewrite.sharing import has_partial, is_packed, sharing, split_shared, vector_dim
+from stripe.rewrite.sharing import has_partial, sharing, split_shared, vector_dim
 from stripe.rewrite.strides import memory_order
 
 
@@ -167,7 +168,8 @@ class Cache(Pass):
         if last is None:
             context.missed(block, f"{ref.name} is not cached: no vector of results is read along it")
             return None
-        if is_packed(ref, last):
+        contiguous = ref.dims[last].stride == 1 or ref.dims[last].size == 1
+        if contiguous and is_dense(ref.sizes, ref.strides):
             context.missed(block, f"{ref.name} is not cached: its vectors lie side by side")
             return None
         if ref.dims[last].stride == 1 and has_partial(ref.name, last, readers):

@@ -8,7 +8,17 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Index, Program, Refinement, rewrite_blocks, rewrite_matching, walk, with_entry
+from stripe.ir import (
+    Block,
+    Index,
+    Program,
+    Refinement,
+    rewrite_blocks,
+    rewrite_matching,
+    step,
+    walk,
+    with_entry,
+)
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs, matching
 
 
@@ -72,11 +82,7 @@ class ReorderIndexes(Pass):
 def _step_bytes(block: Block, name: str) -> int:
     """Bytes that one step of an index moves, summed over the views; an unused index moves most: it should be
     outside."""
-    steps = [
-        ref.dtype.bytes * abs(access.coeff(name) * dim.stride)
-        for ref in _views(block)
-        for access, dim in zip(ref.access, ref.dims, strict=True)
-    ]
+    steps = [ref.dtype.bytes * abs(step(ref, name) or 0) for ref in _views(block)]
     return sum(steps) if any(steps) else 1 << 62
 
 
@@ -88,12 +94,12 @@ def _tile_bytes(block: Block, name: str) -> int:
 
 def _for_vectors(block: Block) -> list[Index]:
     steps = {
-        index.name: {ref.name: _step(ref, index.name) for ref in _views(block)} for index in block.iterated
+        index.name: {ref.name: step(ref, index.name) for ref in _views(block)} for index in block.iterated
     }
     outputs = [ref.name for ref in block.outputs]
     inputs = [ref.name for ref in _views(block) if not ref.dir.writes]
     by_step = sorted(block.iterated, key=lambda index: -_step_bytes(block, index.name))
-    summed = [index for index in by_step if not any(steps[index.name][name] for name in outputs)]
+    summed = [index for index in by_step if all(steps[index.name][name] == 0 for name in outputs)]
     free = [index for index in by_step if index not in summed]
     lanes = [index for index in free if index.range > 1 and _is_vector(steps[index.name], outputs, inputs)]
     if not lanes:
@@ -101,14 +107,9 @@ def _for_vectors(block: Block) -> list[Index]:
     return [*summed, *(index for index in free if index is not lanes[-1]), lanes[-1]]
 
 
-def _is_vector(steps: Mapping[str, int], outputs: list[str], inputs: list[str]) -> bool:
+def _is_vector(steps: Mapping[str, int | None], outputs: list[str], inputs: list[str]) -> bool:
     return all(steps[name] == 1 for name in outputs) and all(steps[name] in (0, 1) for name in inputs)
 
 
 def _views(block: Block) -> list[Refinement]:
     return [ref for ref in block.refinements if not ref.is_alloc]
-
-
-def _step(ref: Refinement, name: str) -> int:
-    """Elements by which one step of an index moves a view."""
-    return sum(a.coeff(name) * d.stride for a, d in zip(ref.access, ref.dims, strict=True))

@@ -23,11 +23,12 @@ from stripe.ir import (
     Tags,
     fresh,
     rewrite_matching,
+    step,
     substitute,
     with_entry,
 )
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
-from stripe.rewrite.sharing import sharing, step
+from stripe.rewrite.sharing import sharing
 from stripe.rewrite.tile import tile_block
 
 

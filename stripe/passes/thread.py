@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Block, Index, Program, rewrite_matching, with_entry, with_statements
+from stripe.ir import Block, Index, Program, rewrite_matching, separating, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
-from stripe.rewrite.sharing import moves_all_outputs
 from stripe.rewrite.tile import tile_block
 
 
@@ -65,7 +64,7 @@ class Thread(Pass):
         """Threads per index: greedy, the split that wastes least first."""
         left = self.threads
         counts: dict[str, int] = {}
-        free = [index for index in block.iterated if index.range > 1 and moves_all_outputs(block, index)]
+        free = [block.index(name) for name in separating(block)]
         while left > 1 and free:
             best = max(free, key=lambda index: _gain(index, self._count(index, left)))
             counts[best.name] = self._count(best, left)

@@ -8,7 +8,18 @@ from typing import ClassVar
 from pydantic import Field
 
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Affine, Block, ConfigError, Index, Nest, Program, Refinement, Special, with_statements
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Index,
+    Nest,
+    Program,
+    Refinement,
+    Special,
+    address,
+    step,
+    with_statements,
+)
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.rewrite.nests import rewrite_below, rewrite_nests
 from stripe.rewrite.tile import tile_block
@@ -106,11 +117,11 @@ class Vectorize(Pass):
         if index.range < 2:
             return f"{index.name} has range {index.range}"
         for ref in nest.block.outputs:
-            step = _step(nest, ref, index)
-            if step != 1:
-                return f"{index.name} moves {ref.name} by {_amount(step)}"
-        steps = {ref.name: _step(nest, ref, index) for ref in nest.block.inputs}
-        gathered = [name for name, step in steps.items() if step not in (0, 1)]
+            moved = step(ref, index.name)
+            if moved != 1:
+                return f"{index.name} moves {ref.name} by {_amount(moved)}"
+        steps = {ref.name: step(ref, index.name) for ref in nest.block.inputs}
+        gathered = [name for name, moved in steps.items() if moved not in (0, 1)]
         if gathered and not self.gather:
             return f"{index.name} moves {gathered[0]} by {_amount(steps[gathered[0]])}"
         if self.only_whole and index.range % lanes:
@@ -149,18 +160,18 @@ class Vectorize(Pass):
         index = nest.block.index(chosen.name)
         own = nest.local[index.name]
         tested = any(own.names() & affine.names() for affine in nest.domain.constraints)
-        if ref.is_alloc or tested or index.range % chosen.lanes or _step(nest, ref, index) != 1:
+        if ref.is_alloc or tested or index.range % chosen.lanes or step(ref, index.name) != 1:
             return ()
         needed = max(
             self.read_align_bytes if ref.dir.reads else 1, self.write_align_bytes if ref.dir.writes else 1
         )
         if needed == 1:
             return ("vector_tx",)
-        address = _address(nest, ref) - own
-        steps = [address.offset, *(coefficient for _, coefficient in address.terms)]
+        place = address(nest.views[ref.name]) - own
+        steps = [place.offset, *(coefficient for _, coefficient in place.terms)]
         if index.range > chosen.lanes:
             steps.append(chosen.lanes)
-        places = [step * ref.dtype.bytes for step in steps]
+        places = [moved * ref.dtype.bytes for moved in steps]
         return ("vector_tx",) if all(place % needed == 0 for place in (*places, _base(nest, ref))) else ()
 
 
@@ -185,36 +196,6 @@ class _Candidate:
 
 def _has_inner(block: Block) -> bool:
     return any(isinstance(statement, Block | Special) for statement in block.statements)
-
-
-def _address(nest: Nest, ref: Refinement) -> Affine:
-    """Elements from the start of the allocation to the view's origin, over the names of the nest's domain."""
-    total = Affine()
-    for origin, stride in zip(nest.views[ref.name].origin, ref.strides, strict=True):
-        total = total + origin * stride
-    return total
-
-
-def _step(nest: Nest, ref: Refinement, index: Index) -> int | None:
-    """Elements by which a step of an index moves the view; None where floors and remainders decide.
-
-    The index is the block's own, and what lies outside moves the view's origin by none of it.
-    """
-    total = 0
-    for access, stride in zip(ref.access, ref.strides, strict=True):
-        total += access.coeff(index.name) * stride
-        if any(not isinstance(atom, str) and index.name in atom.arg.names() for atom, _ in access.terms):
-            return _step_exactly(nest, ref, index)
-    return total
-
-
-def _step_exactly(nest: Nest, ref: Refinement, index: Index) -> int | None:
-    """The same where floors and remainders of several dimensions may cancel."""
-    name = nest.local[index.name].single_name
-    assert name is not None
-    address = _address(nest, ref)
-    step = address.coeff(name)
-    return None if name in (address - Affine.var(name) * step).names() else step
 
 
 def _base(nest: Nest, ref: Refinement) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
 
-from stripe.ir import Affine, Block, Index, Refinement
+from stripe.ir import Block, Index, Refinement, step
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block
 
@@ -62,45 +62,3 @@ def has_partial(name: str, dim: int, readers: Iterable[Block]) -> bool:
         if any(view.source == name and view.access[dim].names() & tested for view in reader.refinements):
             return True
     return False
-
-
-def moves_all_outputs(block: Block, index: Index) -> bool:
-    """Whether distinct values of the index touch distinct elements of each output: in some dimension one step of it is
-    longer than all that the other indices and the view's size cover."""
-    return bool(block.outputs) and all(separates_points(block, ref, index.name) for ref in block.outputs)
-
-
-def separates_points(block: Block, ref: Refinement, name: str) -> bool:
-    for access, dim in zip(ref.access, ref.dims, strict=True):
-        step = abs(access.coeff(name))
-        rest = access - Affine.linear({name: access.coeff(name)})
-        if (
-            step == 0
-            or name in rest.names()
-            or any(rest.coeff(i.name) for i in block.passed)
-            or not rest.is_linear
-        ):
-            continue
-        low, high = rest.bounds({i.name: (0, i.range - 1) for i in block.iterated})
-        if step >= high - low + dim.size:
-            return True
-    return False
-
-
-def step(ref: Refinement, name: str) -> int | None:
-    """Elements by which a step of an index moves a view; None where floors and remainders decide."""
-    address = sum((a * dim.stride for a, dim in zip(ref.access, ref.dims, strict=True)), Affine())
-    coefficient = address.coeff(name)
-    return None if name in (address - Affine.var(name) * coefficient).names() else coefficient
-
-
-def is_packed(ref: Refinement, innermost: int) -> bool:
-    """Whether the elements of a view lie in memory without gaps, those along the dimension `innermost` side by side."""
-    if ref.dims[innermost].stride != 1 and ref.dims[innermost].size > 1:
-        return False
-    extent = 1
-    for dim in sorted(ref.dims, key=lambda dim: abs(dim.stride)):
-        if dim.size > 1 and abs(dim.stride) != extent:
-            return False
-        extent *= dim.size
-    return True

@@ -9,7 +9,7 @@ from math import ceil, prod
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.pieces import Compute
 from stripe.hw.schema import ExecUnit, Stencil, SystolicArray
-from stripe.ir import Agg, Block, ConfigError, DType, Index, Load, Nest, Store
+from stripe.ir import Agg, Block, ConfigError, DType, Index, Load, Nest, Store, step
 
 
 @dataclass(frozen=True)
@@ -151,10 +151,9 @@ def _vector_candidates(block: Block, vector_bytes: int) -> Iterator[tuple[Index,
     for ref in block.refinements:
         if not ref.dir.writes:
             continue
-        for affine, dim in zip(ref.access, ref.dims, strict=True):
-            for index in block.iterated:
-                if abs(affine.coeff(index.name)) * dim.stride == 1:
-                    yield index, max(1, vector_bytes // ref.dtype.bytes)
+        for index in block.iterated:
+            if step(ref, index.name) in (1, -1):
+                yield index, max(1, vector_bytes // ref.dtype.bytes)
 
 
 def systolic_cycles(array: SystolicArray, reduction: int, pixels: int, filters: int, batches: int = 1) -> int:

@@ -15,6 +15,7 @@ from stripe.ir import (
     Program,
     Refinement,
     rewrite_matching,
+    step,
     substitute,
     with_entry,
 )
@@ -351,13 +352,6 @@ def _lanes(block: Block, width: int) -> dict[str, int]:
     """The indices that move every output by one element, with the elements that `width` bytes hold; none for 0."""
     found: dict[str, int] = {}
     for index in block.iterated if width and block.outputs else ():
-        steps = [
-            sum(
-                access.coeff(index.name) * stride
-                for access, stride in zip(ref.access, ref.strides, strict=True)
-            )
-            for ref in block.outputs
-        ]
-        if all(step == 1 for step in steps):
+        if all(step(ref, index.name) == 1 for ref in block.outputs):
             found[index.name] = max(1, width // max(ref.dtype.bytes for ref in block.outputs))
     return found

@@ -17,13 +17,13 @@ from stripe.ir import (
     Location,
     Program,
     rewrite_matching,
+    separating,
     with_entry,
     with_statements,
 )
 from stripe.passes.base import UNIT_NAME, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.passes.partition.memory import BankOptions, split_over_banks
 from stripe.rewrite.pass_in import passed_into
-from stripe.rewrite.sharing import moves_all_outputs
 from stripe.rewrite.tile import tile_block
 
 
@@ -142,7 +142,7 @@ class Partition(Pass):
 
     def _tiles(self, block: Block, parts: int) -> Mapping[str, int]:
         """The tile of each index: the best over all combinations."""
-        free = [i for i in block.iterated if i.range > 1 and moves_all_outputs(block, i)]
+        free = [block.index(name) for name in separating(block)]
         states: dict[tuple[int, ...], int] = {(): 1}
         for index in free:
             sizes = self._sizes(index, parts)

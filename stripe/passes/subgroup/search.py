@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from stripe.ir import Block, Intrinsic, Refinement
+from stripe.ir import Block, Intrinsic, Refinement, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,8 @@ class Operand:
         coefficients = tuple(
             {name: affine.coeff(name) for name in sorted(affine.names())} for affine in ref.access
         )
-        steps: dict[str, int] = {}
-        for table, stride in zip(coefficients, ref.strides, strict=True):
-            for name, factor in table.items():
-                steps[name] = steps.get(name, 0) + factor * stride
+        moved = sorted({name for affine in ref.access for name in affine.names()})
+        steps = {name: step(ref, name) or 0 for name in moved}
         contiguous = next((dim for dim, stride in enumerate(ref.strides) if stride == 1), None)
         return Operand(ref.name, ref.dtype.bytes, ref.dir.writes, steps, coefficients, contiguous)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from stripe.hw.schema import Stencil, StencilIndex
-from stripe.ir import Block, Index, Intrinsic, Load, Refinement, Store
+from stripe.ir import Block, Index, Intrinsic, Load, Refinement, Store, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +78,6 @@ def why_unfit(body: Body, stencil: Stencil) -> str | None:
     if (len(rules.outs), len(rules.ins)) != (1, len(body.inputs)):
         return f"it has {len(rules.ins)} inputs and {len(rules.outs)} outputs, the block {len(body.inputs)} and 1"
     return None
-
-
-def step(ref: Refinement, name: str) -> int | None:
-    """Elements by which one step of an index moves a view in memory; None where a floor or mod makes that uneven."""
-    total = 0
-    for access, dim in zip(ref.access, ref.dims, strict=True):
-        linear = access.coeff(name)
-        if not access.is_linear and any(
-            not isinstance(atom, str) and name in atom.arg.names() for atom, _ in access.terms
-        ):
-            return None
-        total += linear * dim.stride
-    return total
 
 
 def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> Match | None:
