@@ -17,7 +17,7 @@ from stripe.exec.arith import Array
 from stripe.exec.layout import check_inputs, constant_array, from_flat, to_flat
 from stripe.exec.sanitize import run_sanitized, with_main
 from stripe.exec.toolchain import toolchain
-from stripe.ir import Program, Refinement, row_major
+from stripe.ir import Program, Refinement, is_row_major
 
 _INLINE_CONSTANTS = 1 << 20
 """Constants of more bytes than this are passed in: as text they would take compilers minutes."""
@@ -175,17 +175,10 @@ def _buffer(parameter: Parameter, given: Array | None) -> Array:
     ref = parameter.ref
     if given is None:
         return np.zeros(ref.span, ref.dtype.numpy())
-    if parameter.role != "inout" and _is_row_major(ref.sizes, ref.strides):
+    if parameter.role != "inout" and is_row_major(ref.sizes, ref.strides):
         return np.require(given, requirements=["C", "A"]).reshape(-1)
     return to_flat(ref, given)
 
 
 def _result(ref: Refinement, flat: Array) -> Array:
-    return flat.reshape(ref.sizes) if _is_row_major(ref.sizes, ref.strides) else from_flat(ref, flat)
-
-
-def _is_row_major(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    compact = row_major(tuple(sizes))
-    return all(
-        size == 1 or stride == dim.stride for size, stride, dim in zip(sizes, strides, compact, strict=True)
-    )
+    return flat.reshape(ref.sizes) if is_row_major(ref.sizes, ref.strides) else from_flat(ref, flat)

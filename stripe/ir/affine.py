@@ -235,9 +235,9 @@ class Affine:
         """n*c*floor(a/n) + c*(a mod n) written c*a: the address that a packed layout leaves of a contiguous access."""
         for atom, coefficient in self.terms:
             if isinstance(atom, Mod):
-                partner = FloorDiv(atom.arg, atom.modulus)
-                if (partner, coefficient * atom.modulus) in self.terms:
-                    rest = tuple(term for term in self.terms if term[0] not in (atom, partner))
+                whole = atom.arg.floordiv(atom.modulus) * (coefficient * atom.modulus)
+                if whole.offset == 0 and set(whole.terms) <= set(self.terms):
+                    rest = tuple(term for term in self.terms if term[0] != atom and term not in whole.terms)
                     return (Affine(self.offset, rest) + atom.arg * coefficient).joined()
         return self
 

@@ -18,8 +18,8 @@ from stripe.emit.loops.leaf import Accumulator, find_accumulators
 from stripe.emit.loops.memory import Arena, is_placed
 from stripe.emit.loops.nest import Loop, Nest, plan_nest
 from stripe.emit.loops.order import fast_order
-from stripe.emit.loops.parallel import PARALLEL_TAGS, enough_items, separating_indices
-from stripe.ir import Affine, Block, Index, walk
+from stripe.emit.loops.parallel import PARALLEL_TAGS, enough_items
+from stripe.ir import Affine, Block, Index, separating, walk
 
 _DEEPEST = 24
 """Indentation at which a block goes into a function of its own: compilers limit how deep braces nest."""
@@ -111,7 +111,7 @@ class Emitter:
             return ()
         if any(is_placed(ref) for _, inner in walk(block) for ref in inner.refinements):
             return ()
-        return enough_items(block, separating_indices(block), order)
+        return enough_items(block, separating(block), order)
 
 
 class _Work:

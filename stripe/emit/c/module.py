@@ -21,9 +21,8 @@ from stripe.emit.c.options import COptions
 from stripe.emit.c.pragmas import width_lines
 from stripe.emit.c.scalars import memory_type
 from stripe.emit.c.scope import Scope
-from stripe.emit.c.storage import is_compact
 from stripe.emit.loops.memory import check_size, is_placed, plan_arenas
-from stripe.ir import Affine, Program, Refinement, StripeError, allocation_agg
+from stripe.ir import Affine, Program, Refinement, StripeError, allocation_agg, is_dense
 
 Role = Literal["in", "out", "inout", "const"]
 
@@ -153,7 +152,7 @@ class _ModuleEmitter:
         """Copies all elements of one buffer to another."""
         helpers, function = self.emitter.helpers, self.function
         to, start = target.buffer, source.buffer
-        same = to.strides == start.strides and is_compact(to.sizes, to.strides)
+        same = to.strides == start.strides and is_dense(to.sizes, to.strides)
         if same and target.origin == source.origin == Affine():
             helpers.headers.add("string")
             pointers = f"{function.use(to, write=True)}, {function.use(start)}"

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from stripe.emit.loops.nest import Loop
-from stripe.emit.loops.parallel import separates
-from stripe.ir import Block, Index, Special, walk
+from stripe.ir import Block, Index, Special, separates, walk
 
 _MOST = 65534
 """The largest count that gcc takes."""
@@ -52,7 +51,7 @@ def pragma_lines(block: Block, index: Index) -> list[str]:
     `vector` allows vector instructions where iterations write different elements, so that no sum is reordered;
     `unroll` (by its value, else whole) unrolls.
     """
-    if "vector" in block.tags and separates(block, index.name) and not _has_inner(block):
+    if "vector" in block.tags and separates(block, (index.name,)) and not _has_inner(block):
         return ["#ifdef _OPENMP", "#pragma omp simd", "#endif"]
     if "unroll" in block.tags:
         value = block.tags.get("unroll")

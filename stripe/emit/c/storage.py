@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from math import prod
 
@@ -13,7 +12,18 @@ from stripe.emit.c.options import COptions
 from stripe.emit.c.scalars import is_zero_bits, memory_literal, memory_type
 from stripe.emit.c.scope import Scope
 from stripe.emit.loops.memory import ALIGNMENT, Arena, align, arena_key, check_size, is_placed, units_of
-from stripe.ir import Agg, Block, Load, Refinement, Special, Statement, allocation_agg, reads_of, writes_of
+from stripe.ir import (
+    Agg,
+    Block,
+    Load,
+    Refinement,
+    Special,
+    Statement,
+    allocation_agg,
+    is_dense,
+    reads_of,
+    writes_of,
+)
 
 _REGISTER_BYTES = 2048
 """The largest local array that registers may hold: 32 of 64 bytes. A larger one gets a `restrict` pointer: reading the
@@ -125,7 +135,7 @@ class Storage:
         buffer = view.buffer
         name = function.use(buffer, write=True)
         text = self.helpers.literal(memory_literal(value, buffer.dtype))
-        if is_compact(buffer.sizes, buffer.strides) and view.origin.is_constant and not view.origin.offset:
+        if is_dense(buffer.sizes, buffer.strides) and view.origin.is_constant and not view.origin.offset:
             count = prod(buffer.sizes)
             if is_zero_bits(value):
                 self.helpers.headers.add("string")
@@ -145,18 +155,6 @@ class Storage:
 def runs_once(block: Block) -> bool:
     """Whether the block has exactly one point whatever is outside."""
     return not block.constraints and block.points == 1
-
-
-def is_compact(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether the elements fill their memory without gaps, in some order of the dimensions."""
-    extent = 1
-    for size, stride in sorted(zip(sizes, strides, strict=True), key=lambda dim: dim[1]):
-        if size == 1:
-            continue
-        if stride != extent:
-            return False
-        extent *= size
-    return True
 
 
 def is_loaded(block: Block, name: str) -> bool:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stripe.emit.c.scope import Scope
-from stripe.emit.loops.parallel import separating_indices
-from stripe.ir import Block, Refinement, Special
+from stripe.ir import Block, Refinement, Special, address_of, separating, step
 
 _VECTOR = 4
 """Fewest iterations that make vectors worth while."""
@@ -26,25 +25,24 @@ def fast_order(block: Block, outer: Scope) -> list[str] | None:
     if any(isinstance(statement, Block | Special) for statement in block.statements):
         return None
     names = [index.name for index in block.iterated if index.range > 1]
-    free = separating_indices(block)
+    free = separating(block)
     steps = {ref.name: _steps(ref, names, outer) for ref in block.refinements if not ref.is_alloc}
     reads = [steps[ref.name] for ref in block.inputs if ref.name in steps]
     writes = [steps[ref.name] for ref in block.outputs]
     summed = [name for name in names if name not in free]
     if all(ref.dtype.is_integer for ref in block.outputs):
-        summed.sort(key=lambda name: -max((abs(step[name]) for step in reads), default=0))
-    outside = sorted(free, key=lambda name: -max((abs(step[name]) for step in writes), default=0))
+        summed.sort(key=lambda name: -max((abs(moved[name]) for moved in reads), default=0))
+    outside = sorted(free, key=lambda name: -max((abs(moved[name]) for moved in writes), default=0))
     for name in reversed(outside):
-        contiguous = all(step[name] == 1 for step in writes) and all(step[name] in (0, 1) for step in reads)
+        contiguous = all(moved[name] == 1 for moved in writes) and all(
+            moved[name] in (0, 1) for moved in reads
+        )
         if contiguous and block.index(name).range >= _VECTOR:
             return [*(other for other in outside if other != name), *summed, name]
     return [*outside, *summed]
 
 
 def _steps(ref: Refinement, names: Sequence[str], outer: Scope) -> dict[str, int]:
-    """How many elements a step of each index moves the view; 0 also where floor and mod hide it."""
-    strides = outer.views[ref.source].buffer.strides
-    return {
-        name: sum(access.coeff(name) * stride for access, stride in zip(ref.access, strides, strict=True))
-        for name in names
-    }
+    """Elements by which a step of each index moves the view; 0 for uneven steps."""
+    place = address_of(ref.access, outer.views[ref.source].buffer.strides)
+    return {name: step(place, name) or 0 for name in names}
