@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Stage
-from stripe.ir.text.json_ir import ProgramJson
+from stripe.ir.text.json_ir import json_schema
 from stripe.passes.base import Pass
 from stripe.passes.registry import SHORT_NAMES, find_pass, pass_names
 
@@ -184,4 +184,4 @@ def type_words(annotation: object) -> str:
 
 def ir_schema() -> dict[str, JsonValue]:
     """The JSON Schema of programs as `--emit json` writes them."""
-    return {"$schema": _DRAFT, **TypeAdapter(ProgramJson).json_schema()}
+    return {"$schema": _DRAFT, **json_schema()}

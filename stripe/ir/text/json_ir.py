@@ -1,291 +1,291 @@
-"""The IR as JSON, for scripts: the classes below are its schema (`stripe-opt --schema ir` exports it).
+"""Programs as JSON: written by a walk over the dataclasses of the IR, and read by the types of their fields, from which
+their JSON Schema comes too.
 
-Every node has the names of the IR's own classes; statements carry `kind`. An absent location is `[]`, absent tags `{}`.
+An object has the fields of its class; statements also have a `kind`. `_FORMS` lists the types with a form of their own.
+Reading checks types and words; `verify_structural` checks the rest, as for the textual form.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypeAlias
+import dataclasses
+import inspect
+import json
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from math import isfinite
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from typing_extensions import TypedDict
-
-from stripe.ir import (
-    Affine,
-    Block,
-    Constant,
-    FloorDiv,
-    Index,
-    Intrinsic,
-    Load,
-    LoadIndex,
-    Location,
-    Program,
-    Refinement,
-    Special,
-    Statement,
-    Store,
-    Tags,
-)
+from stripe.ir.affine import Affine, FloorDiv
+from stripe.ir.block import Constant, Constraint, ScalarStatement, Statement
+from stripe.ir.dtypes import DTYPES, DType
+from stripe.ir.errors import StripeError
+from stripe.ir.location import Device, Location
+from stripe.ir.program import Program
+from stripe.ir.refinement import Agg, Direction
+from stripe.ir.tags import Tags
+from stripe.ir.text.json_place import Json, JsonObject, JsonPlace
+from stripe.ir.text.parser import MAX_NESTING
 
 FORMAT_VERSION = 1
-TagsJson: TypeAlias = "dict[str, bool | int | float | str | None]"
+_KINDS: dict[str, type[Statement]] = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in get_args(Statement)
+}
+_KIND_OF: dict[Any, str] = {kind: word for word, kind in _KINDS.items()}
+_NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+"""The values that JSON cannot hold, which are texts there."""
 
 
-class TermJson(TypedDict):
-    """`coefficient` times an atom: an `index`, or `floor`(affine / `divisor`), or `mod`(affine, `divisor`)."""
-
-    coefficient: int
-    index: NotRequired[str]
-    floor: NotRequired[AffineJson]
-    mod: NotRequired[AffineJson]
-    divisor: NotRequired[int]
-
-
-class AffineJson(TypedDict):
-    """`offset` plus the sum of `terms`."""
-
-    offset: int
-    terms: list[TermJson]
-
-
-class DeviceJson(TypedDict):
-    """One level of a location: a unit's name and its numbers."""
-
-    name: str
-    units: list[AffineJson]
-
-
-class IndexJson(TypedDict):
-    """An index over [0, range); with `affine` not null one value passed in from the block outside."""
-
-    name: str
-    range: int
-    affine: AffineJson | None
-    tags: TagsJson
-
-
-class DimJson(TypedDict):
-    """Size and stride of one dimension, in elements."""
-
-    size: int
-    stride: int
-
-
-class RefinementJson(TypedDict):
-    """A view of `source` moved by `access`, or an allocation when `dir` is none. `offset` is in bytes."""
-
-    name: str
-    dir: Literal["none", "in", "out", "inout"]
-    source: str
-    access: list[AffineJson]
-    dtype: str
-    dims: list[DimJson]
-    agg: Literal["assign", "add", "mul", "min", "max"]
-    location: list[DeviceJson]
-    offset: int
-    bank_dim: int | None
-    tags: TagsJson
-
-
-class StatementJson(TypedDict):
-    """What all statements have: numbers of the earlier statements that it depends on, and tags."""
-
-    deps: list[int]
-    tags: TagsJson
-
-
-class LoadJson(StatementJson):
-    """`$into = load(ref)`."""
-
-    kind: Literal["load"]
-    into: str
-    ref: str
-
-
-class StoreJson(StatementJson):
-    """`ref = store($value)`."""
-
-    kind: Literal["store"]
-    ref: str
-    value: str
-
-
-class LoadIndexJson(StatementJson):
-    """`$into = load_index(affine)`."""
-
-    kind: Literal["load_index"]
-    into: str
-    affine: AffineJson
-
-
-class ConstantJson(StatementJson):
-    """`$into = (dtype)value`; a value that JSON cannot hold is the text inf, -inf or nan."""
-
-    kind: Literal["constant"]
-    into: str
-    value: bool | int | float | str
-    dtype: str
-
-
-class IntrinsicJson(StatementJson):
-    """`$into = op($inputs)`; `dtype` is for cast alone."""
-
-    kind: Literal["intrinsic"]
-    into: str
-    op: str
-    inputs: list[str]
-    dtype: str | None
-
-
-class SpecialJson(StatementJson):
-    """`(outputs) = op(inputs)` on whole refinements."""
-
-    kind: Literal["special"]
-    op: str
-    outputs: list[str]
-    inputs: list[str]
-
-
-class BlockJson(StatementJson):
-    """A block; each constraint means `>= 0`."""
-
-    kind: Literal["block"]
-    name: str
-    comments: list[str]
-    location: list[DeviceJson]
-    indices: list[IndexJson]
-    constraints: list[AffineJson]
-    refinements: list[RefinementJson]
-    statements: list[AnyStatementJson]
-
-
-AnyStatementJson: TypeAlias = (
-    "LoadJson | StoreJson | LoadIndexJson | ConstantJson | IntrinsicJson | SpecialJson | BlockJson"
-)
-
-
-class ConstantBufferJson(TypedDict):
-    """Contents of an allocation of the entry: little-endian elements in row-major order, as hexadecimal digits."""
-
-    name: str
-    dtype: str
-    sizes: list[int]
-    data: str
-
-
-class ProgramJson(TypedDict):
-    """A whole program."""
-
-    stripe_ir: int
-    entry: BlockJson
-    constants: list[ConstantBufferJson]
-
-
-def program_json(program: Program) -> ProgramJson:
+def program_json(program: Program) -> JsonObject:
     """The program as values that the `json` module writes."""
-    return {
-        "stripe_ir": FORMAT_VERSION,
-        "entry": _block(program.entry),
-        "constants": [
-            {"name": c.name, "dtype": c.dtype.name, "sizes": list(c.sizes), "data": c.data.hex()}
-            for c in program.constants
-        ],
+    return {"stripe_ir": FORMAT_VERSION, **cast("JsonObject", _written(program))}
+
+
+def parse_json(text: str, filename: str = "<string>") -> Program:
+    """The program that `text` denotes. Raises StripeError with the line for text that is no JSON, else with the JSON
+    path.
+    """
+    try:
+        data: Json = json.loads(text)
+    except json.JSONDecodeError as error:
+        line = text.splitlines()[error.lineno - 1] if text.strip() else ""
+        raise StripeError(
+            f"this is no JSON: {error.msg}", path=filename, line=error.lineno, col=error.colno, source=line
+        ) from None
+    except RecursionError:
+        raise JsonPlace(filename).error("nested too deeply", f"values may nest {MAX_NESTING} deep") from None
+    place = JsonPlace(filename)
+    found = place.object(data)
+    if found.pop("stripe_ir", None) != FORMAT_VERSION:
+        raise place.error("this is no program as JSON", f'it begins with "stripe_ir": {FORMAT_VERSION}')
+    return _read(found, Program, place)
+
+
+def json_schema() -> JsonObject:
+    """The JSON Schema of programs."""
+    definitions: JsonObject = {"AffineJson": _AFFINE, "TermJson": _TERM}
+    _schema(Program, definitions)
+    schema = cast("JsonObject", definitions.pop("ProgramJson"))
+    version: JsonObject = {"stripe_ir": {"const": FORMAT_VERSION}}
+    properties = version | cast("JsonObject", schema["properties"])
+    whole: JsonObject = {
+        "title": "program", "properties": properties, "required": [*properties], "$defs": definitions,
+    }  # fmt: skip
+    return schema | whole
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Form:
+    """How values of a type are written and read, and their schema."""
+
+    write: Callable[[Any], Json]
+    read: Callable[[Json, JsonPlace], object]
+    schema: JsonObject
+
+
+def _written(value: object) -> Json:
+    if (form := _FORMS.get(type(value))) is not None:
+        return form.write(value)
+    if isinstance(value, tuple):
+        return [_written(item) for item in cast("tuple[object, ...]", value)]
+    if isinstance(value, Location | Constraint):
+        return _written(getattr(value, _INNER[type(value)]))
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        assert value is None or isinstance(value, bool | int | float | str)
+        return _finite(value)
+    kind: JsonObject = {"kind": _KIND_OF[type(value)]} if type(value) in _KIND_OF else {}
+    return kind | {name: _written(getattr(value, name)) for name in _fields(type(value))}
+
+
+def _read(value: Json, hint: Any, place: JsonPlace) -> Any:
+    """The value of the type `hint`."""
+    if hint in _FORMS:
+        return _FORMS[hint].read(value, place)
+    if hint in _INNER:
+        return hint(_read(value, _fields(hint)[_INNER[hint]], place))
+    if hint == Statement or hint in _KIND_OF:
+        found = place.object(value)
+        kind = place.at("kind").word(found.pop("kind", None), _KINDS, "kind")
+        if hint not in (Statement, kind):
+            raise place.error(f"a {_KIND_OF[hint]} stands here, not a {_KIND_OF[kind]}")
+        return _read_fields(found, kind, place)
+    if get_origin(hint) is tuple:
+        return tuple([_read(item, get_args(hint)[0], at) for item, at in place.items(value)])
+    if get_origin(hint) is types.UnionType:
+        return None if value is None else _read(value, get_args(hint)[0], place)
+    return _read_fields(value, hint, place)
+
+
+def _read_fields(value: Json, kind: Any, place: JsonPlace) -> Any:
+    """The dataclass `kind` of the fields in `value`."""
+    hints = _fields(kind)
+    read = {
+        name: _read(item, hints[name], at)
+        for name, (item, at) in zip(hints, place.fields(value, list(hints)), strict=True)
     }
+    if kind is Constant:
+        read["value"] = _fitting(read["value"], read["dtype"], place.at("value"))
+    for name, noun in _NAMES.get(kind, {}).items():
+        place.at(name).check_name(read[name], noun)
+    return kind(**read)
 
 
-def _affine(affine: Affine) -> AffineJson:
-    terms: list[TermJson] = []
+def _schema(hint: Any, definitions: JsonObject) -> JsonObject:
+    """The schema of values of the type `hint`; those of dataclasses are added to `definitions`."""
+    if hint in _FORMS:
+        return _FORMS[hint].schema
+    if hint in _INNER:
+        return _schema(_fields(hint)[_INNER[hint]], definitions)
+    if hint == Statement:
+        return {"anyOf": [_schema(kind, definitions) for kind in _KINDS.values()]}
+    if get_origin(hint) is tuple:
+        return {"type": "array", "items": _schema(get_args(hint)[0], definitions)}
+    if get_origin(hint) is types.UnionType:
+        return {"anyOf": [_schema(get_args(hint)[0], definitions), {"type": "null"}]}
+    name = f"{hint.__name__}Json"
+    if name not in definitions:
+        definitions[name] = {}  # blocks hold blocks
+        kind: JsonObject = {"kind": {"const": _KIND_OF[hint]}} if hint in _KIND_OF else {}
+        inner = {field: _schema(inner, definitions) for field, inner in _fields(hint).items()}
+        definitions[name] = _object(inspect.getdoc(hint) or "", {**kind, **inner})
+    return {"$ref": f"#/$defs/{name}"}
+
+
+@cache
+def _fields(kind: type[Any]) -> dict[str, Any]:
+    """The types of the fields of a dataclass, in order."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _finite(value: bool | int | float | str | None) -> Json:
+    return repr(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def _fitting(value: Json, dtype: DType, place: JsonPlace) -> Json:
+    """The value of a constant of `dtype`. A float may come without a point, as some programs write it."""
+    if dtype.is_float:
+        if isinstance(value, str):
+            return place.word(value, _NUMBERS, "number")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise place.expected("a number", value)
+        return float(value)
+    return _plain(value, place, "bool" if dtype.kind == "bool" else "int")
+
+
+def _plain(value: Json, place: JsonPlace, kind: str) -> Json:
+    """A value whose Python type is `kind`: bools are no numbers."""
+    if type(value).__name__ != kind:
+        raise place.expected(_PLAIN[kind], value)
+    return value
+
+
+def _write_affine(affine: Affine) -> Json:
+    terms: list[Json] = []
     for atom, coefficient in affine.terms:
+        term: JsonObject = {"coefficient": coefficient}
         if isinstance(atom, str):
-            terms.append({"coefficient": coefficient, "index": atom})
+            term["index"] = atom
         elif isinstance(atom, FloorDiv):
-            terms.append({"coefficient": coefficient, "floor": _affine(atom.arg), "divisor": atom.divisor})
+            term |= {"floor": _write_affine(atom.arg), "divisor": atom.divisor}
         else:
-            terms.append({"coefficient": coefficient, "mod": _affine(atom.arg), "divisor": atom.modulus})
+            term |= {"mod": _write_affine(atom.arg), "divisor": atom.modulus}
+        terms.append(term)
     return {"offset": affine.offset, "terms": terms}
 
 
-def _tags(tags: Tags) -> TagsJson:
-    return dict(tags.entries)
+def _read_affine(value: Json, place: JsonPlace) -> Affine:
+    (offset, at), (terms, terms_at) = place.fields(value, ("offset", "terms"))
+    total = Affine(_read(offset, int, at))
+    for term, at in terms_at.items(terms):
+        total = total + _read_term(term, at)
+    return total
 
 
-def _location(location: Location) -> list[DeviceJson]:
-    return [
-        {"name": device.name, "units": [_affine(unit) for unit in device.units]}
-        for device in location.devices
-    ]
+def _read_term(value: Json, place: JsonPlace) -> Affine:
+    found = place.object(value)
+    kind = next((kind for kind in ("floor", "mod") if kind in found), "index")
+    if kind == "index":
+        (coefficient, at), (name, name_at) = place.fields(value, ("coefficient", "index"))
+        return Affine.var(name_at.check_name(name, "an index")) * _read(coefficient, int, at)
+    (coefficient, at), (inner, inner_at), (divisor, divisor_at) = place.fields(
+        value, ("coefficient", kind, "divisor")
+    )
+    affine, count = _read_affine(inner, inner_at), _read(divisor, int, divisor_at)
+    if count < 1:
+        raise divisor_at.error(f"a divisor is at least 1, not {count}")
+    return (affine.floordiv(count) if kind == "floor" else affine.mod(count)) * _read(coefficient, int, at)
 
 
-def _index(index: Index) -> IndexJson:
-    affine = None if index.affine is None else _affine(index.affine)
-    return {"name": index.name, "range": index.range, "affine": affine, "tags": _tags(index.tags)}
+def _read_tags(value: Json, place: JsonPlace) -> Tags:
+    found = place.object(value)
+    for word, item in found.items():
+        if isinstance(item, list | dict):
+            raise place.at(word).expected("a text, a number, true, false or null", item)
+    return Tags.from_pairs(cast("dict[str, None]", found).items())
 
 
-def _refinement(ref: Refinement) -> RefinementJson:
+def _read_bytes(value: Json, place: JsonPlace) -> bytes:
+    try:
+        return bytes.fromhex(cast("str", _plain(value, place, "str")))
+    except ValueError:
+        raise place.error("the contents of a constant are hexadecimal digits", "two digits a byte") from None
+
+
+def _object(description: str, properties: Mapping[str, Json], optional: Sequence[str] = ()) -> JsonObject:
+    required: list[Json] = [name for name in properties if name not in optional]
     return {
-        "name": ref.name,
-        "dir": ref.dir.value,
-        "source": ref.source,
-        "access": [_affine(affine) for affine in ref.access],
-        "dtype": ref.dtype.name,
-        "dims": [{"size": dim.size, "stride": dim.stride} for dim in ref.dims],
-        "agg": ref.agg.value,
-        "location": _location(ref.location),
-        "offset": ref.offset,
-        "bank_dim": ref.bank_dim,
-        "tags": _tags(ref.tags),
-    }
+        "description": description, "type": "object", "properties": dict(properties), "required": required,
+        "additionalProperties": False,
+    }  # fmt: skip
 
 
-def _block(block: Block) -> BlockJson:
-    return {
-        "kind": "block",
-        "deps": list(block.deps),
-        "tags": _tags(block.tags),
-        "name": block.name,
-        "comments": list(block.comments),
-        "location": _location(block.location),
-        "indices": [_index(index) for index in block.indices],
-        "constraints": [_affine(constraint.affine) for constraint in block.constraints],
-        "refinements": [_refinement(ref) for ref in block.refinements],
-        "statements": [_statement(statement) for statement in block.statements],
-    }
+def _words(known: Mapping[str, object], noun: str) -> _Form:
+    """The form of things that have names."""
+    names = {thing: name for name, thing in known.items()}
+    return _Form(
+        lambda value: names[value], lambda value, place: place.word(value, known, noun), {"enum": [*known]}
+    )
 
 
-def _statement(statement: Statement) -> AnyStatementJson:
-    deps, tags = list(statement.deps), _tags(statement.tags)
-    match statement:
-        case Load(into, ref):
-            return {"kind": "load", "deps": deps, "tags": tags, "into": into, "ref": ref}
-        case Store(ref, value):
-            return {"kind": "store", "deps": deps, "tags": tags, "ref": ref, "value": value}
-        case LoadIndex(into, affine):
-            return {"kind": "load_index", "deps": deps, "tags": tags, "into": into, "affine": _affine(affine)}
-        case Constant(into, value, dtype):
-            shown = _finite(value)
-            return {
-                "kind": "constant",
-                "deps": deps,
-                "tags": tags,
-                "into": into,
-                "value": shown,
-                "dtype": dtype.name,
-            }
-        case Intrinsic(into, op, inputs, dtype):
-            name = None if dtype is None else dtype.name
-            return {
-                "kind": "intrinsic", "deps": deps, "tags": tags, "into": into, "op": op, "inputs": list(inputs),
-                "dtype": name,
-            }  # fmt: skip
-        case Special(op, outputs, inputs):
-            return {
-                "kind": "special", "deps": deps, "tags": tags, "op": op, "outputs": list(outputs),
-                "inputs": list(inputs),
-            }  # fmt: skip
-        case Block():
-            return _block(statement)
+_INTEGER: JsonObject = {"type": "integer"}
+_TEXT: JsonObject = {"type": "string"}
+_SCALAR: JsonObject = {"type": ["boolean", "number", "string"]}
+_TAG: JsonObject = {"type": ["boolean", "number", "string", "null"]}
+_PLAIN = {"int": "a whole number", "str": "a text", "bool": "true or false"}
+_TERM = _object(
+    "`coefficient` times an `index`, or times `floor`(affine / `divisor`), or times `mod`(affine, `divisor`).",
+    {"coefficient": _INTEGER, "index": _TEXT, "floor": {"$ref": "#/$defs/AffineJson"},
+     "mod": {"$ref": "#/$defs/AffineJson"}, "divisor": _INTEGER},
+    optional=("index", "floor", "mod", "divisor"),
+)  # fmt: skip
+_AFFINE = _object(
+    "`offset` plus the sum of `terms`.",
+    {"offset": _INTEGER, "terms": {"type": "array", "items": {"$ref": "#/$defs/TermJson"}}},
+)
 
+_INNER: dict[Any, str] = {Location: "devices", Constraint: "affine"}
+"""Types that are written as their only field."""
 
-def _finite(value: bool | int | float) -> bool | int | float | str:
-    """JSON has no infinities and no NaN: those become text."""
-    return repr(value) if value != value or value in (float("inf"), float("-inf")) else value
+_NAMES: dict[Any, dict[str, str]] = {Device: {"name": "a device"}} | {
+    kind: {"into": "a scalar"} for kind in get_args(ScalarStatement)
+}
+"""Fields that are names and that the verifier does not check."""
+
+_FORMS: dict[Any, _Form] = {
+    int: _Form(_finite, lambda value, place: _plain(value, place, "int"), _INTEGER),
+    str: _Form(_finite, lambda value, place: _plain(value, place, "str"), _TEXT),
+    bool | int | float: _Form(_finite, lambda value, _: value, _SCALAR),
+    bytes: _Form(bytes.hex, _read_bytes, _TEXT),
+    DType: _words(DTYPES, "dtype"),
+    Direction: _words({member.value: member for member in Direction}, "direction"),
+    Agg: _words({member.value: member for member in Agg}, "aggregation"),
+    Affine: _Form(_write_affine, _read_affine, {"$ref": "#/$defs/AffineJson"}),
+    Tags: _Form(
+        lambda tags: {word: _finite(value) for word, value in tags.entries},
+        _read_tags,
+        {"type": "object", "additionalProperties": _TAG},
+    ),
+}
+"""The types that are neither dataclasses with a field for each field, nor tuples."""
