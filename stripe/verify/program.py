@@ -1,5 +1,5 @@
-"""What makes a program wrong in itself, exactly: accesses out of bounds or out of a view's box, races, double
-assignments, reads of elements that nobody wrote. One small check for each property; all findings are collected.
+"""Errors of a single program, exactly: accesses out of bounds or out of a view's box, races, double
+assignments, reads of elements without a write. One small check for each property; all findings are collected.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from stripe.poly import (
     race,
     union,
 )
-from stripe.verify.proof.reaching import Flow, reading
-from stripe.verify.proof.witness import Place
+from stripe.verify.proof.reaching import Reaching, reading
+from stripe.verify.proof.witness import Instance
 
 OPERATIONS = 1_000_000
 """isl's steps for one question: a tenth of a second as a rule, two seconds where floors are tangled."""
@@ -34,7 +34,7 @@ class Finding:
     message: str
     buffer: str
     element: tuple[int, ...] | None
-    place: Place
+    place: Instance
     unknown: bool = False
 
     def __str__(self) -> str:
@@ -47,27 +47,27 @@ def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Fin
     """All findings about a structurally valid program. Where isl's limit is hit, a finding says that the answer is
     unknown.
     """
-    flow = Flow(program)
+    reaching = Reaching(program)
     scopes: dict[Path, list[Path]] = {}
-    for unit in flow.by_unit:
-        scopes.setdefault(flow.repeated_together(unit), []).append(unit)
+    for unit in reaching.by_unit:
+        scopes.setdefault(reaching.repeated_together(unit), []).append(unit)
     findings: list[Finding] = []
     for units in scopes.values():
         try:
-            findings += check_units(flow, units, operations=operations, final=False)
+            findings += check_units(reaching, units, operations=operations, final=False)
         except PolyLimit as limit:
-            place = Place(units[0], flow.by_unit[units[0]][0].nest.blocks[-1].name)
+            place = Instance(units[0], reaching.by_unit[units[0]][0].nest.blocks[-1].name)
             findings.append(Finding(str(limit), "this statement", None, place, unknown=True))
     try:
         with operation_limit(operations):
-            findings += check_outputs(flow)
+            findings += check_outputs(reaching)
     except PolyLimit as limit:
-        findings.append(Finding(str(limit), "the outputs", None, Place((0,), program.name), unknown=True))
+        findings.append(Finding(str(limit), "the outputs", None, Instance((0,), program.name), unknown=True))
     return findings
 
 
 def check_units(
-    flow: Flow,
+    reaching: Reaching,
     units: Sequence[Path],
     reads: Collection[tuple[Path, Buffer]] = (),
     *,
@@ -83,29 +83,29 @@ def check_units(
     findings: list[Finding] = []
     for unit in units:
         with operation_limit(operations):
-            findings += check_bounds(flow, flow.by_unit[unit])
-    for scope in dict.fromkeys(flow.repeated_together(unit) for unit in units):
+            findings += check_bounds(reaching, reaching.by_unit[unit])
+    for scope in dict.fromkeys(reaching.repeated_together(unit) for unit in units):
         with operation_limit(operations):
-            findings += check_races(flow.below(scope))
+            findings += check_races(reaching.below(scope))
     with operation_limit(4 * operations):
-        for access in flow.accesses:
+        for access in reaching.accesses:
             unit = access.path[:3]
             if not access.is_write and (unit in chosen or (unit, access.buffer) in reads):
-                findings += check_read(flow, access)
+                findings += check_read(reaching, access)
         if final:
-            findings += check_outputs(flow)
+            findings += check_outputs(reaching)
     return findings
 
 
-def check_bounds(flow: Flow, accesses: Sequence[Access]) -> Iterator[Finding]:
-    """Every access stays inside the allocation and inside the box of each view on its way."""
+def check_bounds(reaching: Reaching, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Every access stays inside the allocation and inside the box of each view that it goes through."""
     for access in accesses:
-        sizes = flow.allocations[access.buffer].sizes
+        sizes = reaching.allocations[access.buffer].sizes
         found = _outside(access, access.index, sizes)
         if found is not None:
             yield _at(access, found, f"{access.kind.value} out of bounds of {_box(sizes)}", access.index)
             continue
-        for nest, name in views_on_the_way(flow, access):
+        for nest, name in views_of(reaching, access):
             view = nest.views[name]
             relative = tuple(a - b for a, b in zip(access.index, view.origin, strict=True))
             found = _outside(access, relative, view.ref.sizes)
@@ -115,11 +115,11 @@ def check_bounds(flow: Flow, accesses: Sequence[Access]) -> Iterator[Finding]:
                 break
 
 
-def views_on_the_way(flow: Flow, access: Access) -> Iterator[tuple[Nest, str]]:
+def views_of(reaching: Reaching, access: Access) -> Iterator[tuple[Nest, str]]:
     """The refinements that an access goes through, from the leaf's block up to below the allocation."""
     name, path = access.ref, access.nest.path
     while True:
-        nest = flow.nests[path]
+        nest = reaching.nests[path]
         ref = nest.block.ref(name)
         if ref.is_alloc:
             return
@@ -151,7 +151,7 @@ def check_races(accesses: Sequence[Access]) -> Iterator[Finding]:
                 continue
             both = first.is_write and second.is_write
             what = "assigned" if both else "read and written"
-            other = Place(second.path, second.nest.block.name, _point(found[1]))
+            other = Instance(second.path, second.nest.block.name, _point(found[1]))
             yield _at(first, found[0], f"{what} at two points without order, also by {other}", first.index)
 
 
@@ -169,51 +169,50 @@ def _repeated_pairs(group: Sequence[Access], depth: int = 0) -> Iterator[tuple[A
             yield from _repeated_pairs(inside, depth + 1)
 
 
-def check_read(flow: Flow, load: Access) -> Iterator[Finding]:
-    """What is read was written. An element of an accumulator that got no contribution may be merged on, by the same
-    aggregation, and used for nothing else.
-    """
-    start = flow.start[load.buffer]
-    if load.buffer in flow.inputs or _is_constant(flow, load.buffer):
+def check_read(reaching: Reaching, load: Access) -> Iterator[Finding]:
+    """Every element read was written. An element of an accumulator that got no contribution may be merged on, by the
+    same aggregation, and used for nothing else."""
+    start = reaching.start[load.buffer]
+    if load.buffer in reaching.inputs or _is_constant(reaching, load.buffer):
         return
-    node = flow.node(load)
-    read = reading(load, node)
+    read = reaching.read(load)
+    touched = reading(load, read)
     if isinstance(load.statement, Load) and start is not Agg.ASSIGN:
         merged_on = aggregations_of(load.nest.block, load.statement.into) <= {start}
         if merged_on:
             return
-    missing = read.range - flow.written(node)
+    missing = touched.range - reaching.written(read)
     if not missing.is_empty:
-        sample = read.into(missing).sample()
+        sample = touched.into(missing).sample()
         assert sample is not None
         yield _at(load, sample[0], "read, but nobody wrote it", load.index)
 
 
-def check_outputs(flow: Flow) -> Iterator[Finding]:
+def check_outputs(reaching: Reaching) -> Iterator[Finding]:
     """Every element of every output is written."""
-    for ref in flow.program.outputs:
+    for ref in reaching.program.outputs:
         buffer = Buffer((0,), ref.name)
-        if buffer in flow.inputs:
+        if buffer in reaching.inputs:
             continue
         names = element_names(ref.rank)
         box = Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
-        writers = flow.writers.get(buffer, [])
+        writers = reaching.writers.get(buffer, [])
         missing = (box - union([writer.relation.range for writer in writers], names)).lexmin()
         if missing is not None:
-            place = Place((0,), flow.program.name)
+            place = Instance((0,), reaching.program.name)
             message = "nobody writes this element of an output"
             yield Finding(message, ref.name, tuple(missing.values()), place)
 
 
-def _is_constant(flow: Flow, buffer: Buffer) -> bool:
-    return buffer.path == (0,) and any(c.name == buffer.name for c in flow.program.constants)
+def _is_constant(reaching: Reaching, buffer: Buffer) -> bool:
+    return buffer.path == (0,) and any(c.name == buffer.name for c in reaching.program.constants)
 
 
 def _at(access: Access, point: dict[str, int], message: str, index: Sequence[Affine]) -> Finding:
     element: tuple[int, ...] | None = None
     if not isinstance(access.statement, Special):
         element = tuple(int(affine.evaluate(point)) for affine in index)
-    place = Place(access.path, access.nest.block.name, _point(point))
+    place = Instance(access.path, access.nest.block.name, _point(point))
     return Finding(message, access.buffer.name, element, place)
 
 

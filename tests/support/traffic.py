@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from stripe.cost.time.simulate import Simulation
 from stripe.hw import parse_unit
-from stripe.verify.machine.schedule import Traffic
+from stripe.verify.machine.schedule import TimedTransfer
 
 
-def traffic_of(found: Simulation) -> list[Traffic]:
+def traffic_of(found: Simulation) -> list[TimedTransfer]:
     """Each flow of each statement, in the time of that statement."""
     memories = found.model.mem_units
     return [
-        Traffic(
+        TimedTransfer(
             cost.name,
             run.start,
             run.end,

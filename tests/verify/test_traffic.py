@@ -14,7 +14,7 @@ from stripe.cost.time.contention import Task, simulate
 from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.tile import compile_tile
-from stripe.verify.machine.schedule import Traffic, check_traffic
+from stripe.verify.machine.schedule import TimedTransfer, check_traffic
 from support.scheduled import tiles
 from support.traffic import traffic_of
 
@@ -32,7 +32,7 @@ def with_ports(model: HardwareModel, memory: str, ports: int, port_bytes: int) -
     return model.model_copy(update={"mem_units": {**model.mem_units, memory: unit}})
 
 
-def messages(traffic: list[Traffic], model: HardwareModel) -> str:
+def messages(traffic: list[TimedTransfer], model: HardwareModel) -> str:
     return "\n".join(map(str, check_traffic(traffic, model)))
 
 
@@ -107,7 +107,7 @@ def test_what_the_simulator_shares_evenly_can_be_shared(tasks: list[tuple[int, s
     ]  # fmt: skip
     runs = simulate(made, {})
     traffic = [
-        Traffic(t.name, run.start, run.end, float(size), tuple(used), ())
+        TimedTransfer(t.name, run.start, run.end, float(size), tuple(used), ())
         for t, run, (size, used, _) in zip(made, runs, tasks, strict=True)
     ]
     assert messages(traffic, DSP_CONV) == ""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import Program, parse_program
-from stripe.verify.machine.interference import Placed, Turns
+from stripe.verify.machine.interference import Interference, Placed
 from stripe.verify.machine.schedule import check_placement
 
 
@@ -112,12 +112,12 @@ def in_turn(count: int) -> Program:
 
 def test_each_buffer_is_compared_with_its_neighbours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[Placed] = []
-    precedes = Turns._precedes  # pyright: ignore[reportPrivateUsage]
+    precedes = Interference._precedes  # pyright: ignore[reportPrivateUsage]
 
-    def counting(turns: Turns, first: Placed, second: Placed) -> bool:
+    def counting(interference: Interference, first: Placed, second: Placed) -> bool:
         compared.append(first)
-        return precedes(turns, first, second)
+        return precedes(interference, first, second)
 
-    monkeypatch.setattr(Turns, "_precedes", counting)
+    monkeypatch.setattr(Interference, "_precedes", counting)
     assert check_placement(in_turn(60)) == []
     assert 59 <= len(compared) <= 2 * 60

@@ -113,11 +113,7 @@ def _steps(loops: tuple[str, ...], ranges: dict[str, Interval]) -> Iterator[tupl
     """For each loop that counts on: the points right after, and what the indices were before, over those after."""
     for position, name in enumerate(loops):
         inner = loops[position + 1 :]
-        where: dict[str, Interval] = {
-            **ranges,
-            name: (1, ranges[name][1]),
-            **dict.fromkeys(inner, (0, 0)),
-        }
+        where: dict[str, Interval] = {**ranges, name: (1, ranges[name][1]), **dict.fromkeys(inner, (0, 0))}
         before = {name: Affine.var(name) - 1, **{other: Affine(ranges[other][1]) for other in inner}}
         yield Points.build(tuple(ranges), where), before
 

@@ -7,18 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from stripe.ir import (
-    Agg,
-    Block,
-    Constant,
-    DType,
-    Intrinsic,
-    Load,
-    LoadIndex,
-    Special,
-    Store,
-    result_dtype,
-)
+from stripe.ir import Agg, Block, Constant, DType, Intrinsic, Load, LoadIndex, Special, Store, result_dtype
 from stripe.ir.dtypes import I32
 
 FREE = frozenset({"ident"})

@@ -1,4 +1,4 @@
-"""Whether buffers that share bytes take turns: an independent check, which shares no code with what places them."""
+"""Whether live ranges of overlapping buffers are disjoint: a check that shares no code with placement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stripe.ir import Block, Path, Program, Refinement, walk
 
 @dataclass(frozen=True)
 class Placed:
-    """An allocation with an address, and which leaf statements use it, in program order."""
+    """An allocation with an address, and the leaf statements that use it, in program order."""
 
     path: Path
     ref: Refinement
@@ -31,12 +31,12 @@ class Placed:
 
     @property
     def is_kept(self) -> bool:
-        """Whether others own what it holds, before and after the program runs."""
+        """Whether its contents live before and after the program."""
         return "user" in self.ref.tags or "const" in self.ref.tags
 
 
 def closure(block: Block) -> list[int]:
-    """For each statement all those that run before it by dependences: bit n stands for statement n."""
+    """For each statement the statements that run before it by dependences, as a bit mask: bit n is statement n."""
     before: list[int] = []
     for statement in block.statements:
         mask = 0
@@ -50,7 +50,7 @@ def is_in(statement: int, mask: int) -> bool:
     return bool(mask >> statement & 1)
 
 
-class Turns:
+class Interference:
     """The order in which the statements of one program run: in main by dependences, elsewhere one after the other."""
 
     def __init__(self, program: Program) -> None:
@@ -59,9 +59,9 @@ class Turns:
         self._repeated = frozenset(path for path, block in blocks.items() if block.points > 1)
 
     def overlaps(self, members: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
-        """All pairs of `members`, buffers of one memory, that share bytes and do not take turns."""
+        """All pairs of `members`, buffers of one memory, that share bytes and may be alive together."""
         by_address = sorted(members, key=lambda b: (b.begin, b.path, b.ref.name))
-        if self._all_take_turns(by_address):
+        if self._none_interferes(by_address):
             return
         for number, first in enumerate(by_address):
             for second in by_address[number + 1 :]:
@@ -70,12 +70,12 @@ class Turns:
                 if not (self._precedes(first, second) or self._precedes(second, first)):
                     yield first, second
 
-    def _all_take_turns(self, by_address: Sequence[Placed]) -> bool:
-        """Whether `overlaps` has nothing to find, in one sweep over the addresses instead of for each pair.
+    def _none_interferes(self, by_address: Sequence[Placed]) -> bool:
+        """Whether `overlaps` has no pairs, in one sweep over the addresses instead of for each pair.
 
-        Going before another is transitive. So the buffers at one address, by their first uses, take turns when
-        neighbours do, and a buffer that begins there has to be compared with its two neighbours alone. (What nobody
-        uses stands in front of all, and what is kept stands alone.)
+        Going before another is transitive. So the buffers at one address, by their first uses, are alive one after
+        the other when neighbours are, and a buffer that begins there has to be compared with its two neighbours
+        alone. (A buffer without uses comes first, a kept buffer is alone.)
         """
         here: list[tuple[Path, int]] = []  # first use and number of the buffers across the address, in order
         ends: list[tuple[int, tuple[Path, int]]] = []

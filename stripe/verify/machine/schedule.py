@@ -1,6 +1,6 @@
 """Independent checks of schedules and placements: they share no code with those who make them.
 
-`check_schedule`: what conflicts is ordered by dependences, also where two buffers take turns in one range of memory;
+`check_schedule`: dependences order all conflicts, also of two buffers in one range of memory;
 every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be
 alive at one time overlap, addresses are aligned and inside their memory. `check_traffic`: no bus and no memory carries
 more in a time than its wires and ports can.
@@ -30,18 +30,18 @@ from stripe.ir import (
     walk,
 )
 from stripe.poly import Access, accesses
-from stripe.verify.machine.interference import Placed, Turns, closure, is_in
+from stripe.verify.machine.interference import Interference, Placed, closure, is_in
 
 
 def check_schedule(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
-    """Everything that is wrong with a program at the stage `scheduled`; see the module."""
+    """All errors of a program at the stage `scheduled`; see the module."""
     path = _main_path(program)
     block = program.main
     order = closure(block)
     found = list(_check_conflicts(program, path, order))
     found += _check_scalars(block, path, order)
     near = [placed for placed in _placed(program) if placed.ref.location]
-    found += _check_turns(program, near)
+    found += _check_interference(program, near)
     if hardware is not None:
         found += _check_capacity(near, hardware)
         found += _check_reach(program, hardware)
@@ -49,9 +49,9 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
 
 
 def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
-    """Everything that is wrong with the addresses of a program at the stage `placed`; see the module."""
+    """All errors in the addresses of a program at the stage `placed`; see the module."""
     placed = _placed(program)
-    found = list(_check_turns(program, placed))
+    found = list(_check_interference(program, placed))
     found += _check_alignment(placed)
     if hardware is not None:
         found += _check_capacity(placed, hardware)
@@ -59,7 +59,7 @@ def check_placement(program: Program, hardware: HardwareModel | None = None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class TimedTransfer:
     """Bytes that move between two times, in cycles, over `buses` (their numbers in the model) and through the ports of
     `memories` (`NAME[number]`, as often as each is read or written)."""
 
@@ -71,11 +71,11 @@ class Traffic:
     memories: tuple[str, ...]
 
 
-def check_traffic(traffic: Sequence[Traffic], hardware: HardwareModel) -> list[Diagnostic]:
-    """Whether a timetable asks too much of a bus or of the ports of a memory, and when.
+def check_traffic(traffic: Sequence[TimedTransfer], hardware: HardwareModel) -> list[Diagnostic]:
+    """The stretches of a timetable in which a bus or the ports of a memory are overloaded.
 
-    Several may use one at a time and share its bytes of each cycle. Some sharing serves them all exactly when in each
-    stretch of time what has to move within it is no more than it can carry; a message tells the worst stretch.
+    Concurrent transfers share the bytes of each cycle. A feasible sharing exists exactly when in each stretch of time
+    the bytes that must move within it are no more than the bus can carry; a message tells the worst stretch.
     """
     found: list[Diagnostic] = []
     for number, bus in enumerate(hardware.buses):
@@ -91,7 +91,7 @@ def check_traffic(traffic: Sequence[Traffic], hardware: HardwareModel) -> list[D
 
 
 def _check_capacity_in_time(
-    what: str, loads: Sequence[tuple[Traffic, float]], bytes_per_cycle: float
+    what: str, loads: Sequence[tuple[TimedTransfer, float]], bytes_per_cycle: float
 ) -> Iterator[Diagnostic]:
     by_end = sorted(loads, key=lambda load: load[0].end)
     worst, stretch, needed = _ROUNDING, (0.0, 0.0, ""), 0.0
@@ -112,7 +112,7 @@ def _check_capacity_in_time(
 
 
 _ROUNDING = 1e-6
-"""Times are floats: what is late by less than this part of a stretch is not late."""
+"""Rounding of times: a delay below this part of a stretch is none."""
 
 
 def _main_path(program: Program) -> Path:
@@ -213,14 +213,14 @@ def _touching(program: Program) -> dict[tuple[Path, str], list[Path]]:
     return found
 
 
-def _check_turns(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
-    """Buffers that share bytes take turns: all statements of one wait for all statements of the other."""
-    turns = Turns(program)
+def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
+    """Buffers that share bytes have disjoint live ranges: all statements of one wait for all of the other."""
+    interference = Interference(program)
     by_place: dict[Location, list[Placed]] = {}
     for buffer in placed:
         by_place.setdefault(buffer.ref.location, []).append(buffer)
     for members in by_place.values():
-        for first, second in turns.overlaps(members):
+        for first, second in interference.overlaps(members):
             bytes_ = f"bytes {second.begin} to {min(first.end, second.end) - 1} of {first.ref.location}"
             message = f"'{first.ref.name}' and '{second.ref.name}' may be alive together and share {bytes_}"
             yield Diagnostic(message, second.path, second.ref.name, "place one of them elsewhere")

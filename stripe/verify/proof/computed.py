@@ -1,10 +1,11 @@
-"""Buffers that one program computes from nothing but constants and the other holds as a constant: their values decide.
+"""Constant buffers: as terms, and compared with buffers that the other program computes without inputs.
 
 A computation without inputs has one result, so that running it is a proof.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,8 @@ from stripe.exec.interp import interpret
 from stripe.exec.layout import constant_array
 from stripe.ir import (
     Block,
+    Buffer,
+    DType,
     Program,
     Tags,
     keep_statements,
@@ -25,6 +28,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.verify.proof.terms import Leaf, Number, number
 
 MOST_POINTS = 1 << 24
 """A buffer that takes more points to compute is not computed here."""
@@ -62,10 +66,10 @@ def _part(program: Program, name: str) -> Program | None:
         return None  # what else the entry does may matter too
     sources = {ref.name: ref.source for ref in main.refinements}
     wanted, scalars, kept = {name}, set[str](), list[int]()
-    for number in reversed(range(len(main.statements))):
-        statement = main.statements[number]
+    for position in reversed(range(len(main.statements))):
+        statement = main.statements[position]
         if wanted & {sources[view] for view in writes_of(statement)} or scalar_defined(statement) in scalars:
-            kept.insert(0, number)
+            kept.insert(0, position)
             wanted |= {sources[view] for view in reads_of(statement)}
             scalars.update(scalars_used(statement))
     if any("user" in program.entry.ref(buffer).tags for buffer in wanted if buffer):
@@ -82,3 +86,17 @@ def _part(program: Program, name: str) -> Program | None:
     )
     entry = with_statements(replace(program.entry, refinements=refs), [main])
     return Program(entry, tuple(buffer for buffer in program.constants if buffer.name in wanted))
+
+
+def constant_terms(program: Program, buffer: Buffer, dtype: DType) -> Leaf | Number | None:
+    """The term of an element of a constant buffer; None when the buffer is none."""
+    if buffer.path != (0,):
+        return None
+    found = next((constant for constant in program.constants if constant.name == buffer.name), None)
+    if found is None:
+        return None
+    values = np.frombuffer(found.data, dtype=dtype.numpy())
+    if len(values) and found.data == found.data[: dtype.bytes] * len(values):
+        return number(values[0].item(), dtype)
+    digest = hashlib.sha256(found.data + repr(found.sizes).encode()).hexdigest()[:12]
+    return Leaf(f"const:{digest}", len(found.sizes), dtype)

@@ -1,4 +1,4 @@
-"""Contributions to elements, and what follows from them without looking at another program: which keys get just one."""
+"""Contributions to elements: values, merges and definitions; the keys with one contribution and those with several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_counted(agg: Agg, dtype: DType) -> bool:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Value:
     """A value at some points: the term, and from these points to the coordinates of its leaves."""
 
     term: Term
@@ -26,12 +26,12 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A contribution, or the one value, of elements: `points` leads from the keys to the points of the writes that
+class Contribution:
+    """A contribution to elements, or their value: `points` leads from the keys to the points of the writes that
     contribute to them, `at` from these points to the coordinates of the term's leaves.
 
-    `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images. What
-    an input holds where nobody writes comes from none.
+    `origin` is the store that the term comes from; its point is made of the last coordinates of `points`' images. The
+    initial contents of an input come from none.
     """
 
     term: Term
@@ -46,63 +46,57 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Keys whose element is the merge of all contributions of `parts`."""
+class Merge:
+    """Keys whose element is the merge of all `contributions`."""
 
     agg: Agg
     dtype: DType
-    parts: tuple[Part, ...]
+    contributions: tuple[Contribution, ...]
     keys: Points
 
 
 @dataclass(frozen=True)
 class Definition:
-    """The elements of one node. `values` and `groups` are about different keys."""
+    """The elements of a buffer at one read: keys with a value, and keys whose element is a merge."""
 
     keys: tuple[str, ...]
-    values: tuple[Part, ...]
-    groups: tuple[Group, ...]
+    values: tuple[Contribution, ...]
+    merges: tuple[Merge, ...]
     covered: Points
 
 
-Images = dict[Term, list[Part]]
+Images = dict[Term, list[Contribution]]
 
 
-def by_term(parts: Iterable[Part]) -> Images:
+def by_term(contributions: Iterable[Contribution]) -> Images:
     found: Images = {}
-    for part in parts:
-        found.setdefault(part.term, []).append(part)
+    for contribution in contributions:
+        found.setdefault(contribution.term, []).append(contribution)
     return found
 
 
-def image(parts: Sequence[Part]) -> Relation:
-    """From keys to the coordinates of the operands that contribute by one term.
+def image(contributions: Sequence[Contribution]) -> Relation:
+    """From keys to the coordinates of the operands of one term's contributions.
 
     In few pieces: comparing two relations takes time with the product of theirs (an unrolled block has one for each
     statement).
     """
-    result = parts[0].image
-    for part in parts[1:]:
-        result = result | part.image
-    return result if len(parts) == 1 else result.coalesced()
+    result = contributions[0].image
+    for contribution in contributions[1:]:
+        result = result | contribution.image
+    return result if len(contributions) == 1 else result.coalesced()
 
 
-def composed(points: Relation, at: Relation, inner: Part) -> Part:
-    """The contributions of `inner` to what the points of an outer contribution read (`at`: from these points to the
-    keys of the inner merge).
-    """
+def composed(points: Relation, at: Relation, inner: Contribution) -> Contribution:
+    """The contributions of `inner` to the elements that the points of an outer contribution read (`at`: from these
+    points to the keys of the inner merge)."""
     if at.injective and inner.points.injective:  # then an inner point tells which outer point read it
-        return Part(inner.term, points.then(at).then(inner.points), inner.at, inner.origin)
+        return Contribution(inner.term, points.then(at).then(inner.points), inner.at, inner.origin)
     outer = _apart(at.ins, inner.points.outs)
     known = at.domain.identity("").beside(at.then(inner.points))
     both = (*outer, *inner.points.outs)
     back = Points.universe(both).identity("'").keep([f"{name}'" for name in inner.points.outs])
-    return Part(
-        inner.term,
-        points.then(known.named(at.ins, both)),
-        back.then(inner.at),
-        inner.origin,
-    )
+    return Contribution(inner.term, points.then(known.named(at.ins, both)), back.then(inner.at), inner.origin)
 
 
 def _apart(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
@@ -113,21 +107,25 @@ def _apart(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{name}{mark}" for name in names)
 
 
-def all_alike(parts: list[Part], keys: Sequence[str]) -> tuple[list[Part], Points]:
-    """As `told_apart`, but where some key has several contributions all keys count as such: that costs little."""
-    domains = [part.points.domain for part in parts]
-    if all(part.points.single_valued for part in parts) and all(
+def one_each_or_merged(
+    contributions: list[Contribution], keys: Sequence[str]
+) -> tuple[list[Contribution], Points]:
+    """As `split_by_number`, but coarse and cheap: all keys count as merged when some key has several contributions."""
+    domains = [c.points.domain for c in contributions]
+    if all(c.points.single_valued for c in contributions) and all(
         a.disjoint(b) for a, b in combinations(domains, 2)
     ):
-        return parts, Points.empty(keys)
+        return contributions, Points.empty(keys)
     return [], union(domains, keys).coalesced()
 
 
-def told_apart(parts: Sequence[Part], keys: Sequence[str], *, counted: bool) -> tuple[list[Part], Points]:
-    """(the contributions of keys that have just one, which is their value; the keys that have several). Unless it is
-    `counted` how often an operand contributes, the same operand several times is one contribution.
+def split_by_number(
+    contributions: Sequence[Contribution], keys: Sequence[str], *, counted: bool
+) -> tuple[list[Contribution], Points]:
+    """(contributions that are the value of their key, keys with several contributions). Unless the number of
+    contributions of an operand is `counted`, the same operand several times is one contribution.
     """
-    sources = [[part] for part in parts] if counted else list(by_term(parts).values())
+    sources = [[c] for c in contributions] if counted else list(by_term(contributions).values())
     several = Points.empty(keys)
     touched = Points.empty(keys)
     for same in sources:
@@ -140,15 +138,15 @@ def told_apart(parts: Sequence[Part], keys: Sequence[str], *, counted: bool) -> 
     several = several.coalesced()
     if touched.subset_of(several):
         return [], several
-    return [part for same in sources for part in first_only(same, several)], several
+    return [c for same in sources for c in first_only(same, several)], several
 
 
-def first_only(parts: list[Part], full: Points) -> list[Part]:
+def first_only(contributions: list[Contribution], full: Points) -> list[Contribution]:
     """One contribution a key, for keys that are not in `full`."""
-    result: list[Part] = []
-    for part in parts:
-        points = part.points.outside(full).first()
+    result: list[Contribution] = []
+    for contribution in contributions:
+        points = contribution.points.outside(full).first()
         if not points.is_empty:
-            result.append(Part(part.term, points, part.at, part.origin))
+            result.append(Contribution(contribution.term, points, contribution.at, contribution.origin))
             full = full | points.domain
     return result

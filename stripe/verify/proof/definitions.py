@@ -1,8 +1,9 @@
-"""What each element of a buffer is, as terms over arrays that both programs know.
+"""Definitions of the elements of a buffer, as terms over arrays that both programs know.
 
-A definition has values (elements that one write defines) and groups (elements that are merged from several
-contributions by one aggregation). Copies vanish, element-wise operations are inlined, and a merge of partial merges of
-the same aggregation becomes one group: these are the steps that keep meaning without looking at the other program.
+A definition has values (elements that one write defines) and merges (elements of several
+contributions by one aggregation). Copies vanish, element-wise operations are inlined, and a merge of partial merges
+of the same aggregation becomes one merge: these are the rewrites that keep the meaning without a look at the other
+program.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ from stripe.ir import (
     scalars_used,
 )
 from stripe.poly import Access, Points, Relation, points_of, union
-from stripe.verify.proof.constants import constant_terms
+from stripe.verify.proof.computed import constant_terms
 from stripe.verify.proof.contributions import (
+    Contribution,
     Definition,
-    Group,
-    Part,
-    Piece,
-    all_alike,
+    Merge,
+    Value,
     composed,
     first_only,
     is_counted,
-    told_apart,
+    one_each_or_merged,
+    split_by_number,
 )
-from stripe.verify.proof.reaching import Flow, key_names, operand_names, reading
+from stripe.verify.proof.reaching import Reaching, key_names, operand_names, reading
 from stripe.verify.proof.terms import (
     Called,
     IndexValue,
     Leaf,
-    Node,
+    Read,
     Reduced,
     Undefined,
     number,
@@ -59,8 +60,8 @@ from stripe.verify.proof.terms import (
 class Rules:
     """By which rules definitions are made. `finite`: no value is infinite or NaN, so that a product with 0 is 0.
 
-    `thorough`: what differs in form alone is brought into one form, where that costs much and is rarely needed: merges
-    of one contribution become that contribution, operands that commute are put in order by their elements.
+    `thorough`: costly normal forms that are rarely needed: merges of one contribution become the contribution,
+    operands that commute are put in order by their elements.
     """
 
     finite: bool = False
@@ -71,35 +72,35 @@ PLAIN = Rules()
 
 
 class Unprovable(Exception):
-    """Something that the proof has no rule for; the text says what. The answer is *unknown*."""
+    """A construct without a rule in the proof, named by the text. The answer is *unknown*."""
 
 
-class Definer:
-    """Definitions for one program. `cuts` names the buffers of the entry that count as known arrays when read as
-    they are in the end.
+class Definitions:
+    """The definitions of one program. `known` labels the buffers of the entry whose final contents count as known
+    arrays.
     """
 
-    def __init__(self, flow: Flow, cuts: Mapping[Buffer, str], rules: Rules = PLAIN) -> None:
-        self.flow = flow
-        self.cuts = cuts
+    def __init__(self, reaching: Reaching, known: dict[Buffer, str], rules: Rules = PLAIN) -> None:
+        self.reaching = reaching
+        self.known = known
         self.rules = rules
-        self._definitions: dict[Node, Definition] = {}
-        self._scalars: dict[tuple[Path, str], list[Piece]] = {}
+        self._definitions: dict[Read, Definition] = {}
+        self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
 
-    def definition(self, node: Node) -> Definition:
-        if node not in self._definitions:
-            self._definitions[node] = self._define(node)
-        return self._definitions[node]
+    def definition(self, read: Read) -> Definition:
+        if read not in self._definitions:
+            self._definitions[read] = self._define(read)
+        return self._definitions[read]
 
-    def _define(self, node: Node) -> Definition:
-        keys = key_names(node)
+    def _define(self, read: Read) -> Definition:
+        keys = key_names(read)
         assigned = Points.empty(keys)
-        values: list[Part] = []
+        values: list[Contribution] = []
         merged: list[tuple[Access, Relation]] = []
-        visible = set(node.writers)
-        for writer in reversed([w for w in self.flow.writers.get(node.buffer, []) if w.path in visible]):
-            points = self.flow.writing(writer, node).outside(assigned)
+        visible = set(read.writers)
+        for writer in reversed([w for w in self.reaching.writers.get(read.buffer, []) if w.path in visible]):
+            points = self.reaching.writing(writer, read).outside(assigned)
             if points.is_empty:
                 continue
             if writer.agg is Agg.ASSIGN:
@@ -107,136 +108,144 @@ class Definer:
                 values += self._assigned(writer, points)
             else:
                 merged.append((writer, points))
-        groups: list[Group] = []
+        merges: list[Merge] = []
         if merged:
             aggs = {writer.agg for writer, _ in merged}
             if len(aggs) > 1:
-                raise Unprovable(f"'{node.buffer}' is written with several aggregations")
-            values += self._given(node, assigned, merged)
-            singles, groups, values = self._merge(keys, merged, values)
+                raise Unprovable(f"'{read.buffer}' is written with several aggregations")
+            values += self._initial_values(read, assigned, merged)
+            singles, merges, values = self._merge(keys, merged, values)
             values += singles
-        covered = union([part.points.domain for part in values] + [g.keys for g in groups], keys).coalesced()
-        if not node.prefix and node.buffer in self.flow.inputs:
-            kept = self._kept(node, covered)
-            values, covered = values + kept, covered | union((part.points.domain for part in kept), keys)
-        return Definition(keys, tuple(values), tuple(groups), covered)
+        covered = union([c.points.domain for c in values] + [g.keys for g in merges], keys).coalesced()
+        if not read.prefix and read.buffer in self.reaching.inputs:
+            kept = self._unwritten(read, covered)
+            values, covered = (values + kept, covered | union((c.points.domain for c in kept), keys))
+        return Definition(keys, tuple(values), tuple(merges), covered)
 
-    def _kept(self, node: Node, covered: Points) -> list[Part]:
-        """What an input holds where nobody writes: as an output it gives that back."""
-        keys = key_names(node)
-        sizes = self.flow.allocations[node.buffer].sizes
+    def _unwritten(self, read: Read, covered: Points) -> list[Contribution]:
+        """The elements of an input that no statement writes: as an output it returns them."""
+        keys = key_names(read)
+        sizes = self.reaching.allocations[read.buffer].sizes
         box = Points.build(keys, {name: (0, size - 1) for name, size in zip(keys, sizes, strict=True)})
         rest = (box - covered).identity("'")
         if rest.is_empty:
             return []
-        return [Part(p.term, rest, p.at, None) for p in self._initial(node, rest.reversed())]
+        return [Contribution(p.term, rest, p.at, None) for p in self._initial(read, rest.reversed())]
 
-    def _assigned(self, writer: Access, points: Relation) -> list[Part]:
+    def _assigned(self, writer: Access, points: Relation) -> list[Contribution]:
         if not points.single_valued:
             raise Unprovable(f"an element of '{writer.buffer}' is assigned at two points")
         return [
-            Part(piece.term, points.into(piece.at.domain), piece.at, writer)
-            for piece in self.stored(writer)
-            if not points.into(piece.at.domain).is_empty
+            Contribution(value.term, points.into(value.at.domain), value.at, writer)
+            for value in self.stored(writer)
+            if not points.into(value.at.domain).is_empty
         ]
 
-    def _given(self, node: Node, assigned: Points, merged: list[tuple[Access, Relation]]) -> list[Part]:
-        """What inputs and constants hold before the first merge: a base like what is assigned."""
-        buffer = node.buffer
-        given = buffer in self.flow.inputs
-        if not given and constant_terms(self.flow.program, buffer, self.dtype(buffer)) is None:
+    def _initial_values(
+        self, read: Read, assigned: Points, merged: list[tuple[Access, Relation]]
+    ) -> list[Contribution]:
+        """The contents of inputs and constants before the first merge: a base, as an assigned value is."""
+        buffer = read.buffer
+        given = buffer in self.reaching.inputs
+        if not given and constant_terms(self.reaching.program, buffer, self.dtype(buffer)) is None:
             return []
-        found: list[Part] = []
+        found: list[Contribution] = []
         for writer, points in merged:
             base = points.outside(assigned).first()
             assigned = assigned | base.domain
             if not base.is_empty:
-                found += [Part(p.term, base, p.at, writer) for p in self._initial(node, base.reversed())]
+                found += [
+                    Contribution(p.term, base, p.at, writer) for p in self._initial(read, base.reversed())
+                ]
         return found
 
     def _merge(
-        self, keys: tuple[str, ...], merged: list[tuple[Access, Relation]], assigned: list[Part]
-    ) -> tuple[list[Part], list[Group], list[Part]]:
-        """(elements with one contribution, the group of the others, assigned elements to which nothing is merged)."""
+        self, keys: tuple[str, ...], merged: list[tuple[Access, Relation]], assigned: list[Contribution]
+    ) -> tuple[list[Contribution], list[Merge], list[Contribution]]:
+        """(elements with one contribution, the merge of the others, assigned elements without merged contributions)."""
         agg, dtype = merged[0][0].agg, self.dtype(merged[0][0].buffer)
-        parts: list[Part] = []
+        contributions: list[Contribution] = []
         for writer, points in merged:
-            for piece in self.stored(writer):
-                here = points.into(piece.at.domain)
+            for value in self.stored(writer):
+                here = points.into(value.at.domain)
                 if not here.is_empty:
-                    parts += self._flattened(Part(piece.term, here, piece.at, writer), agg, dtype)
+                    contributions += self._flattened(
+                        Contribution(value.term, here, value.at, writer), agg, dtype
+                    )
         touched = union((points.domain for _, points in merged), keys).coalesced()
-        left: list[Part] = []
-        for part in assigned:
-            base = part.points.within(touched)
+        left: list[Contribution] = []
+        for contribution in assigned:
+            base = contribution.points.within(touched)
             if base.is_empty:
-                left.append(part)
+                left.append(contribution)
                 continue
-            parts.append(Part(part.term, base, part.at, part.origin))  # a base counts as a contribution
-            rest = part.points.outside(touched)
+            contributions.append(
+                Contribution(contribution.term, base, contribution.at, contribution.origin)
+            )  # a base is a contribution
+            rest = contribution.points.outside(touched)
             if not rest.is_empty:
-                left.append(Part(part.term, rest, part.at, part.origin))
+                left.append(Contribution(contribution.term, rest, contribution.at, contribution.origin))
         zero = number(agg.identity(dtype), dtype)
-        kept = [part for part in parts if part.term != zero]
-        bare: list[Part] = []
-        if len(kept) < len(parts):
-            full = union((part.points.domain for part in kept), keys)
-            bare = first_only([p for p in parts if p.term == zero], full)
+        kept = [c for c in contributions if c.term != zero]
+        bare: list[Contribution] = []
+        if len(kept) < len(contributions):
+            full = union((c.points.domain for c in kept), keys)
+            bare = first_only([p for p in contributions if p.term == zero], full)
         alone, several = (
-            told_apart(kept, keys, counted=is_counted(agg, dtype))
+            split_by_number(kept, keys, counted=is_counted(agg, dtype))
             if self.rules.thorough
-            else all_alike(kept, keys)
+            else one_each_or_merged(kept, keys)
         )
         if several.is_empty:
             return bare + alone, [], left
         if alone:
-            rest = (Part(p.term, p.points.within(several), p.at, p.origin) for p in kept)
-            kept = [part for part in rest if not part.points.is_empty]
-        return bare + alone, [Group(agg, dtype, tuple(kept), several)], left
+            rest = (Contribution(p.term, p.points.within(several), p.at, p.origin) for p in kept)
+            kept = [c for c in rest if not c.points.is_empty]
+        return bare + alone, [Merge(agg, dtype, tuple(kept), several)], left
 
-    def _flattened(self, part: Part, agg: Agg, dtype: DType) -> list[Part]:
+    def _flattened(self, contribution: Contribution, agg: Agg, dtype: DType) -> list[Contribution]:
         """A contribution that is itself a merge by the same aggregation, as that merge's contributions."""
-        term = part.term
+        term = contribution.term
         if not isinstance(term, Reduced):
-            return [part]
-        inner = self.definition(term.node)
-        result: list[Part] = []
-        for group in inner.groups:
-            here = part.at.into(group.keys)
+            return [contribution]
+        inner = self.definition(term.read)
+        result: list[Contribution] = []
+        for merge in inner.merges:
+            here = contribution.at.into(merge.keys)
             if here.is_empty:
                 continue
-            narrowed = part.points.into(here.domain)
-            if group.agg is not agg or group.dtype != dtype:
-                result.append(Part(term, narrowed, here, part.origin))
+            narrowed = contribution.points.into(here.domain)
+            if merge.agg is not agg or merge.dtype != dtype:
+                result.append(Contribution(term, narrowed, here, contribution.origin))
                 continue
-            result += [composed(narrowed, here, sub) for sub in group.parts]
+            result += [composed(narrowed, here, sub) for sub in merge.contributions]
         return [p for p in result if not p.points.is_empty]
 
     def dtype(self, buffer: Buffer) -> DType:
-        return self.flow.allocations[buffer].dtype
+        return self.reaching.allocations[buffer].dtype
 
-    def stored(self, writer: Access) -> list[Piece]:
-        """What a store, or a special, writes at each of its points."""
+    def stored(self, writer: Access) -> list[Value]:
+        """The values that a store, or a special, writes at each of its points."""
         statement = writer.statement
         if isinstance(statement, Special):
             names = operand_names(writer)
             output = statement.outputs.index(writer.ref)
             term = Called(writer.path, statement.op, output, self.dtype(writer.buffer), len(names))
-            points = reading(writer, Node(writer.buffer, (), (0,), (), len(writer.index))).domain
-            return [Piece(term, points.identity("'"))]
+            points = reading(writer, Read(writer.buffer, (), (0,), (), len(writer.index))).domain
+            return [Value(term, points.identity("'"))]
         assert isinstance(statement, Store)
         return self.scalar(writer.nest, statement.value)
 
-    def operands(self, path: Path) -> list[tuple[Access, list[Piece]]]:
-        """What a special reads: for each input the elements at each of its points and places in that operand."""
-        found: list[tuple[Access, list[Piece]]] = []
-        for access in self.flow.by_path[path]:
+    def operands(self, path: Path) -> list[tuple[Access, list[Value]]]:
+        """The operands of a special: for each input the elements at each of its points and places in the operand."""
+        found: list[tuple[Access, list[Value]]] = []
+        for access in self.reaching.by_path[path]:
             if not access.is_write:
-                node = self.flow.node(access)
-                found.append((access, self.read_node(node, reading(access, node))))
+                read = self.reaching.read(access)
+                found.append((access, self.values_of(read, reading(access, read))))
         return found
 
-    def scalar(self, nest: Nest, name: str) -> list[Piece]:
+    def scalar(self, nest: Nest, name: str) -> list[Value]:
         """The value of a scalar at the points of its block."""
         key = (nest.path, name)
         if key not in self._scalars:
@@ -255,66 +264,66 @@ class Definer:
             }
         return self._defined[nest.path]
 
-    def _scalar(self, nest: Nest, number_: int) -> Iterator[Piece]:
+    def _scalar(self, nest: Nest, number_: int) -> Iterator[Value]:
         points = points_of(nest.domain)
         match nest.block.statements[number_]:
             case Load():
-                (load,) = self.flow.by_path[(*nest.path, number_)]
-                yield from self.read(load)
+                (load,) = self.reaching.by_path[(*nest.path, number_)]
+                yield from self.loaded(load)
             case LoadIndex(_, affine):
                 value = affine.subs(nest.local)
-                yield Piece(IndexValue(_I32), Relation.function(points, {"value": value}))
+                yield Value(IndexValue(_I32), Relation.function(points, {"value": value}))
             case Constant(_, value, dtype):
-                yield Piece(number(value, dtype), Relation.function(points, {}))
+                yield Value(number(value, dtype), Relation.function(points, {}))
             case Intrinsic(_, op, inputs, dtype):
                 operands = [self.scalar(nest, operand) for operand in inputs]
                 if prod(map(len, operands)) > _MOST_PIECES:
                     raise Unprovable(f"'{op}' has operands from too many places")
                 for combination in product(*operands):
-                    piece = _applied(op, combination, dtype, finite=self.rules.finite)
-                    if len(inputs) == 1 or not piece.at.is_empty:
-                        yield piece
+                    value = _applied(op, combination, dtype, finite=self.rules.finite)
+                    if len(inputs) == 1 or not value.at.is_empty:
+                        yield value
             case _:
                 raise AssertionError("no scalar is defined here")
 
-    def read(self, load: Access) -> list[Piece]:
+    def loaded(self, load: Access) -> list[Value]:
         """The element that a load reads at each of its points."""
-        node = self.flow.node(load)
-        return self.read_node(node, reading(load, node))
+        read = self.reaching.read(load)
+        return self.values_of(read, reading(load, read))
 
-    def read_node(self, node: Node, at: Relation) -> list[Piece]:
-        """The elements of a node that `at` leads to."""
-        dtype = self.dtype(node.buffer)
-        if node.buffer in self.cuts and self.flow.is_final(node):
-            return [Piece(Leaf(self.cuts[node.buffer], node.rank, dtype), at)]
-        definition = self.definition(node)
-        found: list[Piece] = []
-        for part in definition.values:
-            reached = at.then(part.image)
+    def values_of(self, read: Read, at: Relation) -> list[Value]:
+        """The values of the elements of a read that `at` leads to."""
+        dtype = self.dtype(read.buffer)
+        if read.buffer in self.known and self.reaching.is_final(read):
+            return [Value(Leaf(self.known[read.buffer], read.rank, dtype), at)]
+        definition = self.definition(read)
+        found: list[Value] = []
+        for contribution in definition.values:
+            reached = at.then(contribution.image)
             if not reached.is_empty:
-                found.append(Piece(part.term, reached.explicit()))
-        for group in definition.groups:
-            reached = at.into(group.keys)
+                found.append(Value(contribution.term, reached.explicit()))
+        for merge in definition.merges:
+            reached = at.into(merge.keys)
             if not reached.is_empty:
-                found.append(Piece(Reduced(node, dtype), reached.explicit()))
+                found.append(Value(Reduced(read, dtype), reached.explicit()))
         rest = at.into(at.range - definition.covered)
         if not rest.is_empty:
-            found += self._initial(node, rest)
+            found += self._initial(read, rest)
         return found
 
-    def _initial(self, node: Node, at: Relation) -> list[Piece]:
-        """What a buffer holds before anything is written."""
-        buffer, dtype = node.buffer, self.dtype(node.buffer)
-        constant = constant_terms(self.flow.program, buffer, dtype)
+    def _initial(self, read: Read, at: Relation) -> list[Value]:
+        """The contents of a buffer before the first write."""
+        buffer, dtype = read.buffer, self.dtype(read.buffer)
+        constant = constant_terms(self.reaching.program, buffer, dtype)
         if constant is not None:
-            names = at.outs[len(node.prefix) :]
-            return [Piece(constant, at.keep(names) if constant.width else at.keep(()))]
-        if buffer in self.flow.inputs:
-            return [Piece(Leaf(f"in:{buffer.name}", node.rank, dtype), at.keep(at.outs[len(node.prefix) :]))]
-        agg = self.flow.start[buffer]
+            names = at.outs[len(read.prefix) :]
+            return [Value(constant, at.keep(names) if constant.width else at.keep(()))]
+        if buffer in self.reaching.inputs:
+            return [Value(Leaf(f"in:{buffer.name}", read.rank, dtype), at.keep(at.outs[len(read.prefix) :]))]
+        agg = self.reaching.start[buffer]
         if agg is Agg.ASSIGN:
-            return [Piece(Undefined(f"element of '{buffer}', which nobody wrote", dtype), at.keep(()))]
-        return [Piece(number(agg.identity(dtype), dtype), at.keep(()))]
+            return [Value(Undefined(f"element of '{buffer}', which nobody wrote", dtype), at.keep(()))]
+        return [Value(number(agg.identity(dtype), dtype), at.keep(()))]
 
 
 _I32 = DType.parse("i32")
@@ -323,7 +332,7 @@ _MOST_COORDINATES = 400
 
 
 def _needed(block: Block, places: Mapping[str, int], name: str) -> list[int]:
-    """The statements that a scalar follows from, itself the last, in order: long chains need no deep recursion.
+    """The statements that a scalar depends on, its own the last, in order: long chains need no deep recursion.
     `places` tells which statement defines each scalar.
     """
     found: set[int] = set()
@@ -336,8 +345,8 @@ def _needed(block: Block, places: Mapping[str, int], name: str) -> list[int]:
     return sorted(found)
 
 
-def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finite: bool) -> Piece:
-    """An intrinsic on one piece of each operand: defined where all of them are."""
+def _applied(op: str, operands: tuple[Value, ...], dtype: DType | None, *, finite: bool) -> Value:
+    """An intrinsic on one value of each operand: defined where all of them are."""
     terms = [operand.term for operand in operands]
     order = operand_order(op, terms)
     at = operands[order[0]].at
@@ -346,4 +355,4 @@ def _applied(op: str, operands: tuple[Piece, ...], dtype: DType | None, *, finit
     if sum(term.width for term in terms) > _MOST_COORDINATES:
         raise Unprovable("an element-wise chain is too long")
     term = operation(op, [terms[k] for k in order], dtype, finite=finite)
-    return Piece(term, at if term.width else at.keep(()))
+    return Value(term, at if term.width else at.keep(()))

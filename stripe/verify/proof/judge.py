@@ -1,7 +1,7 @@
 """The whole answer about a rewrite: the proof, and where it proves no equality, both programs run on the same data.
 
-A proof is exact about terms, and knows less algebra than there is. Running therefore says of each difference whether it
-shows in results: a user is never told that a pass is wrong without being told whether that was seen to happen.
+A proof is exact about terms, and incomplete in algebra. Running therefore tells of each difference whether it shows in
+results, and the user learns both.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ CONFIRMING = (0, 1, 2, 3, 4, 5)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the proof said and, when it said *unknown*, what running said: `ran` describes it, `failed` is what
-    went wrong."""
+    """The verdict of the proof and, where it proves no equality, of running: `ran` describes the run, `failed` its
+    difference."""
 
     verdict: Verdict
     ran: str = ""
@@ -28,7 +28,7 @@ class Judgement:
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing speaks against the rewrite: proved, or not known and equal when run."""
+        """Whether the rewrite is proved, or unknown and equal when run."""
         return not isinstance(self.verdict, Different) and not self.failed
 
     @property
@@ -57,8 +57,8 @@ def judge(
 
 
 def _misplaced(program: Program) -> str:
-    """What is wrong with the addresses of buffers, which have no part in the meaning that is proved; empty when they
-    are right or there are none.
+    """The errors in the addresses of buffers, which have no part in the meaning that is proved; empty when there are
+    none.
     """
     if not any("placed" in ref.tags for _, block in walk(program.entry) for ref in block.allocs):
         return ""

@@ -1,4 +1,4 @@
-"""Merged elements inside larger terms, under names that both programs share.
+"""Value numbering: merged elements inside larger terms, under names that both programs share.
 
 A consumer of a reduction (`relu` of a sum, a sum of products of sums) sees it as an element of an array. Whether two
 reductions are the same array is decided by their contributions: the first (and last) operand tuple of an element says
@@ -15,45 +15,62 @@ from math import prod
 
 from stripe.ir import Agg, DType, Path, Special, TagValue
 from stripe.poly import Points, Relation, union
-from stripe.verify.proof.commute import ordered
-from stripe.verify.proof.contributions import Definition, Group, Images, Part, by_term, image, is_counted
-from stripe.verify.proof.definitions import Definer, Unprovable
+from stripe.verify.proof.contributions import (
+    Contribution,
+    Definition,
+    Images,
+    Merge,
+    by_term,
+    image,
+    is_counted,
+)
+from stripe.verify.proof.definitions import Definitions, Unprovable
 from stripe.verify.proof.relations import miscounted_keys, mismatch, once_each
-from stripe.verify.proof.terms import Called, Leaf, Node, Operation, Reduced, Term, leaves, operand_order
+from stripe.verify.proof.terms import (
+    Called,
+    Leaf,
+    Operation,
+    Read,
+    Reduced,
+    Term,
+    leaves,
+    operand_order,
+    ordered,
+)
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction that has a name: its contributions over its keys. `distinct`: no two elements have the same
+    """A reduction with a name: its contributions over its keys. `distinct`: no two elements have the same
     ones."""
 
     name: str
     agg: Agg
     dtype: DType
-    parts: tuple[Part, ...]
+    contributions: tuple[Contribution, ...]
     keys: Points
     distinct: bool
 
     @cached_property
     def terms(self) -> frozenset[Term]:
-        return frozenset(part.term for part in self.parts)
+        return frozenset(c.term for c in self.contributions)
 
     @cached_property
     def once(self) -> bool:
         """Whether no operand tuple contributes twice to an element."""
-        return all(once_each(parts) for parts in by_term(self.parts).values())
+        return all(once_each(contributions) for contributions in by_term(self.contributions).values())
 
 
 @dataclass(frozen=True)
-class Call:
-    """A special that has a name: its operation with parameters, the sizes of its outputs, and each operand's elements
+class NumberedSpecial:
+    """A special with a name: its operation with parameters, the sizes of its outputs, and each operand's elements
     over (indices, place)."""
 
     op: tuple[str, tuple[tuple[str, TagValue | None], ...]]
     sizes: tuple[tuple[int, ...], ...]
-    operands: tuple[tuple[Part, ...], ...]
+    operands: tuple[tuple[Contribution, ...], ...]
 
-    def same_as(self, other: Call) -> bool:
+    def same_as(self, other: NumberedSpecial) -> bool:
         """Whether the operation is the same and all operands are proved to hold the same."""
         return (self.op, self.sizes) == (other.op, other.sizes) and all(
             len(one[0].points.ins) == len(two[0].points.ins)
@@ -63,193 +80,206 @@ class Call:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _LeafMap:
     """The coordinates of a leaf from `offset` on, and where they lead."""
 
     offset: int
     relation: Relation
 
 
-class Canon:
-    """The pool of named reductions and specials of both programs.
+class Numbering:
+    """The value numbers: named reductions and specials of both programs.
 
     `incomplete` says why two elements of different names may yet be equal; while it is empty they are not.
     """
 
     def __init__(self) -> None:
         self.reductions: dict[str, Reduction] = {}
-        self.calls: list[Call] = []
+        self.calls: list[NumberedSpecial] = []
         self.incomplete = ""
         self._calls: dict[tuple[int, Path], int] = {}
-        self._known: dict[tuple[int, Node], list[tuple[Leaf, Relation]]] = {}
-        self._normal: dict[tuple[int, Node], Definition] = {}
+        self._known: dict[tuple[int, Read], list[tuple[Leaf, Relation]]] = {}
+        self._normal: dict[tuple[int, Read], Definition] = {}
 
-    def normal(self, definer: Definer, node: Node) -> Definition:
-        """The definition of a node without any reference to the program's own nodes."""
-        key = (id(definer), node)
+    def normal(self, definitions: Definitions, read: Read) -> Definition:
+        """The definition of a read in shared names alone."""
+        key = (id(definitions), read)
         if key not in self._normal:
-            self._normal[key] = self._normalized(definer, definer.definition(node))
+            self._normal[key] = self._normalized(definitions, definitions.definition(read))
         return self._normal[key]
 
-    def _normalized(self, definer: Definer, definition: Definition) -> Definition:
-        values: list[Part] = []
-        merged: dict[tuple[Agg, DType], list[Group]] = {}
-        for group in definition.groups:
-            merged.setdefault((group.agg, group.dtype), []).append(group)
-        for part in definition.values:
-            if not isinstance(part.term, Reduced):
-                values += self.plain(definer, part)
+    def _normalized(self, definitions: Definitions, definition: Definition) -> Definition:
+        values: list[Contribution] = []
+        merged: dict[tuple[Agg, DType], list[Merge]] = {}
+        for merge in definition.merges:
+            merged.setdefault((merge.agg, merge.dtype), []).append(merge)
+        for contribution in definition.values:
+            if not isinstance(contribution.term, Reduced):
+                values += self.plain(definitions, contribution)
                 continue
-            for group in definer.definition(part.term.node).groups:
-                copy = _copied(part, group)
-                if copy.parts:
-                    merged.setdefault((group.agg, group.dtype), []).append(copy)
-        groups = [self._joined(definer, agg, dtype, parts) for (agg, dtype), parts in merged.items()]
-        return Definition(definition.keys, tuple(values), tuple(groups), definition.covered)
+            for merge in definitions.definition(contribution.term.read).merges:
+                copy = _copied(contribution, merge)
+                if copy.contributions:
+                    merged.setdefault((merge.agg, merge.dtype), []).append(copy)
+        merges = [
+            self._joined(definitions, agg, dtype, contributions)
+            for (agg, dtype), contributions in merged.items()
+        ]
+        return Definition(definition.keys, tuple(values), tuple(merges), definition.covered)
 
-    def _joined(self, definer: Definer, agg: Agg, dtype: DType, groups: Sequence[Group]) -> Group:
-        parts = [plain for group in groups for part in group.parts for plain in self.plain(definer, part)]
-        keys = groups[0].keys
-        if len(groups) > 1:
-            keys = union([group.keys for group in groups], keys.names).coalesced()
-        return Group(agg, dtype, tuple(parts), keys)
+    def _joined(self, definitions: Definitions, agg: Agg, dtype: DType, merges: Sequence[Merge]) -> Merge:
+        contributions = [
+            plain for merge in merges for c in merge.contributions for plain in self.plain(definitions, c)
+        ]
+        keys = merges[0].keys
+        if len(merges) > 1:
+            keys = union([merge.keys for merge in merges], keys.names).coalesced()
+        return Merge(agg, dtype, tuple(contributions), keys)
 
-    def plain(self, definer: Definer, part: Part) -> list[Part]:
+    def plain(self, definitions: Definitions, contribution: Contribution) -> list[Contribution]:
         """The contribution with its reductions under their shared names: several where these differ by element."""
-        if not any(isinstance(leaf, Reduced | Called) for leaf in leaves(part.term)):
-            found = [part]
+        if not any(isinstance(leaf, Reduced | Called) for leaf in leaves(contribution.term)):
+            found = [contribution]
         else:
-            found = self._shared(definer, part)
-        if definer.rules.thorough:
+            found = self._shared(definitions, contribution)
+        if definitions.rules.thorough:
             return [replace(each, at=ordered(each.term, each.at)) for each in found]
         return found
 
-    def _shared(self, definer: Definer, part: Part) -> list[Part]:
-        options = self._renamed(definer, part.term, 0)
+    def _shared(self, definitions: Definitions, contribution: Contribution) -> list[Contribution]:
+        options = self._renamed(definitions, contribution.term, 0)
         if len(options) == 1:
             term, steps = options[0]
-            return [replace(part, term=term, at=_through(part.at, steps))]
-        result: list[Part] = []
+            return [replace(contribution, term=term, at=_through(contribution.at, steps))]
+        result: list[Contribution] = []
         for term, steps in options:
-            at = _through(part.at, steps)
-            points = part.points.into(at.domain)
+            at = _through(contribution.at, steps)
+            points = contribution.points.into(at.domain)
             if not points.is_empty:
-                result.append(replace(part, term=term, at=at, points=points))
+                result.append(replace(contribution, term=term, at=at, points=points))
         return result
 
-    def _renamed(self, definer: Definer, term: Term, offset: int) -> list[tuple[Term, list[_Step]]]:
+    def _renamed(
+        self, definitions: Definitions, term: Term, offset: int
+    ) -> list[tuple[Term, list[_LeafMap]]]:
         """The term over shared arrays, in all ways; leaf by leaf, the place of its old coordinates and where they
         lead."""
         if isinstance(term, Reduced):
-            return [(leaf, [_Step(offset, relation)]) for leaf, relation in self.named(definer, term.node)]
+            return [
+                (leaf, [_LeafMap(offset, relation)]) for leaf, relation in self.named(definitions, term.read)
+            ]
         if isinstance(term, Called):
-            term = self._called(definer, term)
+            term = self._called(definitions, term)
         if not isinstance(term, Operation):
             names = tuple(f"{number}" for number in range(term.width))
-            return [(term, [_Step(offset, Points.universe(names).identity("'"))] if names else [])]
-        operands: list[list[tuple[Term, list[_Step]]]] = []
+            return [(term, [_LeafMap(offset, Points.universe(names).identity("'"))] if names else [])]
+        operands: list[list[tuple[Term, list[_LeafMap]]]] = []
         for arg in term.args:
-            operands.append(self._renamed(definer, arg, offset))
+            operands.append(self._renamed(definitions, arg, offset))
             offset += arg.width
         if prod(map(len, operands)) > _MOST_NAMES:
             raise Unprovable("an operation uses reductions that agree in too many pieces")
-        result: list[tuple[Term, list[_Step]]] = []
+        result: list[tuple[Term, list[_LeafMap]]] = []
         for chosen in product(*operands):
             order = operand_order(term.op, [option[0] for option in chosen])
             args = tuple(chosen[k][0] for k in order)
             result.append((replace(term, args=args), [step for k in order for step in chosen[k][1]]))
         return result
 
-    def _called(self, definer: Definer, term: Called) -> Leaf:
-        """The shared name of a special's output: that of another special of the same kind on the same operands."""
-        key = (id(definer), term.path)
+    def _called(self, definitions: Definitions, term: Called) -> Leaf:
+        """The shared name of a special's output: equal specials on equal operands have one name."""
+        key = (id(definitions), term.path)
         if key not in self._calls:
-            self._calls[key] = self._call_name(definer, term)
+            self._calls[key] = self._call_name(definitions, term)
         return Leaf(f"call{self._calls[key]}.{term.output}:{term.op}", term.width, term.dtype)
 
-    def _call_name(self, definer: Definer, term: Called) -> int:
-        statement = definer.flow.by_path[term.path][0].statement
+    def _call_name(self, definitions: Definitions, term: Called) -> int:
+        statement = definitions.reaching.by_path[term.path][0].statement
         assert isinstance(statement, Special)
-        operands: list[tuple[Part, ...]] = []
-        for access, pieces in definer.operands(term.path):
-            parts = [Part(p.term, p.at.domain.identity(""), p.at, access) for p in pieces]
-            operands.append(tuple(plain for part in parts for plain in self.plain(definer, part)))
-        values = tuple((word, statement.tags.get(word)) for word in statement.tags)
-        parameters = tuple(pair for pair in values if pair[1] is not None)
-        outputs = (access for access in definer.flow.by_path[term.path] if access.is_write)
-        fresh = Call((statement.op, parameters), tuple(each.sizes for each in outputs), tuple(operands))
+        operands: list[tuple[Contribution, ...]] = []
+        for access, values in definitions.operands(term.path):
+            contributions = [Contribution(p.term, p.at.domain.identity(""), p.at, access) for p in values]
+            operands.append(tuple(plain for c in contributions for plain in self.plain(definitions, c)))
+        tags = tuple((word, statement.tags.get(word)) for word in statement.tags)
+        parameters = tuple(pair for pair in tags if pair[1] is not None)
+        outputs = (access for access in definitions.reaching.by_path[term.path] if access.is_write)
+        fresh = NumberedSpecial(
+            (statement.op, parameters), tuple(each.sizes for each in outputs), tuple(operands)
+        )
         for number, known in enumerate(self.calls):
             if known.same_as(fresh):
                 return number
         self.calls.append(fresh)
         return len(self.calls) - 1
 
-    def named(self, definer: Definer, node: Node) -> list[tuple[Leaf, Relation]]:
-        """The shared names of a reduction, and from the node's keys to the coordinates under each name: elements that
-        another reduction has go by that one's name.
+    def named(self, definitions: Definitions, read: Read) -> list[tuple[Leaf, Relation]]:
+        """The shared names of a reduction, and from the keys of the read to the coordinates under each name. Elements
+        that an earlier reduction has too take its name.
         """
-        key = (id(definer), node)
+        key = (id(definitions), read)
         if key not in self._known:
-            self._known[key] = self._name(definer, node)
+            self._known[key] = self._name(definitions, read)
         return self._known[key]
 
-    def _name(self, definer: Definer, node: Node) -> list[tuple[Leaf, Relation]]:
-        (own,) = definer.definition(node).groups
-        group = self._joined(definer, own.agg, own.dtype, [own])
+    def _name(self, definitions: Definitions, read: Read) -> list[tuple[Leaf, Relation]]:
+        (own,) = definitions.definition(read).merges
+        merge = self._joined(definitions, own.agg, own.dtype, [own])
         found: list[tuple[Leaf, Relation]] = []
         for known in self.reductions.values():
-            if (known.agg, known.dtype) != (group.agg, group.dtype) or not known.terms & set(
-                by_term(group.parts)
+            if (known.agg, known.dtype) != (merge.agg, merge.dtype) or not known.terms & set(
+                by_term(merge.contributions)
             ):
                 continue
-            same = self.matched(group, known)
+            same = self.matched(merge, known)
             if same is not None:
                 found.append((Leaf(known.name, len(known.keys.names), known.dtype), same))
-                group = _without(group, same.domain)
-                if not group.parts:
+                merge = _without(merge, same.domain)
+                if not merge.contributions:
                     return found
-        name = f"sum{len(self.reductions)}:{node.buffer}"
-        repeats = _may_repeat(group)
-        fresh = Reduction(name, group.agg, group.dtype, group.parts, group.keys, distinct=not repeats)
+        name = f"sum{len(self.reductions)}:{read.buffer}"
+        repeats = _may_repeat(merge)
+        fresh = Reduction(name, merge.agg, merge.dtype, merge.contributions, merge.keys, distinct=not repeats)
         self.reductions[name] = fresh
-        leaf = Leaf(name, node.width, group.dtype)
-        # elements with the same contributions (of a broadcast) go by the name of the first of them
-        same = self.matched(group, fresh) if repeats else None
+        leaf = Leaf(name, read.width, merge.dtype)
+        # elements with the same contributions (of a broadcast) take the name of the first of them
+        same = self.matched(merge, fresh) if repeats else None
         if same is None:
-            return [*found, (leaf, group.keys.identity("'"))]
-        return [*found, (leaf, same | (group.keys - same.domain).identity("'"))]
+            return [*found, (leaf, merge.keys.identity("'"))]
+        return [*found, (leaf, same | (merge.keys - same.domain).identity("'"))]
 
-    def matched(self, group: Group, known: Reduction) -> Relation | None:
-        """From keys of `group` to those keys of `known` whose elements have the same contributions; None when there
+    def matched(self, merge: Merge, known: Reduction) -> Relation | None:
+        """From keys of `merge` to the keys of `known` whose elements have the same contributions; None when there
         are none.
         """
-        mine, theirs = by_term(group.parts), by_term(known.parts)
-        guess, sure = _guess(group.keys, mine, known.keys, theirs)
-        if guess.is_empty:
+        mine, theirs = by_term(merge.contributions), by_term(known.contributions)
+        candidates, sure = _candidate_keys(merge.keys, mine, known.keys, theirs)
+        if candidates.is_empty:
             return None
-        different = Points.empty(group.keys.names)
+        different = Points.empty(merge.keys.names)
         for term in {**mine, **theirs}:
-            here = image(mine[term]).within(guess.domain) if term in mine else None
-            there = guess.then(image(theirs[term])) if term in theirs else None
-            different = different | _unequal(here, there, group.keys.names)
-        same = guess.outside(different)
+            here = image(mine[term]).within(candidates.domain) if term in mine else None
+            there = candidates.then(image(theirs[term])) if term in theirs else None
+            different = different | _unequal(here, there, merge.keys.names)
+        same = candidates.outside(different)
         if not sure and not different.is_empty:
             self.incomplete = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
         if same.is_empty:
             return None
-        if is_counted(group.agg, group.dtype):
-            same = same.outside(self._miscounted(group, known, same))
+        if is_counted(merge.agg, merge.dtype):
+            same = same.outside(self._miscounted(merge, known, same))
         return None if same.is_empty else same
 
-    def _miscounted(self, group: Group, known: Reduction, same: Relation) -> Points:
+    def _miscounted(self, merge: Merge, known: Reduction, same: Relation) -> Points:
         """Keys of `same`, which have the same operands, where these contribute a different number of times."""
-        if known.once and all(once_each(parts) for parts in by_term(group.parts).values()):
-            return Points.empty(group.keys.names)
-        mine = [replace(part, points=part.points.within(same.domain)) for part in group.parts]
-        theirs = [replace(part, points=same.then(part.points)) for part in known.parts]
-        left, right = ([part for part in side if not part.points.is_empty] for side in (mine, theirs))
+        if known.once and all(
+            once_each(contributions) for contributions in by_term(merge.contributions).values()
+        ):
+            return Points.empty(merge.keys.names)
+        mine = [replace(c, points=c.points.within(same.domain)) for c in merge.contributions]
+        theirs = [replace(c, points=same.then(c.points)) for c in known.contributions]
+        left, right = ([c for c in side if not c.points.is_empty] for side in (mine, theirs))
         try:
-            return miscounted_keys(left, right, group.keys)
+            return miscounted_keys(left, right, merge.keys)
         except Unprovable as reason:
             self.incomplete = str(reason)
             return same.domain
@@ -258,18 +288,20 @@ class Canon:
 _MOST_NAMES = 100
 
 
-def _copied(part: Part, group: Group) -> Group:
+def _copied(contribution: Contribution, merge: Merge) -> Merge:
     """The contributions of a merge, for the keys that hold a copy of its elements."""
-    here = part.image.into(group.keys)
-    copies = (replace(sub, points=here.then(sub.points)) for sub in group.parts)
-    return replace(group, parts=tuple(sub for sub in copies if not sub.points.is_empty), keys=here.domain)
+    here = contribution.image.into(merge.keys)
+    copies = (replace(sub, points=here.then(sub.points)) for sub in merge.contributions)
+    return replace(
+        merge, contributions=tuple(sub for sub in copies if not sub.points.is_empty), keys=here.domain
+    )
 
 
-def _without(group: Group, keys: Points) -> Group:
-    """The group for its other keys."""
-    rest = group.keys - keys
-    narrowed = (replace(part, points=part.points.outside(keys)) for part in group.parts)
-    return replace(group, parts=tuple(part for part in narrowed if not part.points.is_empty), keys=rest)
+def _without(merge: Merge, keys: Points) -> Merge:
+    """The merge for its other keys."""
+    rest = merge.keys - keys
+    narrowed = (replace(c, points=c.points.outside(keys)) for c in merge.contributions)
+    return replace(merge, contributions=tuple(c for c in narrowed if not c.points.is_empty), keys=rest)
 
 
 def _unequal(first: Relation | None, second: Relation | None, names: Sequence[str]) -> Points:
@@ -282,19 +314,25 @@ def _unequal(first: Relation | None, second: Relation | None, names: Sequence[st
     return (first - second).domain | (second - first).domain
 
 
-def _guess(keys: Points, mine: Images, known: Points, theirs: Images) -> tuple[Relation, bool]:
+def _candidate_keys(keys: Points, mine: Images, known: Points, theirs: Images) -> tuple[Relation, bool]:
     """Pairs of keys whose first operand tuples agree by each term (and the last ones, if the first leave a choice),
     one for each key; and whether no other pair can have the same contributions.
     """
-    guess = _paired_ends(keys, mine, known, theirs, last=False)
-    if guess.is_empty or guess.single_valued:
-        return guess.as_affine(), True
-    guess = guess & _paired_ends(keys, mine, known, theirs, last=True)
-    return (guess.as_affine(), True) if guess.single_valued else (guess.first().as_affine(), False)
+    candidates = _keys_with_same_ends(keys, mine, known, theirs, last=False)
+    if candidates.is_empty or candidates.single_valued:
+        return candidates.as_affine(), True
+    candidates = candidates & _keys_with_same_ends(keys, mine, known, theirs, last=True)
+    return (
+        (candidates.as_affine(), True)
+        if candidates.single_valued
+        else (candidates.first().as_affine(), False)
+    )
 
 
-def _paired_ends(keys: Points, mine: Images, known: Points, theirs: Images, *, last: bool) -> Relation:
-    guess: Relation | None = None
+def _keys_with_same_ends(
+    keys: Points, mine: Images, known: Points, theirs: Images, *, last: bool
+) -> Relation:
+    candidates: Relation | None = None
     for term in {**mine, **theirs}:
         images = [image(side[term]) if term in side else None for side in (mine, theirs)]
         ends = [each and (each.last() if last else each.first()) for each in images]
@@ -307,9 +345,9 @@ def _paired_ends(keys: Points, mine: Images, known: Points, theirs: Images, *, l
         ]
         if not lacking[0].is_empty and not lacking[1].is_empty:  # neither side has the term there
             step = step | _all_pairs(*lacking)
-        guess = step if guess is None else guess & step
-    assert guess is not None
-    return guess
+        candidates = step if candidates is None else candidates & step
+    assert candidates is not None
+    return candidates
 
 
 def _all_pairs(first: Points, second: Points) -> Relation:
@@ -317,20 +355,20 @@ def _all_pairs(first: Points, second: Points) -> Relation:
     return Relation.from_points(first.times(primed), first.names, primed.names)
 
 
-def _may_repeat(group: Group) -> bool:
+def _may_repeat(merge: Merge) -> bool:
     """Whether two keys may have the same contributions."""
-    terms = by_term(group.parts)
-    for parts in terms.values():
-        each = image(parts)
-        if each.injective and group.keys.subset_of(each.domain):
+    terms = by_term(merge.contributions)
+    for contributions in terms.values():
+        each = image(contributions)
+        if each.injective and merge.keys.subset_of(each.domain):
             return False
-    first = _paired_ends(group.keys, terms, group.keys, terms, last=False)
+    first = _keys_with_same_ends(merge.keys, terms, merge.keys, terms, last=False)
     if first.single_valued:
         return False
-    return not (first & _paired_ends(group.keys, terms, group.keys, terms, last=True)).single_valued
+    return not (first & _keys_with_same_ends(merge.keys, terms, merge.keys, terms, last=True)).single_valued
 
 
-def _through(at: Relation, steps: Sequence[_Step]) -> Relation:
+def _through(at: Relation, steps: Sequence[_LeafMap]) -> Relation:
     """Applies a step to each leaf's coordinates."""
     if not steps:
         return at
@@ -344,7 +382,7 @@ def _through(at: Relation, steps: Sequence[_Step]) -> Relation:
     result: Relation | None = None
     for step in steps:
         kept = [f"{name}'" for name in names[step.offset : step.offset + len(step.relation.ins)]]
-        piece = at.then(select.keep(kept)).then(step.relation)
-        result = piece if result is None else result.beside(piece)
+        mapped = at.then(select.keep(kept)).then(step.relation)
+        result = mapped if result is None else result.beside(mapped)
     assert result is not None
     return result

@@ -10,25 +10,23 @@ inlined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-
-from typing_extensions import override
 
 from stripe.ir import Agg, Buffer, Path, Program, Refinement
 from stripe.poly import PolyLimit, operation_limit
 from stripe.verify.program import OPERATIONS, Finding, check_units
 from stripe.verify.proof.computed import same_constant
-from stripe.verify.proof.contributions import Part
-from stripe.verify.proof.definitions import PLAIN, Definer, Rules, Unprovable
+from stripe.verify.proof.contributions import Contribution
+from stripe.verify.proof.definitions import PLAIN, Definitions, Rules, Unprovable
 from stripe.verify.proof.nested import DEPTH, difference
-from stripe.verify.proof.numbering import Canon
-from stripe.verify.proof.reaching import Flow
-from stripe.verify.proof.relations import Mismatch, Operand
+from stripe.verify.proof.numbering import Numbering
+from stripe.verify.proof.reaching import Reaching
+from stripe.verify.proof.relations import Mismatch, OperandTuple
 from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
-from stripe.verify.proof.unchanged import Alike, same_meaning
-from stripe.verify.proof.witness import Different, Equal, Place, Side, Unknown, Verdict, Witness
+from stripe.verify.proof.unchanged import Unchanged, same_meaning
+from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknown, Verdict, Witness
 
 PADDING = "no padding with zeros meets an infinite value or NaN"
 PATIENCE = 3
@@ -37,14 +35,14 @@ PATIENCE = 3
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both programs with what is known about them."""
+    """The definitions of both programs, which take the same buffers as known, and their value numbering."""
 
-    definers: tuple[Definer, Definer]
-    canon: Canon
+    both: tuple[Definitions, Definitions]
+    numbering: Numbering
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _BufferPair:
     """A buffer that both programs have, and the name by which it is known once it is proved equal."""
 
     name: str
@@ -56,68 +54,55 @@ class _Pair:
 
     @property
     def is_same(self) -> bool:
-        """Whether it is one and the same, not a buffer that may hold what another one holds."""
+        """Whether both programs use the same name (not a versioned copy such as `T^0`)."""
         return self.buffers[0].name == self.buffers[1].name
 
 
-class _Without(Mapping[Buffer, str]):
-    """The known buffers but for some, as they stand when asked."""
-
-    def __init__(self, known: Mapping[Buffer, str], hidden: frozenset[str]) -> None:
-        self._known = known
-        self._hidden = hidden
-
-    @override
-    def __getitem__(self, buffer: Buffer) -> str:
-        label = self._known[buffer]
-        if label in self._hidden:
-            raise KeyError(buffer)
-        return label
-
-    @override
-    def __iter__(self) -> Iterator[Buffer]:
-        return (buffer for buffer, label in self._known.items() if label not in self._hidden)
-
-    @override
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 class _Known:
-    """What is proved equal so far, and the definitions that take it as known."""
+    """The buffers proved equal so far, by label, and the definitions that take them as known."""
 
-    def __init__(self, flows: tuple[Flow, Flow], pairs: Sequence[_Pair]) -> None:
-        self._flows = flows
-        self._pairs = pairs
-        self.cuts: tuple[dict[Buffer, str], dict[Buffer, str]] = ({}, {})
-        self._written = tuple(self._written_by_unit(side) for side in (0, 1))
+    def __init__(self, reachings: tuple[Reaching, Reaching], pairs: Sequence[_BufferPair]) -> None:
+        self._reachings = reachings
+        self.labels: tuple[dict[Buffer, str], dict[Buffer, str]] = ({}, {})
         self._sides: dict[frozenset[str], _Sides] = {}
+        self._written: tuple[dict[Path, set[str]], dict[Path, set[str]]] = ({}, {})
+        """The labels of the pairs that each statement of main writes."""
+        for pair in pairs:
+            for written, paths in zip(self._written, self._writing(pair), strict=True):
+                for path in paths:
+                    written.setdefault(path, set()).add(pair.label)
 
-    def _written_by_unit(self, side: int) -> dict[Path, set[str]]:
-        found: dict[Path, set[str]] = {}
-        for pair in self._pairs:
-            for writer in self._flows[side].writers.get(pair.buffers[side], ()):
-                found.setdefault(writer.path[:3], set()).add(pair.label)
-        return found
+    def _writing(self, pair: _BufferPair) -> list[list[Path]]:
+        return [
+            [writer.path[:3] for writer in reaching.writers.get(buffer, ())]
+            for reaching, buffer in zip(self._reachings, pair.buffers, strict=True)
+        ]
 
-    def add(self, pair: _Pair) -> None:
-        for cuts, buffer in zip(self.cuts, pair.buffers, strict=True):
-            cuts[buffer] = pair.label
+    def add(self, pair: _BufferPair) -> None:
+        for number, buffer in enumerate(pair.buffers):
+            self.labels[number][buffer] = pair.label
+            for hidden, sides in self._sides.items():
+                known = sides.both[number].known
+                if pair.label in hidden:
+                    known.pop(buffer, None)
+                else:
+                    known[buffer] = pair.label
 
-    def sides(self, pair: _Pair) -> _Sides:
-        """The definitions for the comparison of one pair: what the statements that write it write is not known."""
+    def sides(self, pair: _BufferPair) -> _Sides:
+        """The definitions for the comparison of one pair: buffers written by the same statement of main as the pair
+        are not known there, since the statement reads them while it makes them."""
         together = {pair.label}
-        for flow, written, buffer in zip(self._flows, self._written, pair.buffers, strict=True):
-            for writer in flow.writers.get(buffer, ()):
-                together |= written[writer.path[:3]]
-        known = pair.buffers[0] in self.cuts[0]  # through another pair: then it must not stand for itself
+        for written, paths in zip(self._written, self._writing(pair), strict=True):
+            together.update(*(written[path] for path in paths))
+        # a buffer known through another pair must not be its own definition
+        known = pair.buffers[0] in self.labels[0]
         hidden = frozenset(together) if known or len(together) > 1 else frozenset[str]()
         if hidden not in self._sides:
             first, second = (
-                Definer(flow, _Without(cuts, hidden) if hidden else cuts)
-                for flow, cuts in zip(self._flows, self.cuts, strict=True)
+                Definitions(reaching, {b: label for b, label in labels.items() if label not in hidden})
+                for reaching, labels in zip(self._reachings, self.labels, strict=True)
             )
-            self._sides[hidden] = _Sides((first, second), Canon())
+            self._sides[hidden] = _Sides((first, second), Numbering())
         return self._sides[hidden]
 
 
@@ -133,32 +118,32 @@ def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS
     changed = _interface(before, after)
     if changed is not None:
         return Different(changed)
-    flows = (Flow(before), Flow(after))
-    alike = Alike(*flows)
+    reachings = (Reaching(before), Reaching(after))
+    unchanged = Unchanged(*reachings)
     try:
-        findings = check_units(flows[1], alike.changed(), alike.exposed(), operations=operations)
+        findings = check_units(reachings[1], unchanged.changed(), unchanged.exposed(), operations=operations)
     except PolyLimit as limit:
         return Unknown(f"checking the changed blocks: {limit}")
     if findings:
         return Different(_finding(findings[0]))
-    return _compare(flows, alike, operations)
+    return _compare(reachings, unchanged, operations)
 
 
-def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict:
-    pairs = _pairs(flows)
-    known = _Known(flows, pairs)
-    open_outputs: list[_Pair] = []
-    outputs = {Buffer((0,), ref.name) for ref in flows[0].program.outputs}
+def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operations: int) -> Verdict:
+    pairs = _pairs(reachings)
+    known = _Known(reachings, pairs)
+    open_outputs: list[_BufferPair] = []
+    outputs = {Buffer((0,), ref.name) for ref in reachings[0].program.outputs}
     first: Different | Unknown | None = None
-    for name, (buffer, _) in flows[0].tops.items():
-        twin, _ = flows[1].tops.get(name, (None, None))
-        if twin is None or flows[1].writers.get(twin):
+    for name, (buffer, _) in reachings[0].tops.items():
+        twin, _ = reachings[1].tops.get(name, (None, None))
+        if twin is None or reachings[1].writers.get(twin):
             continue
-        if same_constant(flows[0].program, flows[1].program, name):
-            known.add(_Pair(name, (buffer, twin)))
+        if same_constant(reachings[0].program, reachings[1].program, name):
+            known.add(_BufferPair(name, (buffer, twin)))
     exhausted = 0
     for pair in pairs:
-        same = alike.buffer(pair.buffers, known.cuts)
+        same = unchanged.buffer(pair.buffers, known.labels)
         if not same and exhausted == PATIENCE:
             found = PolyLimit("what leads to it takes too long")
         else:
@@ -172,7 +157,7 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
             first = _verdict(pair.name, found)
     if not open_outputs:
         return Equal()
-    verdict = _inlined(flows, open_outputs, operations)
+    verdict = _inlined(reachings, open_outputs, operations)
     if isinstance(verdict, Unknown) and isinstance(first, Different):
         return Unknown(f"{verdict.reason}; first seen to differ was\n{first}")
     if (
@@ -185,7 +170,7 @@ def _compare(flows: tuple[Flow, Flow], alike: Alike, operations: int) -> Verdict
 
 
 def _quick_difference(
-    sides: _Sides, pair: _Pair, operations: int
+    sides: _Sides, pair: _BufferPair, operations: int
 ) -> Mismatch | PolyLimit | Unprovable | None:
     """None when the buffer is proved equal; otherwise its readers look through it, and the outputs decide."""
     try:
@@ -195,13 +180,15 @@ def _quick_difference(
         return reason
 
 
-def _inlined(flows: tuple[Flow, Flow], outputs: Sequence[_Pair], operations: int) -> Verdict:
+def _inlined(
+    reachings: tuple[Reaching, Reaching], outputs: Sequence[_BufferPair], operations: int
+) -> Verdict:
     """The comparison of outputs through all that leads to them. A difference counts when it is there by all rules."""
-    verdict = _by_rules(flows, outputs, operations, PLAIN)
+    verdict = _by_rules(reachings, outputs, operations, PLAIN)
     if not isinstance(verdict, Different):
         return verdict
     for rules in (Rules(finite=True), Rules(thorough=True), Rules(finite=True, thorough=True)):
-        again = _by_rules(flows, outputs, operations, rules)
+        again = _by_rules(reachings, outputs, operations, rules)
         if isinstance(again, Equal):
             return Equal((PADDING,) if rules.finite else ())
         if isinstance(again, Unknown):
@@ -209,13 +196,15 @@ def _inlined(flows: tuple[Flow, Flow], outputs: Sequence[_Pair], operations: int
     return verdict
 
 
-def _by_rules(flows: tuple[Flow, Flow], outputs: Sequence[_Pair], operations: int, rules: Rules) -> Verdict:
-    definers = (Definer(flows[0], {}, rules), Definer(flows[1], {}, rules))
-    sides = _Sides(definers, Canon())
+def _by_rules(
+    reachings: tuple[Reaching, Reaching], outputs: Sequence[_BufferPair], operations: int, rules: Rules
+) -> Verdict:
+    both = (Definitions(reachings[0], {}, rules), Definitions(reachings[1], {}, rules))
+    sides = _Sides(both, Numbering())
     for pair in outputs:
         try:
             with operation_limit(4 * operations):
-                _define_in_order(definers)
+                _define_in_order(both)
                 found = _looked_into(sides, pair)
                 if found is not None:
                     return _verdict(pair.name, found)
@@ -226,7 +215,7 @@ def _by_rules(flows: tuple[Flow, Flow], outputs: Sequence[_Pair], operations: in
     return Equal()
 
 
-def _looked_into(sides: _Sides, pair: _Pair) -> Mismatch | None:
+def _looked_into(sides: _Sides, pair: _BufferPair) -> Mismatch | None:
     """The difference between the two definitions of an output, if possible where it comes from."""
     found = _differ(sides, pair, 0)
     if found is None:
@@ -234,21 +223,21 @@ def _looked_into(sides: _Sides, pair: _Pair) -> Mismatch | None:
     try:
         return _differ(sides, pair, DEPTH)
     except Unprovable:
-        if sides.canon.incomplete:
+        if sides.numbering.incomplete:
             raise
         return found  # reductions of different names are different
 
 
-def _define_in_order(definers: tuple[Definer, Definer]) -> None:
+def _define_in_order(both: tuple[Definitions, Definitions]) -> None:
     """Defines the buffers from the first to the last, so that no definition needs a deep recursion."""
-    for definer in definers:
-        flow = definer.flow
-        written = [(flow.writers.get(buffer, []), buffer) for buffer, _ in flow.tops.values()]
+    for definitions in both:
+        reaching = definitions.reaching
+        written = [(reaching.writers.get(buffer, []), buffer) for buffer, _ in reaching.tops.values()]
         for _, buffer in sorted(
             ((writers[-1].path, buffer) for writers, buffer in written if writers), key=lambda w: w[0]
         ):
             with suppress(Unprovable):  # it is raised again where the buffer matters
-                definer.definition(flow.final(buffer))
+                definitions.definition(reaching.final(buffer))
 
 
 def _interface(before: Program, after: Program) -> Witness | None:
@@ -274,7 +263,7 @@ def _shape(tensors: dict[str, tuple[str, tuple[int, ...]]], name: str) -> Side:
     return Side(f"{dtype}({', '.join(map(str, sizes))})")
 
 
-def _pairs(flows: tuple[Flow, Flow]) -> list[_Pair]:
+def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
     """Buffers that both programs have and one of them writes, in the order of their last write in the first, then in
     the second.
 
@@ -282,14 +271,17 @@ def _pairs(flows: tuple[Flow, Flow]) -> list[_Pair]:
     is worth a comparison, and nothing more follows from it.
     """
     twins: dict[str, list[tuple[Buffer, Refinement]]] = {}
-    for name, twin in flows[1].tops.items():
+    for name, twin in reachings[1].tops.items():
         for base in dict.fromkeys((name, name.partition("^")[0])):
             twins.setdefault(base, []).append(twin)
-    found: list[tuple[tuple[Path, Path], _Pair]] = []
-    for name, (buffer, ref) in flows[0].tops.items():
+    found: list[tuple[tuple[Path, Path], _BufferPair]] = []
+    for name, (buffer, ref) in reachings[0].tops.items():
         for twin, other in twins.get(name, ()):
-            lasts = [flow.writers.get(each, []) for flow, each in zip(flows, (buffer, twin), strict=True)]
-            pair = _Pair(name, (buffer, twin))
+            lasts = [
+                reaching.writers.get(each, [])
+                for reaching, each in zip(reachings, (buffer, twin), strict=True)
+            ]
+            pair = _BufferPair(name, (buffer, twin))
             if (lasts[0] or (lasts[1] and pair.is_same)) and _is_like(ref, other):
                 first, second = (writers[-1].path if writers else () for writers in lasts)
                 found.append(((first, second), pair))
@@ -300,13 +292,13 @@ def _is_like(first: Refinement, second: Refinement) -> bool:
     return (first.dtype, first.sizes) == (second.dtype, second.sizes)
 
 
-def _differ(sides: _Sides, pair: _Pair, depth: int) -> Mismatch | None:
+def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer."""
     first, second = (
-        sides.canon.normal(definer, definer.flow.final(buffer))
-        for definer, buffer in zip(sides.definers, pair.buffers, strict=True)
+        sides.numbering.normal(definitions, definitions.reaching.final(buffer))
+        for definitions, buffer in zip(sides.both, pair.buffers, strict=True)
     )
-    return difference(sides.canon, first, second, depth)
+    return difference(sides.numbering, first, second, depth)
 
 
 def _verdict(output: str, found: Mismatch) -> Different | Unknown:
@@ -318,7 +310,7 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
             f"'{output}' uses numbers that one program computes from indices and the other has at hand"
         )
     if found.how == "other operands" and before is not None and after is not None:
-        mine, theirs = before.part, after.part
+        mine, theirs = before.contribution, after.contribution
         same = (mine.term, before.coordinates) == (theirs.term, after.coordinates)
         calls = [{leaf for leaf in leaves(p.term) if _is_call(leaf)} for p in (mine, theirs)]
         if calls[0] != calls[1]:
@@ -332,11 +324,11 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
     return Different(Witness(message, output, element, _side(before), _side(after)))
 
 
-def _fixed_leaves(operand: Operand) -> set[Term]:
+def _fixed_leaves(operand: OperandTuple) -> set[Term]:
     """The leaves whose value no input decides: values of indices and elements of constant buffers."""
     return {
         leaf
-        for leaf in leaves(operand.part.term)
+        for leaf in leaves(operand.contribution.term)
         if isinstance(leaf, IndexValue) or (isinstance(leaf, Leaf) and leaf.array.startswith("const:"))
     }
 
@@ -345,19 +337,19 @@ def _is_call(leaf: Term) -> bool:
     return isinstance(leaf, Leaf) and leaf.array.startswith("call")
 
 
-def _side(operand: Operand | None) -> Side:
+def _side(operand: OperandTuple | None) -> Side:
     """What a contribution shows of itself in a witness."""
     if operand is None:
         return Side("nothing")
-    origin, text = operand.part.origin, show(operand.part.term, operand.coordinates)
+    origin, text = operand.contribution.origin, show(operand.contribution.term, operand.coordinates)
     if origin is None:
         return Side(f"unchanged {text}")
-    place = Place(origin.path, origin.nest.block.name, tuple(operand.point.items()))
+    place = Instance(origin.path, origin.nest.block.name, tuple(operand.point.items()))
     return Side(f"{origin.agg.value} {text}", place)
 
 
-def _agg(part: Part) -> Agg:
-    return Agg.ASSIGN if part.origin is None else part.origin.agg
+def _agg(contribution: Contribution) -> Agg:
+    return Agg.ASSIGN if contribution.origin is None else contribution.origin.agg
 
 
 def _finding(finding: Finding) -> Witness:

@@ -1,7 +1,6 @@
-"""Who writes what a load reads. Points of a block have no order, so a write comes before a read only at the same point
-of the blocks that hold both, and there when its statement stands before: no lexicographic order over iterations is
-needed.
-"""
+"""Reaching definitions: the writes that a load may read from. Points of a block have no order, so a write comes
+before a read only at the same point of the blocks that hold both, and there when its statement stands before: no
+lexicographic order over iterations is needed."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ from functools import cached_property
 
 from stripe.ir import Affine, Agg, Block, Buffer, Nest, Path, Program, Refinement, walk
 from stripe.poly import Access, Points, Relation, accesses, element_names, points_of, union
-from stripe.verify.proof.terms import Node
+from stripe.verify.proof.terms import Read
 
 
 @dataclass(frozen=True)
-class Flow:
+class Reaching:
     """The accesses of a program, by statement and by buffer."""
 
     program: Program
@@ -81,10 +80,9 @@ class Flow:
     def _writing_paths(self) -> dict[Buffer, tuple[Path, ...]]:
         return {buffer: tuple(writer.path for writer in found) for buffer, found in self.writers.items()}
 
-    def node(self, load: Access) -> Node:
-        """What `load` reads from: paths are in program order, and the last write before the load parts from it
-        furthest inside.
-        """
+    def read(self, load: Access) -> Read:
+        """The state of a buffer that `load` reads: paths are in program order, and the last write before the load
+        parts from it furthest inside."""
         paths = self._writing_paths[load.buffer]
         visible = paths[: bisect_left(paths, load.path)]
         depth = len(load.buffer.path) - 1
@@ -92,24 +90,24 @@ class Flow:
             parting = parting_depth(visible[-1], load.path)
             assert parting is not None, "a load is no write"
             depth = max(depth, parting)
-        return Node(load.buffer, visible, load.path[: depth + 1], load.nest.prefix(depth), len(load.index))
+        return Read(load.buffer, visible, load.path[: depth + 1], load.nest.prefix(depth), len(load.index))
 
     @cached_property
     def _reached(self) -> dict[tuple[Buffer, Path, tuple[str, ...]], tuple[int, Points]]:
-        """What `written` found last: after how many writes, and which coordinates."""
+        """The last result of `written` for each buffer: the number of writes, and the coordinates they reach."""
         return {}
 
-    def written(self, node: Node) -> Points:
-        """The coordinates of a node that one of its writes reaches; a later node of the buffer goes on from there."""
-        key = (node.buffer, node.block, node.prefix)
-        done, points = self._reached.get(key, (0, Points.empty(key_names(node))))
-        if done > len(node.writers):
-            done, points = 0, Points.empty(key_names(node))
-        more = self.writers.get(node.buffer, [])[done : len(node.writers)]
+    def written(self, read: Read) -> Points:
+        """The coordinates of a read that one of its writes reaches; a later read of the buffer continues from there."""
+        key = (read.buffer, read.block, read.prefix)
+        done, points = self._reached.get(key, (0, Points.empty(key_names(read))))
+        if done > len(read.writers):
+            done, points = 0, Points.empty(key_names(read))
+        more = self.writers.get(read.buffer, [])[done : len(read.writers)]
         if more:
-            points = union([points, *(self.writing(writer, node).domain for writer in more)], points.names)
+            points = union([points, *(self.writing(writer, read).domain for writer in more)], points.names)
             points = points.coalesced()
-        self._reached[key] = (len(node.writers), points)
+        self._reached[key] = (len(read.writers), points)
         return points
 
     @cached_property
@@ -144,36 +142,36 @@ class Flow:
             return self.by_unit[path]
         return [access for access in self.accesses if access.path[: len(path)] == path]
 
-    def final(self, buffer: Buffer) -> Node:
-        """What a buffer among `tops` holds in the end."""
+    def final(self, buffer: Buffer) -> Read:
+        """The final state of a buffer among `tops`."""
         writers = tuple(writer.path for writer in self.writers.get(buffer, ()))
-        return Node(buffer, writers, buffer.path, (), self.allocations[buffer].rank)
+        return Read(buffer, writers, buffer.path, (), self.allocations[buffer].rank)
 
-    def is_final(self, node: Node) -> bool:
-        """Whether the node holds all that is ever written to a buffer among `tops`."""
-        return not node.prefix and len(node.writers) == len(self.writers.get(node.buffer, ()))
+    def is_final(self, read: Read) -> bool:
+        """Whether all writes to a buffer among `tops` reach the read."""
+        return not read.prefix and len(read.writers) == len(self.writers.get(read.buffer, ()))
 
     @cached_property
     def nests(self) -> dict[Path, Nest]:
         return {nest.path: nest for nest in self.root.walk()}
 
-    def writing(self, writer: Access, node: Node) -> Relation:
-        """From the coordinates of a node to the points at which `writer` writes that element; for a special these
+    def writing(self, writer: Access, read: Read) -> Relation:
+        """From the coordinates of a read to the points at which `writer` writes that element; for a special these
         points include the place in its operand.
         """
         names = operand_names(writer)
-        depth = parting_depth(writer.path, (*node.block, -1))
-        shared = writer.nest.prefix(-1 if depth is None else depth)[: len(node.prefix)]
+        depth = parting_depth(writer.path, (*read.block, -1))
+        shared = writer.nest.prefix(-1 if depth is None else depth)[: len(read.prefix)]
         back = _with_prefix(writer, shared).reversed()
-        deeper = node.prefix[len(shared) :]
+        deeper = read.prefix[len(shared) :]
         if not deeper:
-            return back.named(key_names(node), names)
+            return back.named(key_names(read), names)
         # the write does not depend on the indices further inside
-        around = points_of(self.nests[node.block].domain)
-        elements = Points.universe(element_names(node.rank))
+        around = points_of(self.nests[read.block].domain)
+        elements = Points.universe(element_names(read.rank))
         keys = around.times(elements)
         narrowed = keys.identity("'").keep([f"{name}'" for name in (*shared, *elements.names)])
-        return narrowed.then(back).named(key_names(node), names)
+        return narrowed.then(back).named(key_names(read), names)
 
 
 def parting_depth(first: Path, second: Path) -> int | None:
@@ -185,9 +183,9 @@ def parting_depth(first: Path, second: Path) -> int | None:
     return None
 
 
-def key_names(node: Node) -> tuple[str, ...]:
-    """The coordinates of a node: the indices around it, then the element."""
-    return (*node.prefix, *element_names(node.rank))
+def key_names(read: Read) -> tuple[str, ...]:
+    """The coordinates of a read: the indices around it, then the element."""
+    return (*read.prefix, *element_names(read.rank))
 
 
 def operand_names(access: Access) -> tuple[str, ...]:
@@ -196,11 +194,11 @@ def operand_names(access: Access) -> tuple[str, ...]:
     return (*names, *(f"r{dim}" for dim in range(len(access.sizes)))) if access.is_whole else names
 
 
-def reading(load: Access, node: Node) -> Relation:
-    """From the points of a load (for a special: with the place in its operand) to the coordinates of what it
-    reads."""
-    relation = _with_prefix(load, node.prefix)
-    return relation.named(relation.ins, key_names(node))
+def reading(load: Access, read: Read) -> Relation:
+    """From the points of a load (for a special: with the place in its operand) to the coordinates of the
+    elements read."""
+    relation = _with_prefix(load, read.prefix)
+    return relation.named(relation.ins, key_names(read))
 
 
 def _with_prefix(access: Access, prefix: Sequence[str]) -> Relation:

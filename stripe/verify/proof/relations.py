@@ -1,4 +1,4 @@
-"""Equality of what is merged into elements: sets of operand tuples as relations, then how often each occurs."""
+"""Equality of merges: sets of operand tuples as relations, then how often each occurs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stripe.poly import Points, Relation, count_points
-from stripe.verify.proof.contributions import Images, Part, by_term, image
+from stripe.verify.proof.contributions import Contribution, Images, by_term, image
 from stripe.verify.proof.definitions import Unprovable
 from stripe.verify.proof.reaching import operand_names
 from stripe.verify.proof.terms import Term
@@ -15,34 +15,37 @@ _REGIONS = 40
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandTuple:
     """One contribution to one element: the term, the coordinates of its leaves, the store it comes from and its
     point."""
 
-    part: Part
+    contribution: Contribution
     coordinates: tuple[int, ...]
     point: dict[str, int]
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A key at which two definitions differ, what either side has there that the other has not, and how."""
+    """A key at which two definitions differ, the operand tuple of either side that the other lacks, and how they
+    differ."""
 
     key: dict[str, int]
-    before: Operand | None
-    after: Operand | None
+    before: OperandTuple | None
+    after: OperandTuple | None
     how: str
 
 
 def mismatch(
-    before: Sequence[Part], after: Sequence[Part], *, counted: bool, keys: Sequence[str]
+    before: Sequence[Contribution], after: Sequence[Contribution], *, counted: bool, keys: Sequence[str]
 ) -> Mismatch | None:
     """The first difference between two collections of contributions over the same keys; None when they are equal.
 
     With `counted` it matters how often an operand tuple contributes, as for sums; for minima it does not.
     """
     left, right = by_term(before), by_term(after)
-    images = [({term: image(parts) for term, parts in side.items()}) for side in (left, right)]
+    images = [
+        ({term: image(contributions) for term, contributions in side.items()}) for side in (left, right)
+    ]
     for term in [*left, *(term for term in right if term not in left)]:
         first, second = images[0].get(term), images[1].get(term)
         if first is not None and second is not None and first.equals(second):
@@ -59,10 +62,10 @@ def mismatch(
             return Mismatch(key, *pair, "other operands" if theirs is not None else alone)
     if not counted:
         return None
-    for term, parts in left.items():
-        if term not in right:  # all that contributes by it is empty
+    for term, contributions in left.items():
+        if term not in right:  # its contributions are all empty
             continue
-        found = _miscounted(parts, right[term], images[0][term], keys)
+        found = _miscounted(contributions, right[term], images[0][term], keys)
         if found is not None:
             return found
     return None
@@ -79,7 +82,7 @@ def _fixed(names: Sequence[str], values: Iterable[int]) -> Points:
 
 
 def _numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """Distinct names: those of several nodes side by side may repeat."""
+    """Distinct names: those of several reads side by side may repeat."""
     return tuple(f"{number}" for number in range(len(names)))
 
 
@@ -88,46 +91,50 @@ def _at_key(relation: Relation, key: dict[str, int]) -> Relation:
     return renamed.within(_fixed(renamed.ins, key.values()))
 
 
-def operand_at(parts: Sequence[Part], key: dict[str, int], coordinates: Sequence[int]) -> Operand:
+def operand_at(
+    contributions: Sequence[Contribution], key: dict[str, int], coordinates: Sequence[int]
+) -> OperandTuple:
     """A contribution with the given coordinates."""
-    for part in parts:
-        points = _at_key(part.points, key)
-        at = part.at.named(points.outs, _numbered(part.at.outs))
+    for contribution in contributions:
+        points = _at_key(contribution.points, key)
+        at = contribution.at.named(points.outs, _numbered(contribution.at.outs))
         here = points.then(at.into(_fixed(at.outs, coordinates)).on_domain()).sample_values()
         if here is not None:
-            return Operand(part, tuple(coordinates), _own_point(part, here[1]))
+            return OperandTuple(contribution, tuple(coordinates), _own_point(contribution, here[1]))
     raise AssertionError("the coordinates come from one of the parts")
 
 
-def _own_point(part: Part, point: Sequence[int]) -> dict[str, int]:
+def _own_point(contribution: Contribution, point: Sequence[int]) -> dict[str, int]:
     """The point of the store that a contribution comes from: the last coordinates."""
-    names = () if part.origin is None else operand_names(part.origin)
+    names = () if contribution.origin is None else operand_names(contribution.origin)
     return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
 
 
-def anything(parts: Iterable[Part], key: dict[str, int], unlike: Operand | None = None) -> Operand | None:
+def anything(
+    contributions: Iterable[Contribution], key: dict[str, int], unlike: OperandTuple | None = None
+) -> OperandTuple | None:
     """Some contribution to the element, if possible one with other operands than `unlike`."""
-    found: Operand | None = None
-    for part in parts:
-        here = _at_key(part.image, key)
-        if unlike is not None and part.term == unlike.part.term:
+    found: OperandTuple | None = None
+    for contribution in contributions:
+        here = _at_key(contribution.image, key)
+        if unlike is not None and contribution.term == unlike.contribution.term:
             other = here.named(here.ins, _numbered(here.outs))
             other = other.into(Points.universe(other.outs) - _fixed(other.outs, unlike.coordinates))
             values = other.sample_values()
             if values is not None:
-                return operand_at([part], key, values[1])
+                return operand_at([contribution], key, values[1])
         values = here.sample_values()
         if values is not None:
-            found = operand_at([part], key, values[1])
-            if unlike is None or part.term != unlike.part.term:
+            found = operand_at([contribution], key, values[1])
+            if unlike is None or contribution.term != unlike.contribution.term:
                 return found
     return found
 
 
 def _instead(
     sides: tuple[Images, Images], images: Sequence[dict[Term, Relation]], key: dict[str, int], swapped: bool
-) -> Operand | None:
-    """What the other side has at the key that this one has not."""
+) -> OperandTuple | None:
+    """An operand tuple at the key that the other side has and this one lacks."""
     other, mine = (0, 1) if swapped else (1, 0)
     for term, relation in images[other].items():
         here = _at_key(relation, key)
@@ -140,7 +147,7 @@ def _instead(
 
 
 def _miscounted(
-    left: Sequence[Part], right: Sequence[Part], shared: Relation, keys: Sequence[str]
+    left: Sequence[Contribution], right: Sequence[Contribution], shared: Relation, keys: Sequence[str]
 ) -> Mismatch | None:
     """Whether an operand tuple contributes a different number of times; both sides have the same tuples."""
     for sample, _, (before, after) in _counted(left, right, shared):
@@ -151,25 +158,25 @@ def _miscounted(
     return None
 
 
-def miscounted_keys(left: Sequence[Part], right: Sequence[Part], keys: Points) -> Points:
+def miscounted_keys(left: Sequence[Contribution], right: Sequence[Contribution], keys: Points) -> Points:
     """The keys to which some operand tuple contributes a different number of times; both sides have the same
     tuples."""
     found = Points.empty(keys.names)
     sides = by_term(left), by_term(right)
-    for term, parts in sides[0].items():
-        for _, region, (before, after) in _counted(parts, sides[1][term], image(parts)):
+    for term, contributions in sides[0].items():
+        for _, region, (before, after) in _counted(contributions, sides[1][term], image(contributions)):
             if before != after:
                 found = found | Points(keys.names, region.onto(region.names[: len(keys.names)]).raw)
     return found
 
 
 def _counted(
-    left: Sequence[Part], right: Sequence[Part], shared: Relation
+    left: Sequence[Contribution], right: Sequence[Contribution], shared: Relation
 ) -> Iterator[tuple[tuple[int, ...], Points, tuple[int, int]]]:
     """Regions of (key, operand tuple) with how often the tuple contributes on either side, and a sample of each."""
     if once_each(left) and once_each(right):
         return
-    fibres = [[_fibres(part) for part in side] for side in (left, right)]
+    fibres = [[_fibres(c) for c in side] for side in (left, right)]
     names = _numbered((*shared.ins, *shared.outs))
     rest = Points(names, shared.raw.wrap().flatten())
     for _ in range(_REGIONS):
@@ -178,8 +185,8 @@ def _counted(
             return
         region = rest
         totals = [0, 0]
-        for side, parts in enumerate(fibres):
-            for fibre in parts:
+        for side, contributions in enumerate(fibres):
+            for fibre in contributions:
                 here, number = _region(fibre, sample, names)
                 region = region & here
                 totals[side] += number
@@ -188,24 +195,24 @@ def _counted(
     raise Unprovable("how often an operand tuple contributes varies too much")
 
 
-def once_each(parts: Sequence[Part]) -> bool:
+def once_each(contributions: Sequence[Contribution]) -> bool:
     """Whether no operand tuple contributes twice to a key."""
-    for part in parts:
-        if part.at.injective:  # the operands tell the point even without the key
+    for contribution in contributions:
+        if contribution.at.injective:  # the operands tell the point even without the key
             continue
-        if not part.points.paired().then(part.points.keyed(part.at)).injective:
+        if not contribution.points.paired().then(contribution.points.keyed(contribution.at)).injective:
             return False
-    seen = parts[0].image
-    for part in parts[1:]:
-        if not (seen & part.image).is_empty:
+    seen = contributions[0].image
+    for contribution in contributions[1:]:
+        if not (seen & contribution.image).is_empty:
             return False
-        seen = seen | part.image
+        seen = seen | contribution.image
     return True
 
 
-def _fibres(part: Part) -> Relation:
+def _fibres(contribution: Contribution) -> Relation:
     """From (key, coordinates) to the points that contribute these operands to this key."""
-    return part.points.paired().then(part.points.keyed(part.at)).reversed()
+    return contribution.points.paired().then(contribution.points.keyed(contribution.at)).reversed()
 
 
 def _region(fibres: Relation, sample: dict[str, int], names: Sequence[str]) -> tuple[Points, int]:

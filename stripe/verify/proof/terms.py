@@ -1,6 +1,6 @@
 """Terms: the tree of operations that computes a value, with elements of arrays as leaves.
 
-A term is the shape alone. Which elements its leaves are is said beside it, by a relation to the coordinates of all
+A term is the shape alone. A relation beside it tells which elements its leaves are: it leads to the coordinates of all
 leaves one after the other, from left to right. Terms are canonical: `ident` and casts to the same dtype vanish,
 operations on constants are computed, operands of exactly commutative operations stand in a fixed order.
 """
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.exec import arith
-from stripe.ir import TRANSCENDENTAL, Buffer, DType, Path, result_dtype
+from stripe.ir import TRANSCENDENTAL, Affine, Buffer, DType, Path, result_dtype
+from stripe.poly import Points, Relation
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """What a buffer holds where a load reads it: after those writes that come before, at one point of the blocks that
-    hold both. `writers` are their paths; `prefix` names the indices of these blocks, which lie at `block`.
-    """
+class Read:
+    """A read of a buffer: its contents after the writes before a load, at one point of the blocks that hold both.
+    `writers` are their paths; `prefix` names the indices of these blocks, which lie at `block`."""
 
     buffer: Buffer
     writers: tuple[Path, ...]
@@ -43,14 +43,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """An element of `node` that several writes merged by their aggregation make up."""
+    """An element of `read` that several writes make up, merged by their aggregation."""
 
-    node: Node
+    read: Read
     dtype: DType
 
     @property
     def width(self) -> int:
-        return self.node.width
+        return self.read.width
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class IndexValue:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant; `text` tells apart what must be told apart (0 and -0)."""
+    """A constant; `text` is different for different bits (0 and -0)."""
 
     text: str
     dtype: DType
@@ -85,7 +85,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
-    """An element that nobody wrote."""
+    """An element without a write."""
 
     what: str
     dtype: DType
@@ -145,13 +145,45 @@ def operand_order(op: str, args: Sequence[Term]) -> tuple[int, ...]:
     return tuple(sorted(order, key=lambda k: sort_key(args[k]))) if commutes(op, args) else order
 
 
+def ties(term: Term, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """The pairs of operands that differ in their coordinates alone, inner ones first: where the coordinates of the
+    first one begin, and how many either has.
+    """
+    if not isinstance(term, Operation):
+        return
+    inside = offset
+    for arg in term.args:
+        yield from ties(arg, inside)
+        inside += arg.width
+    if commutes(term.op, term.args) and term.args[0] == term.args[1] and term.args[0].width:
+        yield offset, term.args[0].width
+
+
+def ordered(term: Term, at: Relation) -> Relation:
+    """The coordinates of the term's leaves with those of each tie in order. `operand_order` sorts operands by their
+    terms; `A[i] * A[j]` and `A[j] * A[i]` differ in the elements alone: the lexicographically smaller coordinates go
+    first."""
+    names = tuple(f"{number}" for number in range(len(at.outs)))
+    for offset, width in ties(term):
+        first, second = names[offset : offset + width], names[offset + width : offset + 2 * width]
+        wrong = at.named(at.ins, names).into(Points.descending(names, first, second))
+        if wrong.is_empty:
+            continue
+        other = dict(zip((*first, *second), (*second, *first), strict=True))
+        swap = Relation.function(
+            Points.universe(names), {f"{name}'": Affine.var(other.get(name, name)) for name in names}
+        )
+        at = (at - wrong) | wrong.then(swap)
+    return at
+
+
 def sort_key(term: Term) -> str:
-    """A text that orders terms. What a program calls its buffers does not matter, except to break no tie."""
+    """A text that orders terms. Names of buffers have no part in it."""
     match term:
         case Leaf(array):
             return f"0 {array}"
-        case Reduced(node):
-            return f"1 {len(node.writers)}"
+        case Reduced(read):
+            return f"1 {len(read.writers)}"
         case Called(_, op, output):
             return f"1 {op} {output}"
         case IndexValue():
@@ -194,7 +226,7 @@ def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
 
 
 def show(term: Term, coordinates: Sequence[int]) -> str:
-    """The term with the elements that it stands for."""
+    """The term with its elements."""
     text, _ = _show(term, list(coordinates))
     return text
 
@@ -203,9 +235,9 @@ def _show(term: Term, rest: list[int]) -> tuple[str, list[int]]:
     match term:
         case Leaf(array, width):
             return f"{array.partition(':')[2]}[{', '.join(map(str, rest[:width]))}]", rest[width:]
-        case Reduced(node):
-            element = rest[len(node.prefix) : node.width]
-            return f"{node.buffer}[{', '.join(map(str, element))}]", rest[node.width :]
+        case Reduced(read):
+            element = rest[len(read.prefix) : read.width]
+            return f"{read.buffer}[{', '.join(map(str, element))}]", rest[read.width :]
         case Called(_, op, _, _, width):
             return f"{op}[{', '.join(map(str, rest[:width]))}]", rest[width:]
         case IndexValue():

@@ -1,4 +1,4 @@
-"""What a proof needs not look at: parts of two programs that are written alike."""
+"""Parts of two programs that are unchanged, and need no proof."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from stripe.ir import (
     Tags,
     writes_of,
 )
-from stripe.verify.proof.reaching import Flow
+from stripe.verify.proof.reaching import Reaching
 
 _Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
-"""What a buffer holds: a name that both programs share, or the contents of a constant."""
+"""The contents of a buffer: a name that both programs share, or the contents of a constant."""
 
 
 def stripped(statement: Statement) -> Statement:
-    """The statement without what has no meaning: tags (but for the parameters of specials), locations, comments, names
-    of blocks, dependences, addresses.
-    """
+    """The statement without its parts that have no meaning: tags (but for the parameters of specials), locations,
+    comments, names of blocks, dependences, addresses."""
     match statement:
         case Block():
             return replace(
@@ -57,7 +56,7 @@ def _stripped_ref(ref: Refinement) -> Refinement:
 
 
 def same_meaning(before: Program, after: Program) -> bool:
-    """Whether the programs are equal but for what has no meaning."""
+    """Whether the programs are equal but for parts without meaning."""
     roles = [
         ([ref.name for ref in program.inputs], [ref.name for ref in program.outputs], program.constants)
         for program in (before, after)
@@ -65,29 +64,29 @@ def same_meaning(before: Program, after: Program) -> bool:
     return roles[0] == roles[1] and stripped(before.entry) == stripped(after.entry)
 
 
-class Alike:
-    """Which buffers of the entry are written by the same statements from the same buffers in both programs."""
+class Unchanged:
+    """The buffers of the entry that both programs write by the same statements from the same buffers."""
 
-    def __init__(self, before: Flow, after: Flow) -> None:
-        self._flows = (before, after)
+    def __init__(self, before: Reaching, after: Reaching) -> None:
+        self._reachings = (before, after)
         self._stripped: dict[tuple[int, Path], Statement] = {}
         self._common: dict[Buffer, int] = {}
-        self._units = tuple(self._writing_units(flow) for flow in self._flows)
-        self._reads = tuple(self._read_buffers(flow) for flow in self._flows)
+        self._units = tuple(self._writing_units(reaching) for reaching in self._reachings)
+        self._reads = tuple(self._read_buffers(reaching) for reaching in self._reachings)
 
     @staticmethod
-    def _writing_units(flow: Flow) -> dict[Buffer, list[Path]]:
+    def _writing_units(reaching: Reaching) -> dict[Buffer, list[Path]]:
         """The statements of main that write each buffer, in order."""
         return {
             buffer: list(dict.fromkeys(writer.path[:3] for writer in writers))
-            for buffer, writers in flow.writers.items()
+            for buffer, writers in reaching.writers.items()
             if len(buffer.path) <= 2
         }
 
     @staticmethod
-    def _read_buffers(flow: Flow) -> dict[Path, set[Buffer]]:
+    def _read_buffers(reaching: Reaching) -> dict[Path, set[Buffer]]:
         found: dict[Path, set[Buffer]] = {}
-        for access in flow.accesses:
+        for access in reaching.accesses:
             if not access.is_write and len(access.buffer.path) <= 2:
                 found.setdefault(access.path[:3], set()).add(access.buffer)
         return found
@@ -95,7 +94,7 @@ class Alike:
     def buffer(
         self, pair: tuple[Buffer, Buffer], known: tuple[Mapping[Buffer, str], Mapping[Buffer, str]]
     ) -> bool:
-        """Whether two buffers end up equal because their writers are alike and read only buffers that are complete
+        """Whether two buffers end up equal because their writers are unchanged and read only buffers that are complete
         and `known` under the same label in both programs."""
         first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
         if len(first) != len(second) or self._initial(0, pair[0]) != self._initial(1, pair[1]):
@@ -109,12 +108,12 @@ class Alike:
         )
 
     def changed(self) -> list[Path]:
-        """The statements of the second program's main that the first has not."""
+        """The statements of the second program's main that the first lacks."""
         return [path for path, old in self._origins.items() if not old]
 
     def exposed(self) -> set[tuple[Path, Buffer]]:
-        """The statements of the second program's main that the first has too, each with a buffer that it reads and
-        that is not written by the same statements before it in both programs."""
+        """The unchanged statements of the second program's main, each with a buffer that it reads and other statements
+        write before it."""
         return {
             (path, read)
             for path, old in self._origins.items()
@@ -124,9 +123,9 @@ class Alike:
 
     @cached_property
     def _origins(self) -> dict[Path, list[Path]]:
-        """For each statement of the second program's main those of the first that are alike."""
+        """For each statement of the second program's main the equal statements of the first."""
         old: dict[object, list[Path]] = {}
-        for path in self._flows[0].by_unit:
+        for path in self._reachings[0].by_unit:
             old.setdefault((self._unit(0, path), self._views(0, path)), []).append(path)
         return {
             path: [
@@ -134,32 +133,31 @@ class Alike:
                 for each in old.get((self._unit(1, path), self._views(1, path)), [])
                 if self._same_unit(each, path)
             ]
-            for path in self._flows[1].by_unit
+            for path in self._reachings[1].by_unit
         }
 
     def _same_past(self, first: Path, second: Path, buffer: Buffer) -> bool:
-        """Whether a buffer starts alike in both programs, and the statements that write it before these two are
-        alike."""
+        """Whether a buffer starts equal in both programs, and the statements that write it before these two are
+        unchanged."""
         before = [
             bisect_left(units.get(buffer, []), unit)
             for units, unit in zip(self._units, (first, second), strict=True)
         ]
         starts = [
-            (self._initial(side, buffer) is None, flow.start.get(buffer))
-            for side, flow in enumerate(self._flows)
+            (self._initial(side, buffer) is None, reaching.start.get(buffer))
+            for side, reaching in enumerate(self._reachings)
         ]
         return starts[0] == starts[1] and before[0] == before[1] <= self._common_past(buffer)
 
     def _common_past(self, buffer: Buffer) -> int:
-        """How many of the first writes to a buffer are by statements that are alike."""
+        """The number of first writes to a buffer by unchanged statements."""
         if buffer not in self._common:
             pairs = zip(*(units.get(buffer, ()) for units in self._units), strict=False)
             self._common[buffer] = sum(1 for _ in takewhile(lambda pair: self._same_unit(*pair), pairs))
         return self._common[buffer]
 
     def _same_unit(self, first: Path, second: Path) -> bool:
-        """Whether two statements are alike, and so is what stands around them: nothing that repeats or restricts
-        them."""
+        """Whether two statements are equal, and the blocks around them neither repeat nor restrict them."""
         return (
             _is_closed(self._unit(0, first))
             and self._unit(0, first) == self._unit(1, second)
@@ -170,18 +168,18 @@ class Alike:
 
     def _is_plain(self, side: int, unit: Path) -> bool:
         """Whether the blocks around a statement have one point, as in all programs that lowering makes."""
-        around = (_statement(self._flows[side].program, unit[:depth]) for depth in range(1, len(unit)))
+        around = (_statement(self._reachings[side].program, unit[:depth]) for depth in range(1, len(unit)))
         return not any(block.indices or block.constraints for block in around if isinstance(block, Block))
 
     def _unit(self, side: int, path: Path) -> Statement:
         key = (side, path)
         if key not in self._stripped:
-            self._stripped[key] = stripped(_statement(self._flows[side].program, path))
+            self._stripped[key] = stripped(_statement(self._reachings[side].program, path))
         return self._stripped[key]
 
     def _views(self, side: int, path: Path) -> tuple[Refinement, ...]:
         """The refinements of main through which a statement of main reaches buffers, and the allocations of these."""
-        program = self._flows[side].program
+        program = self._reachings[side].program
         statement, main = _statement(program, path), _statement(program, path[:-1])
         assert isinstance(main, Block)
         if isinstance(statement, Block):
@@ -193,22 +191,22 @@ class Alike:
         return tuple(_stripped_ref(ref) for ref in (*views, *allocations))
 
     def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, _Label]:
-        """What each buffer that a statement reads is known to hold, by the buffer's name."""
+        """The known contents of each buffer that a statement reads, by the buffer's name."""
         reads = self._reads[side].get(unit, set())
         labels = {read.name: known.get(read) or self._initial(side, read) for read in reads}
         return {name: label for name, label in labels.items() if label is not None}
 
     def _initial(self, side: int, buffer: Buffer) -> _Label | None:
-        """What a buffer holds before anything is written; None when that is nothing."""
-        flow = self._flows[side]
-        if buffer in flow.inputs:
+        """The contents of a buffer before the first write; None when it has none."""
+        reaching = self._reachings[side]
+        if buffer in reaching.inputs:
             return f"in:{buffer.name}"
-        constants = flow.program.constants if buffer.path == (0,) else ()
+        constants = reaching.program.constants if buffer.path == (0,) else ()
         found = next((constant for constant in constants if constant.name == buffer.name), None)
         return None if found is None else (found.dtype, found.sizes, found.data)
 
     def _complete(self, side: int, unit: Path, buffer: Buffer, known: Mapping[Buffer, str]) -> bool:
-        """Whether all that the statement reads (besides the buffer itself) is known and written before it, or given."""
+        """Whether all buffers that the statement reads (besides `buffer`) are known and written before it, or given."""
         for read in self._reads[side].get(unit, set()):
             writers = self._units[side].get(read, [])
             if read == buffer:
@@ -221,7 +219,7 @@ class Alike:
 
 
 def _is_closed(statement: Statement) -> bool:
-    """Whether a statement of main says all that it computes: a store says nothing about the scalar that it stores."""
+    """Whether a statement of main determines its results: a store leaves open the scalar that it stores."""
     return isinstance(statement, Block | Special)
 
 

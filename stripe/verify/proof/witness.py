@@ -9,8 +9,8 @@ from stripe.ir import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A statement, by the numbers on the way to it, and a point of the blocks around it."""
+class Instance:
+    """A statement instance: the path of a statement, and a point of the blocks around it."""
 
     path: Path
     block: str
@@ -24,10 +24,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one program contributes to the element: the operands, and the store that does."""
+    """The contribution of one program to the element: the operands, and the store."""
 
     text: str
-    place: Place | None = None
+    place: Instance | None = None
 
     def __str__(self) -> str:
         return self.text if self.place is None else f"{self.text}\n          by {self.place}"
@@ -57,7 +57,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """The programs compute the same. `assumptions` say under which conditions, when there are any."""
+    """The programs compute the same, under the `assumptions` if there are any."""
 
     assumptions: tuple[str, ...] = ()
 
@@ -67,7 +67,7 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """The programs differ, and where."""
+    """The programs differ, at the witness."""
 
     witness: Witness
 
@@ -77,7 +77,7 @@ class Different:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The proof has no answer, and why."""
+    """The proof has no answer, for the given reason."""
 
     reason: str
 
