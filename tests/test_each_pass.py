@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cli.opt import main as opt
+from stripe.cli.start import opt
 from stripe.passes.registry import BUILTIN, find_pass
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -35,9 +34,7 @@ def _fake_main(argv: Sequence[str] | None = None) -> int:
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A project with the harness and a fake stripe-opt."""
-    fake = ModuleType("stripe.cli.opt")
-    vars(fake)["main"] = _fake_main
-    monkeypatch.setitem(sys.modules, "stripe.cli.opt", fake)
+    monkeypatch.setattr("stripe.cli.start.opt", _fake_main)
     pytester.makeconftest("pytest_plugins = ['support.golden']")
     return pytester
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripe.cli.opt import main as opt
-from stripe.cli.run import main as run
+from stripe.cli.start import opt, run
 from stripe.config.files import shipped
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.data import random_inputs

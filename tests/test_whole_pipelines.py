@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cli.opt import main
+from stripe.cli.start import opt as main
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

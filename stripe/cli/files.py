@@ -14,35 +14,29 @@ from stripe.ir import ConfigError, StripeError, closest
 STDIN = "<stdin>"
 
 
-def read_text(path: str) -> str:
-    """The text of a file, or of standard input for `-`. Raises StripeError that says what is wrong with it."""
-    data = _read_bytes(path)
-    name = STDIN if path == "-" else path
+def checked_text(data: bytes, name: str) -> bytes:
+    """The bytes of a text with plain line ends. Raises StripeError with the place where they are no UTF-8."""
     if not data.strip():
         raise StripeError(
             "the file is empty", path=name, hint="a Tile function or a Stripe program belongs in it"
         )
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    if b"\0" in text:
+        raise StripeError("this is a binary file", path=name, hint="a .tile or .stripe file is text")
     try:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+        text.decode("utf-8")
     except UnicodeDecodeError as error:
-        if b"\0" in data:
-            raise _binary(name) from None
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - data.rfind(b"\n", 0, error.start)
+        line = text.count(b"\n", 0, error.start) + 1
+        column = error.start - text.rfind(b"\n", 0, error.start)
         raise StripeError(
-            f"the file is not UTF-8: byte 0x{data[error.start]:02x}", path=name, line=line, col=column,
+            f"the file is not UTF-8: byte 0x{text[error.start]:02x}", path=name, line=line, col=column,
             hint="save it as UTF-8",
         ) from None  # fmt: skip
-    if "\0" in text:
-        raise _binary(name)
-    return text.replace("\r\n", "\n")
+    return text.replace(b"\r\n", b"\n")
 
 
-def _binary(name: str) -> StripeError:
-    return StripeError("this is a binary file", path=name, hint="a .tile or .stripe file is text")
-
-
-def _read_bytes(path: str) -> bytes:
+def read_bytes(path: str) -> bytes:
+    """The bytes of a file, or of standard input for `-`. Raises StripeError when it cannot be read."""
     if path == "-":
         return sys.stdin.buffer.read()
     try:

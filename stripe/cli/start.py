@@ -8,41 +8,45 @@ from __future__ import annotations
 _INTERRUPTED = 130
 
 
-def opt() -> int:
-    """`stripe-opt`."""
+def opt(argv: list[str] | None = None) -> int:
+    """`stripe-opt`: performs the command line, and gives the exit status."""
     try:
-        from stripe.cli.opt import main
+        from stripe.cli.arguments.opt import OptSpec
+        from stripe.cli.guard import guarded
 
-        return main()
+        return guarded(OptSpec, argv)
     except KeyboardInterrupt:
         return _INTERRUPTED
 
 
-def run() -> int:
+def run(argv: list[str] | None = None) -> int:
     """`stripe-run`."""
     try:
-        from stripe.cli.run import main
+        from stripe.cli.arguments.run import RunSpec
+        from stripe.cli.guard import guarded
 
-        return main()
+        return guarded(RunSpec, argv)
     except KeyboardInterrupt:
         return _INTERRUPTED
 
 
-def sim() -> int:
+def sim(argv: list[str] | None = None) -> int:
     """`stripe-sim`."""
     try:
-        from stripe.cli.sim import main
+        from stripe.cli.arguments.sim import SimSpec
+        from stripe.cli.guard import guarded
 
-        return main()
+        return guarded(SimSpec, argv)
     except KeyboardInterrupt:
         return _INTERRUPTED
 
 
-def reduce() -> int:
+def reduce(argv: list[str] | None = None) -> int:
     """`stripe-reduce`."""
     try:
-        from stripe.cli.reduce import main
+        from stripe.cli.arguments.reduce import ReduceSpec
+        from stripe.cli.guard import guarded
 
-        return main()
+        return guarded(ReduceSpec, argv)
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -23,6 +23,9 @@ class UsageError(Exception):
 class Parser(argparse.ArgumentParser):
     """Raises UsageError instead of exiting, and names the option nearest to an unknown one."""
 
+    absent = argparse.SUPPRESS
+    """The default of an option that leaves no attribute when it is not given."""
+
     def __init__(self, prog: str, description: str, usage: str, epilog: str) -> None:
         super().__init__(
             prog=prog,
@@ -64,36 +67,33 @@ class Parser(argparse.ArgumentParser):
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like `word`."""
-    from stripe.ir.errors import closest
+    from stripe.ir.errors import closest  # for wrong command lines alone
 
     return closest(word, known)
 
 
-def one_of(*words: str) -> Callable[[str], str]:
-    """An argparse type for a closed set of words, which names the nearest."""
+def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple[str, ...]) -> Callable[[str], str]:
+    """An argparse type for a closed set of words, which names the nearest; `more` are those that take long to find."""
 
     def check(text: str) -> str:
-        if text in words:
+        if text in words or text in (found := tuple(more())):
             return text
-        near = nearest(text, words)
-        hint = f"did you mean '{near}'?" if near else f"known are {', '.join(words)}"
+        near = nearest(text, (*words, *found))
+        hint = f"did you mean '{near}'?" if near else f"known are {', '.join((*words, *found))}"
         raise argparse.ArgumentTypeError(f"unknown value '{text}'; {hint}")
 
     return check
 
 
-def positive(text: str) -> int:
-    """An argparse type for a number of at least 1."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 on")
-    return int(text)
+def number(least: int) -> Callable[[str], int]:
+    """An argparse type for a whole number of at least `least`."""
 
+    def check(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number from {least} on")
+        return int(text)
 
-def whole(text: str) -> int:
-    """An argparse type for a number of at least 0."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 0 on")
-    return int(text)
+    return check
 
 
 def file_name(text: str) -> str:
@@ -101,8 +101,3 @@ def file_name(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("the name is empty")
     return text
-
-
-def labelled(label: str) -> Callable[[str], tuple[str, str]]:
-    """An argparse type that keeps with each value which option it came from."""
-    return lambda text: (label, text)

@@ -57,16 +57,21 @@ class Parameter(ConfigModel):
             raise ValueError(f"the default {wrong}")
         return self
 
+    @property
+    def kind(self) -> str:
+        """The type of the value in words."""
+        return _KINDS[type(self.default)] if self.default is not None else "computed"
+
     def misfit(self, value: Scalar) -> str | None:
         """Why `value` is none that the parameter may have, None when it is one."""
         if isinstance(self.default, (bool, int, float, str)) and not _same_kind(self.default, value):
-            return f"{_shown(value)} is not {_KINDS[type(self.default)]}"
+            return f"{shown(value)} is not {self.kind}"
         if self.choices is not None and not any(_same_kind(c, value) and c == value for c in self.choices):
-            return f"{_shown(value)} is none of {', '.join(map(_shown, self.choices))}"
+            return f"{shown(value)} is none of {', '.join(map(shown, self.choices))}"
         if self.range is not None:
             low, high = self.range
             if isinstance(value, (bool, str)) or not low <= value <= high:
-                return f"{_shown(value)} is not in the range {low} to {high}"
+                return f"{shown(value)} is not in the range {low} to {high}"
         return None
 
 
@@ -81,14 +86,11 @@ def _same_kind(wanted: Scalar, value: Scalar) -> bool:
     return type(wanted) is type(value)
 
 
-def _shown(value: Scalar) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f"'{value}'"
-        if isinstance(value, str)
-        else f"{value}"
-    )
+def shown(value: Scalar) -> str:
+    """A value as it stands in messages: texts in quotes, `true` and `false` as JSON has them."""
+    if isinstance(value, str):
+        return f"'{value}'"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Check(ConfigModel):
@@ -184,7 +186,7 @@ def resolve(document: Document, file: ParameterFile, defines: Mapping[str, Scala
         waiting = [name for name in waiting if name not in values]
     for number, check in enumerate(file.checks):
         if not _evaluate(document, check.that, values, ("checks", number, "that")):
-            used = ", ".join(f"{name} = {_shown(values[name])}" for name in sorted(names_in(check.that)))
+            used = ", ".join(f"{name} = {shown(values[name])}" for name in sorted(names_in(check.that)))
             raise ConfigError(
                 f"{check.reason} ({used})", path=document.path, hint=f"it must hold that {check.that}"
             )

@@ -1,1 +1,1 @@
-"""Readers of other formats, into Tile and Stripe."""
+"""Front ends: the languages in which programs come, each a row of `stripe.frontends.registry`."""

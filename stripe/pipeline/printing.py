@@ -1,38 +1,65 @@
-"""Clients that show what happens: programs and remarks on a stream, programs as files."""
+"""Clients that show programs, remarks and progress on a stream."""
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections.abc import Callable, Collection
-from pathlib import Path
-from typing import cast
+from dataclasses import dataclass
+from difflib import unified_diff
 
 from typing_extensions import override
 
-from stripe.ir import ConfigError, Program, print_program
+from stripe.ir import Program, print_program
 from stripe.passes.base import Remark
 from stripe.pipeline.instrument import Instrument, PassEntry
 
 
-class PrintAfter(Instrument):
-    """`--print-ir-after NAME` and `--print-ir-after-all`: `names` None means all. A name is an entry's or a pass's."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The programs to show: before and after passes by the name of an entry or a pass, and after changes."""
 
-    def __init__(self, write: Callable[[str], None], names: Collection[str] | None) -> None:
+    before: Collection[str] = ()
+    after: Collection[str] = ()
+    after_all: bool = False
+    after_change: bool = False
+    diff: bool = False
+
+    def any(self) -> bool:
+        """Whether there is something to show."""
+        return bool(self.before or self.after or self.after_all or self.after_change or self.diff)
+
+
+class PrintPrograms(Instrument):
+    """`--print-ir-before`, `--print-ir-after`, `--print-ir-after-all`, `--print-ir-after-change` and `--diff`."""
+
+    def __init__(self, write: Callable[[str], None], shown: Shown) -> None:
         self._write = write
-        self._names = names
+        self._shown = shown
+
+    @override
+    def before(self, entry: PassEntry, program: Program) -> None:
+        if _named(entry, self._shown.before):
+            self._write(f"// ----- before {entry.label} -----\n{print_program(program)}")
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        if self._names is not None and not {entry.name, entry.pass_.pass_name} & set(self._names):
-            return
-        text = "// (no change)\n" if before is after else print_program(after)
-        self._write(f"// ----- after {entry.label} -----\n{text}")
+        changed = before is not after
+        shown = self._shown
+        if shown.after_all or _named(entry, shown.after) or (changed and shown.after_change):
+            text = print_program(after) if changed else "// (no change)\n"
+            self._write(f"// ----- after {entry.label} -----\n{text}")
+        if changed and shown.diff:
+            lines = (print_program(before).splitlines(), print_program(after).splitlines())
+            names = (f"before {entry.label}", f"after {entry.label}")
+            self._write("".join(f"{line}\n" for line in unified_diff(*lines, *names, lineterm="")))
 
     @override
     def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
         self._write(f"// ----- pass {entry.label} failed; it was given -----\n{print_program(program)}")
+
+
+def _named(entry: PassEntry, names: Collection[str]) -> bool:
+    return entry.name in names or entry.pass_.pass_name in names
 
 
 class Remarks(Instrument):
@@ -75,80 +102,3 @@ class Progress(Instrument):
         if self._shown:
             self._write("\r\x1b[K")
             self._shown = False
-
-
-class Dumps(Instrument):
-    """`--dump-dir DIR`: `00_input.stripe`, `01_NAME.stripe`, …, and the rendered pass list and model as JSON.
-
-    The dumps of an earlier run go first: a longer run's would stand behind those of this one. `dumps.json` lists what a
-    run wrote, and nothing else is removed.
-    """
-
-    def __init__(self, folder: Path, documents: dict[str, object]) -> None:
-        self._folder = folder
-        self._documents = documents
-        self._files: list[str] = []
-        self._count = 0
-
-    @override
-    def begin(self, program: Program) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(
-                f"cannot make the folder for dumps: {error.strerror}",
-                path=str(self._folder),
-                hint="--dump-dir takes a folder",
-            ) from None
-        self._remove_earlier()
-        for name, document in self._documents.items():
-            self._save(f"{name}.json", json.dumps(document, indent=2) + "\n")
-        self._save("00_input.stripe", print_program(program))
-
-    @override
-    def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        self._count += 1
-        self._save(f"{self._count:02d}_{_file_name(entry.name)}.stripe", print_program(after))
-
-    def _save(self, name: str, text: str) -> None:
-        self._files.append(name)
-        self._write(_LISTING, json.dumps({"stripe_dumps": self._files}, indent=1) + "\n")
-        self._write(name, text)
-
-    def _write(self, name: str, text: str) -> None:
-        try:
-            (self._folder / name).write_text(text, "utf-8")
-        except OSError as error:
-            raise ConfigError(
-                f"cannot write a dump: {error.strerror}", path=str(self._folder / name)
-            ) from None
-
-    def _remove_earlier(self) -> None:
-        """Removes what the listing names, where it is a file of the kind that a run writes into this very folder."""
-        for name in _listed(self._folder / _LISTING):
-            path = self._folder / name
-            if _DUMP.fullmatch(name) and path.is_file() and not path.is_symlink():
-                try:
-                    path.unlink()
-                except OSError as error:
-                    reason = f"cannot remove the dump of an earlier run: {error.strerror}"
-                    raise ConfigError(reason, path=str(path)) from None
-
-
-_LISTING = "dumps.json"
-_DUMP = re.compile(r"\d{2,}_[\w.+-]+\.stripe|config\.json|hw\.json")
-
-
-def _listed(path: Path) -> list[str]:
-    """The files that an earlier run wrote; none when there was none, or when the listing is no such thing."""
-    try:
-        found: object = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return []
-    names: object = cast("dict[str, object]", found).get("stripe_dumps") if isinstance(found, dict) else None
-    return [str(name) for name in cast("list[object]", names)] if isinstance(names, list) else []
-
-
-def _file_name(name: str) -> str:
-    """An entry's name without what a file name cannot hold."""
-    return re.sub(r"[^\w.+-]", "_", name)[:100] or "pass"

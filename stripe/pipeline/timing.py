@@ -13,8 +13,11 @@ from stripe.pipeline.instrument import Instrument, PassEntry
 class Timing(Instrument):
     """Measures passes; has to be the first client, so that no other is measured with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, reading: float = 0.0) -> None:
+        self.reading = reading
+        """Seconds that reading and lowering the input took."""
         self.seconds: list[tuple[str, float]] = []
+        self._created = time.perf_counter()
         self._started = 0.0
 
     @override
@@ -29,9 +32,16 @@ class Timing(Instrument):
 
     def table(self) -> str:
         """Seconds and share of each line, in the order in which they ran, and their sum."""
-        total = sum(seconds for _, seconds in self.seconds)
+        passes = sum(seconds for _, seconds in self.seconds)
+        watching = max(0.0, time.perf_counter() - self._created - passes)
+        rows = [
+            ("reading and lowering the input", self.reading),
+            *self.seconds,
+            ("checks, dumps, prints", watching),
+        ]
+        total = self.reading + passes + watching
         lines = ["  seconds   share  what"]
-        for what, seconds in self.seconds:
+        for what, seconds in rows:
             share = 100 * seconds / total if total else 0.0
             lines.append(f"{seconds:9.4f} {share:6.1f}%  {what}")
         lines.append(f"{total:9.4f} {100:6.1f}%  total")

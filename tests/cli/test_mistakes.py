@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cli.opt import main
+from stripe.cli.start import opt as main
 from support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]

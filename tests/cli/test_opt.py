@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cli.opt import main
+from stripe.cli.start import opt as main
 from stripe.ir import parse_program
 from stripe.passes.registry import pass_names
+from stripe.pipeline.reproducer import Reproducer
 from support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
@@ -306,6 +308,11 @@ def test_a_crash_gives_70_one_line_and_a_reproducer_that_replays(
     (again,) = capsys.readouterr().err.splitlines()
     assert "the pass fell over" in again
     assert Path(again.split("--run-reproducer ")[1]).name == Path(path).name
+    found = Reproducer.model_validate_json(Path(path).read_text("utf-8"))
+    assert found.input == MATMUL
+    assert found.passes == ({"name": "prune_indexes", "prune_indexes": {}}, {"name": "x", "crash": {}})
+    assert "the pass fell over" in found.error
+    assert "RuntimeError" in found.traceback
 
 
 @pytest.mark.usefixtures("bad_passes")
@@ -337,7 +344,7 @@ def test_a_crash_outside_of_passes_leaves_a_reproducer_too(
     assert main([mm, "--emit", "dot", "--dump-dir", str(tmp_path / "d")]) == 70
     path = Path(capsys.readouterr().err.split("--run-reproducer ")[1].strip())
     found = json.loads(path.read_text("utf-8"))
-    assert (found["input"], found["emit"]) == (MATMUL, "dot")
+    assert (found["input"], found["options"]) == (MATMUL, ["--emit=dot"])
     assert "emission fell over" in found["traceback"]
 
 
@@ -357,7 +364,7 @@ def test_a_reproducer_holds_the_program_that_the_result_is_compared_with(
     assert main(["--run-reproducer", str(path)]) == 0
     assert capsys.readouterr().err == f"verify: {mm}: equal\n"
     recorded = json.loads(path.read_text("utf-8"))
-    recorded["options"]["against"]["text"] = other.read_text("utf-8")
+    recorded["files"]["verify_against"] = base64.b64encode(other.read_bytes()).decode()
     path.write_text(json.dumps(recorded), "utf-8")
     assert main(["--run-reproducer", str(path)]) == 3
     assert "the program does not compute what" in capsys.readouterr().err

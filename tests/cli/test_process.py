@@ -27,7 +27,7 @@ def _python(code: str, stdin: str | None = None) -> subprocess.CompletedProcess[
 @pytest.mark.parametrize("command", ["opt", "run"])
 def test_help_imports_nothing_heavy(command: str) -> None:
     done = _python(
-        f"import sys, json\nfrom stripe.cli.{command} import main\nstatus = main(['--help'])\n"
+        f"import sys, json\nfrom stripe.cli.start import {command} as main\nstatus = main(['--help'])\n"
         "print(json.dumps([status, sorted(sys.modules)]))"
     )
     status, modules = json.loads(done.stdout.splitlines()[-1])
@@ -39,7 +39,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     path = tmp_path / "mm.stripe"
     path.write_text(MATMUL, "utf-8")
     code = (
-        "import os, sys\nfrom stripe.cli.opt import main\n"
+        "import os, sys\nfrom stripe.cli.start import opt as main\n"
         "read, write = os.pipe()\nos.close(read)\nos.dup2(write, 1)\n"
         f"sys.exit(main([{str(path)!r}]))"
     )
@@ -49,9 +49,9 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
 
 def test_an_interrupt_is_130(tmp_path: Path) -> None:
     code = (
-        "import sys\nimport stripe.cli.files as files\nfrom stripe.cli.opt import main\n"
+        "import sys\nimport stripe.cli.files as files\nfrom stripe.cli.start import opt as main\n"
         "def stop(path):\n    raise KeyboardInterrupt\n"
-        "files._read_bytes = stop\nsys.exit(main(['x.stripe']))"
+        "files.read_bytes = stop\nsys.exit(main(['x.stripe']))"
     )
     done = _python(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")
@@ -71,10 +71,10 @@ def test_an_interrupt_while_modules_load_is_quiet(command: str) -> None:
 
 def test_what_other_code_makes_of_an_interrupt_is_one_all_the_same(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys\nimport stripe.cli.files as files\nfrom stripe.cli.opt import main\n"
+        "import os, signal, sys\nimport stripe.cli.files as files\nfrom stripe.cli.start import opt as main\n"
         "def stop(path):\n    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n        raise ImportError('cannot load')\n"
-        "files._read_bytes = stop\nsys.exit(main(['x.stripe']))"
+        "files.read_bytes = stop\nsys.exit(main(['x.stripe']))"
     )
     done = _python(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")
@@ -95,7 +95,7 @@ def test_output_that_cannot_be_written_is_said(words: list[str], tmp_path: Path)
     given = [word.format(path=path) for word in words]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "stripe.cli.opt", *given],
+            [sys.executable, "-c", "import sys; from stripe.cli.start import opt; sys.exit(opt())", *given],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -110,7 +110,7 @@ def test_a_closed_standard_output_is_said(tmp_path: Path) -> None:
     path = tmp_path / "mm.stripe"
     path.write_text(MATMUL, "utf-8")
     done = _python(
-        f"import sys\nsys.stdout = None\nfrom stripe.cli.opt import main\nsys.exit(main([{str(path)!r}]))"
+        f"import sys\nsys.stdout = None\nfrom stripe.cli.start import opt as main\nsys.exit(main([{str(path)!r}]))"
     )
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         2,
@@ -122,7 +122,7 @@ def test_odd_file_names_and_encodings(tmp_path: Path) -> None:
     path = tmp_path / "caf\udce9\nb.stripe"
     path.write_text(MATMUL.replace("// mm", "// m×m"), "utf-8")
     code = (
-        "import sys\nsys.stdout.reconfigure(encoding='ascii')\nfrom stripe.cli.opt import main\n"
+        "import sys\nsys.stdout.reconfigure(encoding='ascii')\nfrom stripe.cli.start import opt as main\n"
         f"sys.exit(main([{str(path)!r}, '--verify-roundtrip']) + main([{str(path)!r}, '-o', {str(tmp_path / 'o')!r}]))"
     )
     done = _python(code)

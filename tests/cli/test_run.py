@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripe.cli.execution import Arrays
-from stripe.cli.opt import main as optimize
-from stripe.cli.run import main
-from stripe.cli.sim import main as simulate
+from stripe.cli.engines import Arrays
+from stripe.cli.start import opt as optimize
+from stripe.cli.start import run as main
+from stripe.cli.start import sim as simulate
 from stripe.exec.compile import CompiledProgram
 from stripe.tile.reference import evaluate
 from stripe.tile.typed import TypedFunction
@@ -223,7 +223,7 @@ def test_version_and_list_passes(capsys: Capture) -> None:
         (["--engine", "interp{openmp=true}"], 2, "$.interp.openmp: error: unknown key 'openmp'"),
         (["--engine", "intrep"], 2, "did you mean 'interp'?"),
         (["--compare", "nump"], 2, "did you mean 'numpy'?"),
-        (["--compare", "onnx"], 2, "--compare onnx is for ONNX networks"),
+        (["--compare", "onnx"], 2, "unknown value 'onnx'; known are interp, numpy"),
         (["--compare", "numpy"], 2, "--compare numpy"),
         (["--bench", "0"], 2, "'0' is no whole number from 1 on"),
         (["--random", "-1"], 2, "--random"),

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cli.sim import HALO_RULES, main
+from stripe.cli.arguments.sim import HALO_RULES
+from stripe.cli.start import sim as main
 from stripe.cost.counts.loops import HALOS
 from stripe.cost.report.schema import CountsJson, SimulationJson
 from stripe.ir import print_program
@@ -158,7 +159,7 @@ def test_constrained_mappings_are_refused_with_their_place(tmp_path: Path, capsy
 
 def test_help_and_version_load_nothing_heavy() -> None:
     code = (
-        "import sys; from stripe.cli.sim import main; main(['--help']); "
+        "import sys; from stripe.cli.start import sim as main; main(['--help']); "
         "print([m for m in ('numpy', 'islpy', 'pydantic', 'networkx', 'rich') if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cli.sim import main
+from stripe.cli.start import sim as main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "sim.md").read_text("utf-8")

@@ -82,7 +82,7 @@ def save(case: Case, error: str, origin: str, path: Path) -> None:
     """Writes a case with what was wrong. `origin` says which run found it (its seed)."""
     reproducer = Reproducer(
         error=error, command=("make", "fuzz", origin), input_format=case.language, input=case.text,
-        passes=case.passes, hardware=_dump(case.hardware), verify="exact",
+        passes=case.passes, hardware=_dump(case.hardware), options=("--verify=exact",),
     )  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(reproducer.model_dump(mode="json"), indent=1) + "\n", "utf-8")

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from stripe.cli.opt import main as opt
+from stripe.cli.start import opt
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.describe import options_of
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cli.reduce import main
+from stripe.cli.start import reduce as main
 from stripe.ir import parse_program, print_program, verify_structural
 from stripe.pipeline.reduction.document import Document, steps_for
-from stripe.pipeline.reduction.search import Search, cuts, smaller_numbers
+from stripe.pipeline.reduction.search import Judged, Search, cuts, smaller_numbers
 from stripe.pipeline.reproducer import Reproducer
 from stripe.tile import compile_tile
 
@@ -29,11 +29,11 @@ def reduced(document: Document, wanted: str) -> tuple[Document, list[str]]:
     """What is left when candidates have to contain `wanted`, and all that was tried."""
     tried: list[str] = []
 
-    def fails(candidate: Document) -> bool:
+    def start(candidate: Document) -> Judged:
         tried.append(candidate.text)
-        return wanted in candidate.render()
+        return Judged(wanted in candidate.render())
 
-    search = Search[Document](fails, Document.render, lambda _tried, _kept: None)
+    search = Search[Document](start, Document.render, lambda _tried, _kept: None, lambda _best: None)
     return search.run(document, steps_for(document)), tried
 
 

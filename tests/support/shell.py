@@ -1,14 +1,13 @@
 """A shell small enough to run in process: the part of a RUN line's syntax that the golden tests use.
 
 A line is a pipeline of commands with `|`, `2>&1`, `>`, `2>` and `<`. Commands are the console scripts of the project
-(their `main` is called), `filecheck`, `not`, `cat` and `diff`. All of it means the same under `lit`.
+(their functions are called), `filecheck`, `not`, `cat` and `diff`. All of it means the same under `lit`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import importlib
 import io
 import re
 import shlex
@@ -23,13 +22,16 @@ from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser
 
+from stripe.cli import start
+
 TOOLS = {
-    "stripe-opt": "stripe.cli.opt",
-    "stripe-run": "stripe.cli.run",
-    "stripe-sim": "stripe.cli.sim",
-    "stripe-sweep": "stripe.cli.sweep",
-    "stripe-reduce": "stripe.cli.reduce",
+    "stripe-opt": "opt",
+    "stripe-run": "run",
+    "stripe-sim": "sim",
+    "stripe-sweep": "sweep",
+    "stripe-reduce": "reduce",
 }
+"""The functions of `stripe.cli.start` by the names of the commands."""
 INTERNAL_FAULT = 70
 """Exit status for a fault of ours: never what a test expects, so `not` does not turn it into success."""
 
@@ -148,7 +150,7 @@ def _call(argv: list[str]) -> tuple[int, bool]:
     name, *arguments = argv or [""]
     try:
         if name in TOOLS:
-            return _status(importlib.import_module(TOOLS[name]).main(arguments)), False
+            return _status(getattr(start, TOOLS[name])(arguments)), False
         builtin = _BUILTINS.get(name)
         if builtin is None:
             known = ", ".join([*TOOLS, *_BUILTINS, "not"])

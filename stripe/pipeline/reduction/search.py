@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 Candidate = TypeVar("Candidate")
 Step: TypeAlias = Callable[[Candidate], Iterator[Candidate]]
 """All candidates that a kind of change makes of one, those that take most away first."""
 
 
+class Trial(Protocol):
+    """A test that runs on a candidate."""
+
+    def fails(self) -> bool:
+        """Waits for the result: whether the candidate still fails."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends the test, whose result nobody needs any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A trial that is over, for tests that need no process."""
+
+    failed: bool
+
+    def fails(self) -> bool:
+        return self.failed
+
+    def cancel(self) -> None:
+        """Nothing runs."""
+
+
 @dataclass(slots=True)
 class Search(Generic[Candidate]):
-    """Keeps a candidate when `fails` holds for it. Deterministic: nothing is tried twice, in the order
-    of the steps.
+    """Keeps a candidate when its trial fails. Deterministic: no candidate is judged twice, and they are judged in the
+    order of the steps, however many trials (`jobs`) run at a time.
 
-    `key` tells candidates apart; `progress` is called after each trial with the numbers of trials and of kept ones.
+    `key` identifies a candidate; `progress` gets the numbers of candidates judged and kept after each, and `keep` the
+    smallest so far whenever there is a smaller one.
     """
 
-    fails: Callable[[Candidate], bool]
+    start: Callable[[Candidate], Trial]
     key: Callable[[Candidate], str]
     progress: Callable[[int, int], None]
+    keep: Callable[[Candidate], None]
+    jobs: int = 1
     tried: int = 0
     kept: int = 0
     _seen: set[str] = field(default_factory=set[str])
@@ -35,25 +64,45 @@ class Search(Generic[Candidate]):
             for step in steps:
                 while (better := self._first(step(best))) is not None:
                     best, changed = better, True
+                    self.kept += 1
+                    self.keep(best)
+                    self.progress(self.tried, self.kept)
         return best
 
     def _first(self, candidates: Iterator[Candidate]) -> Candidate | None:
-        for candidate in candidates:
-            name = self.key(candidate)
-            if name in self._seen:
-                continue
-            self._seen.add(name)
-            self.tried += 1
-            failed = self.fails(candidate)
-            self.kept += failed
-            self.progress(self.tried, self.kept)
-            if failed:
-                return candidate
-        return None
+        """The first candidate that fails. Trials of those behind it are cancelled, as if they had never begun."""
+        running: deque[tuple[str, Candidate, Trial]] = deque()
+        try:
+            while True:
+                while (
+                    len(running) < self.jobs and (candidate := self._unseen(candidates, running)) is not None
+                ):
+                    running.append((self.key(candidate), candidate, self.start(candidate)))
+                if not running:
+                    return None
+                name, candidate, trial = running[0]
+                failed = trial.fails()
+                running.popleft()
+                self._seen.add(name)
+                self.tried += 1
+                if failed:
+                    return candidate
+                self.progress(self.tried, self.kept)
+        finally:
+            for _, _, trial in running:
+                trial.cancel()
+
+    def _unseen(
+        self, candidates: Iterator[Candidate], running: deque[tuple[str, Candidate, Trial]]
+    ) -> Candidate | None:
+        """The next candidate that was not judged and is not running; None at the end."""
+        names = {name for name, _, _ in running}
+        fresh = (candidate for candidate in candidates if self.key(candidate) not in self._seen | names)
+        return next(fresh, None)
 
 
 def cuts(count: int) -> Iterator[frozenset[int]]:
-    """Which of `count` items to remove: runs of all of them, of half of them, and so on down to single ones."""
+    """Sets of items to remove from `count`: runs of all of them, of half of them, and so on down to single ones."""
     length = count
     while length:
         for start in range(0, count, length):

@@ -6,13 +6,13 @@ import os
 import sys
 from dataclasses import dataclass
 
+from stripe.cli.commands.run_report import Comparison
 from stripe.cli.engines import Arrays
-from stripe.cli.report import Comparison
-from stripe.cli.sources import Source, read_shapes
-from stripe.exec.arith import Array
 from stripe.exec.compare import Tolerance, compare, tolerance_for
-from stripe.exec.data import load_inputs, random_inputs, save_arrays
+from stripe.exec.data import save_arrays
 from stripe.exec.interp import interpret
+from stripe.frontends.frontend import Source
+from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, StripeError
 
 
@@ -33,11 +33,6 @@ def require_sound(program: Program) -> None:
     from stripe.pipeline.proof import check_input
 
     check_input(program, lambda text: print(text, end="", file=sys.stderr))
-
-
-def find_inputs(program: Program, path: str | None, seed: int) -> dict[str, Array]:
-    """The inputs from a file, or random ones."""
-    return random_inputs(program, seed) if path is None else load_inputs(program, path)
 
 
 def save(path: str, outputs: Arrays) -> None:
@@ -75,25 +70,15 @@ class Subject:
         both = [tolerance_for(p, small_integers=self.small_integers) for p in (self.original, self.program)]
         return max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
 
-    def _expected(self, reference: str) -> dict[str, Array]:
+    def _expected(self, reference: str) -> Arrays:
         if reference == "interp":
             return interpret(self.original, self.inputs)
-        if reference == "numpy":
-            return self._evaluated()
-        raise ConfigError(
-            "--compare onnx is for ONNX networks", path=self.source.name, hint="use --compare interp"
-        )
-
-    def _evaluated(self) -> dict[str, Array]:
-        """What numpy makes of the Tile source itself."""
-        if self.source.format != "tile":
-            reason = "--compare numpy evaluates Tile, and the input is Stripe"
-            raise ConfigError(reason, path=self.source.name, hint="use --compare interp")
-        from stripe.tile import bind, parse_tile
-        from stripe.tile.reference import evaluate
-
-        function = bind(parse_tile(self.source.text, self.source.name), read_shapes(self.shapes))
-        return evaluate(function, self.inputs)
+        front_end = find_front_end(self.source.language)
+        if reference not in front_end.references:
+            others = ("interp", *front_end.references)
+            reason = f"--compare {reference} is no reference for an input in {front_end.name.capitalize()}"
+            raise ConfigError(reason, path=self.source.name, hint=f"use --compare {' or '.join(others)}")
+        return front_end.evaluate(reference, self.source, self.shapes, self.inputs)
 
     def _blame(self, reference: str, expected: Arrays, tolerance: Tolerance) -> str:
         """Whether the reference, the passes or the engine are at fault, where that can be told apart."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from stripe.cli.sources import Loaded, Source
+from stripe.frontends.frontend import Loaded, Source
 from stripe.ir import StripeError, block_at
 from stripe.ir.block import Block
 from stripe.passes.base import Remark

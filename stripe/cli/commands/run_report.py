@@ -29,7 +29,7 @@ class Comparison:
     blame: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Report:
     """What one run gave."""
 

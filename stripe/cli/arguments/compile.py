@@ -1,0 +1,112 @@
+"""The options that compiling commands share: input, passes and machine, and watching the passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from stripe.cli.option import OTHER, Option, Spec, option, spelled
+from stripe.cli.usage import file_name
+from stripe.frontends.registry import BUILTIN, languages
+
+VERIFY_LEVELS = ("none", "structural", "exact")
+
+_input = partial(option, group="input")
+_passes = partial(option, group="passes and machine", replayed=False)
+_watch = partial(option, group="watching the passes", replayed=False)
+_about = partial(option, group=OTHER, replayed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One `--config` or `--passes` of the command line."""
+
+    kind: Literal["config", "passes"]
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputSpec(Spec):
+    """A command that reads one program. (A crash reproducer holds the program itself, and its language.)"""
+
+    input: str | None = _input(
+        metavar="INPUT", read=file_name, complete="files", replayed=False,
+        help="a file (.tile, .stripe), or - for standard input",
+    )  # fmt: skip
+    input_format: str | None = _input(
+        "--input-format", choices=tuple(BUILTIN), more=languages, complete="languages", replayed=False,
+        help="language of INPUT; known by its suffix, and for - guessed from its beginning",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileSpec(InputSpec):
+    """A command that compiles. (A crash reproducer holds the passes and the machine as they were read.)"""
+
+    shape: tuple[str, ...] = _input(
+        "--shape", metavar="NAME=SIZES:DTYPE", many=True,
+        help="shape of a Tile input, instead of what the file says, as A=64x64:fp32; may be repeated",
+    )  # fmt: skip
+    steps: tuple[Step, ...] = spelled(
+        Option(
+            ("--config",), "passes and machine", "a pass list, by name (dsp_conv) or path",
+            metavar="C", read=partial(Step, "config"), many=True, replayed=False, complete="optconfigs",
+        ),
+        Option(
+            ("--passes",), "passes and machine",
+            "passes in place, as 'fusion{a_reqs=[conv]},dce'; --config and --passes run in the order given",
+            metavar="LIST", read=partial(Step, "passes"), many=True, replayed=False, complete="passes",
+        ),
+        default=(),
+    )  # fmt: skip
+    hw: str | None = _passes(
+        "--hw", metavar="H", complete="hwmodels",
+        help="hardware model, by name or path; default: what the pass list names",
+    )  # fmt: skip
+    define: tuple[str, ...] = _passes(
+        "-D", metavar="NAME=VALUE", many=True,
+        help="sets a parameter of the hardware model or the pass list; may be repeated",
+    )  # fmt: skip
+    verify: str = option(
+        "--verify", group="watching the passes", choices=VERIFY_LEVELS, default="structural",
+        help="what is checked after each pass (default: structural; exact proves equality)",
+    )  # fmt: skip
+    verify_roundtrip: bool = option(
+        "--verify-roundtrip", group="watching the passes",
+        help="print and parse after each pass; they must agree",
+    )  # fmt: skip
+    print_ir_before: tuple[str, ...] = _watch(
+        "--print-ir-before", metavar="NAME", many=True, complete="passes",
+        help="show the program before the entry or pass NAME, on stderr; may be repeated",
+    )  # fmt: skip
+    print_ir_after: tuple[str, ...] = _watch(
+        "--print-ir-after", metavar="NAME", many=True, complete="passes",
+        help="show the program after the entry or pass NAME, on stderr; may be repeated",
+    )  # fmt: skip
+    print_ir_after_all: bool = _watch(
+        "--print-ir-after-all", help="show the program after each pass, on stderr"
+    )
+    print_ir_after_change: bool = _watch(
+        "--print-ir-after-change", help="show the program after each pass that changed it, on stderr"
+    )
+    diff: bool = _watch(
+        "--diff", help="show the lines that each pass changed, as a unified diff of the program, on stderr"
+    )
+    dump_dir: str | None = _watch(
+        "--dump-dir", metavar="DIR", read=file_name, complete="files",
+        help="write the program after each pass, the pass list and the model to DIR; the dumps of an earlier run go",
+    )  # fmt: skip
+    remarks: bool = _watch("--remarks", help="say what each pass did and why it left blocks alone, on stderr")
+    timing: bool = _watch("--timing", help="show the time of each pass, on stderr")
+    list_passes: str | None = _about(
+        "--list-passes", metavar="NAME", optional=True, complete="passes",
+        help="list the passes with their options, or that of one, and end",
+    )  # fmt: skip
+    list_models: str | None = _about(
+        "--list-models", metavar="NAME", optional=True, complete="hwmodels",
+        help="list the hardware models with their parameters, or that of one, and end",
+    )  # fmt: skip
+
+    def question(self) -> bool:
+        return self.list_passes is not None or self.list_models is not None or super().question()

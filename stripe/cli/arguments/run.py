@@ -1,0 +1,84 @@
+"""The options of `stripe-run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from stripe.cli.arguments.compile import CompileSpec
+from stripe.cli.option import exclusive, option
+from stripe.cli.usage import file_name, number
+from stripe.frontends.registry import BUILTIN, references
+
+BUILTIN_REFERENCES = tuple(
+    dict.fromkeys(name for front_end in BUILTIN.values() for name in front_end.references)
+)
+
+_running = partial(option, group="running")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec(CompileSpec):
+    """`stripe-run`: compiles a tensor program as `stripe-opt` does, runs it on data, and compares and times it."""
+
+    prog = "stripe-run"
+    summary = "Runs tensor programs, compares their results and times them."
+    usage = "stripe-run INPUT [options]"
+    epilog = """\
+examples:
+  stripe-run examples/conv_bias_relu.tile
+  stripe-run examples/conv_bias_relu.tile --config dsp_conv --engine c --compare interp
+  stripe-run examples/matmul.tile --data inputs.npz --out results.npz --engine c --bench 20
+
+--compare interp runs the program as it was before the passes in the interpreter, so that it judges passes and engine;
+--compare numpy evaluates the Tile source by itself, so that it judges the lowering too.
+
+exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration, 3 the comparison failed,
+70 a fault of ours (a line on stderr says where the crash reproducer lies)
+"""
+    command = "run"
+
+    engine: str = _running(
+        "--engine", metavar="ENGINE", default="interp", complete="engines",
+        help="interp (the interpreter, the default), c (emitted C), or with options 'c{openmp=true}'",
+    )  # fmt: skip
+    list_engines: str | None = _running(
+        "--list-engines", metavar="NAME", optional=True, complete="engines", replayed=False,
+        help="list the engines with their options, or that of one, and end",
+    )  # fmt: skip
+    data: str | None = _running(
+        "--data", metavar="FILE.npz", read=file_name, complete="files", content=True,
+        help="inputs, one array for each by its name",
+    )  # fmt: skip
+    random: int | None = _running(
+        "--random", metavar="SEED", read=number(0), help="inputs of small random integers (default: 0)"
+    )
+    compare: str | None = _running(
+        "--compare", choices=("interp", *BUILTIN_REFERENCES), more=references, complete="references",
+        help="compare the results with the program before the passes, or with a reference of its language",
+    )  # fmt: skip
+    bench: int | None = _running(
+        "--bench", metavar="N", read=number(1), help="run N times more and show the times"
+    )
+    out: str | None = _running(
+        "--out",
+        metavar="FILE.npz",
+        read=file_name,
+        complete="files",
+        replayed=False,
+        help="write the outputs",
+    )
+    json: str | None = _running(
+        "--json", metavar="FILE", read=file_name, complete="files", replayed=False,
+        help="write what is printed as JSON (- for standard output, and nothing else there)",
+    )  # fmt: skip
+
+    def question(self) -> bool:
+        return self.list_engines is not None or super().question()
+
+    def check(self) -> None:
+        exclusive(
+            self.data is not None and self.random is not None,
+            "--data and --random are two sources for the same inputs",
+            "give one of them",
+        )

@@ -1,0 +1,122 @@
+"""`stripe-opt`: compiles all parts of an input, and writes the product when none has an error."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from stripe.cli.arguments.opt import OptSpec
+from stripe.cli.compiling import begin, load, run_passes, to_stderr
+from stripe.cli.files import write_text
+from stripe.cli.guard import INPUT_ERROR, OK
+from stripe.cli.input import load_source, read_source, split_source
+from stripe.cli.job import Job
+from stripe.cli.usage import UsageError
+from stripe.emit.targets import ProgramTarget, SourceTarget, Target, parse_target
+from stripe.frontends.frontend import Source
+from stripe.ir import ConfigError, Program, StripeError
+
+if TYPE_CHECKING:
+    from stripe.cli.commands.expectations import Message
+
+
+def perform(job: Job, spec: OptSpec) -> int:
+    """Compiles; gives the exit status."""
+    target = parse_target(spec.emit)
+    if spec.verify_against is not None and isinstance(target, SourceTarget):
+        reason = f"--verify-against compares results, and --emit {spec.emit} has none"
+        raise UsageError(reason, "leave one out")
+    source = begin(job, spec)
+    against = None if spec.verify_against is None else _other_program(job, spec.verify_against)
+    products: list[str] = []
+    status = OK
+    for part in split_source(source) if spec.split_input_file else (source,):
+        job.source = part
+        try:
+            product = (_announced if spec.verify_diagnostics else _product)(job, spec, target, part, against)
+        except StripeError as error:
+            if not spec.split_input_file:
+                raise
+            print(error, file=sys.stderr)
+            status = max(status, error.exit_status)
+            continue
+        if product is None:
+            status = max(status, INPUT_ERROR)
+        elif product:
+            products.append(product)
+    if status == OK and products:
+        write_text(spec.output, target.join(products))
+    return status
+
+
+def _announced(job: Job, spec: OptSpec, target: Target, source: Source, against: Source | None) -> str | None:
+    """`--verify-diagnostics`: the product of one part, empty for one with the errors that its comments announce, and
+    None when its messages differ.
+    """
+    from stripe.cli.commands.expectations import error_messages, unmet  # a testing mode
+
+    messages: list[Message] = []
+    product = ""
+    try:
+        product = _product(job, spec, target, source, against, messages)
+    except StripeError as error:
+        messages += error_messages(error, source)
+    problems = unmet(source, messages)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return None if problems else product
+
+
+def _product(
+    job: Job,
+    spec: OptSpec,
+    target: Target,
+    source: Source,
+    against: Source | None,
+    messages: list[Message] | None = None,
+) -> str:
+    """The product of one part; warnings and remarks are added to `messages` when it is a list."""
+    if isinstance(target, SourceTarget):
+        return _source_form(job, target, source)
+    loaded, reading = load(source, spec, quiet=messages is not None)
+    collector = None
+    if messages is not None:
+        from stripe.cli.commands.expectations import RemarkCollector, error_messages
+
+        for warning in loaded.warnings:
+            messages += error_messages(warning, source)
+        collector = RemarkCollector(loaded, messages)
+    result = run_passes(job, spec, loaded.program, reading, collector)
+    if against is not None:
+        _compare(against, spec, result)
+    assert isinstance(target, ProgramTarget)
+    return target.emit(result)
+
+
+def _source_form(job: Job, target: SourceTarget, source: Source) -> str:
+    """The source in a form of Tile. Raises UsageError for passes, and ConfigError for another language."""
+    name = target.target_name
+    if job.entries:
+        raise UsageError(f"--emit {name} shows the source, and passes run after it", "leave the passes out")
+    if source.language != "tile":
+        reason = f"--emit {name} shows Tile, and the input is {source.language.capitalize()}"
+        raise ConfigError(reason, path=source.name, hint="give a .tile file")
+    return target.emit_source(source.text, source.name)
+
+
+def _other_program(job: Job, path: str) -> Source:
+    """The source of `--verify-against`, whose language its name tells. Raises ConfigError for other names."""
+    source = read_source(path, recorded=job.contents.get("verify_against"))
+    job.contents["verify_against"] = source.data
+    return source
+
+
+def _compare(against: Source, spec: OptSpec, result: Program) -> None:
+    """Raises ProofError where the result differs from the program in `against`, StripeError where that one is wrong.
+
+    A Tile program takes the same --shape as the input.
+    """
+    from stripe.pipeline.proof import check_against  # the prover, where a proof is asked for
+
+    shapes = spec.shape if against.language == "tile" else ()
+    check_against(load_source(against, shapes).program, against.name, result, to_stderr)

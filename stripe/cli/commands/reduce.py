@@ -1,0 +1,64 @@
+"""`stripe-reduce`: shrinks a program or a crash reproducer while a command goes on to fail."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from stripe.cli import start
+from stripe.cli.arguments.reduce import ReduceSpec
+from stripe.cli.files import check_output, write_text
+from stripe.cli.guard import OK
+from stripe.cli.input import read_source
+from stripe.cli.job import Job
+from stripe.ir import StripeError
+from stripe.pipeline.reduction.command import Command
+from stripe.pipeline.reduction.document import Document, steps_for
+from stripe.pipeline.reduction.search import Search
+from stripe.pipeline.reproducer import read_reproducer
+
+TOOLS = {"stripe-opt": start.opt, "stripe-run": start.run, "stripe-sim": start.sim}
+
+
+def perform(job: Job, spec: ReduceSpec) -> int:
+    """Reduces; gives the exit status."""
+    check_output(spec.output)  # before the search, which may take hours
+    document = _read(job, spec)
+    command = Command(spec.test_words(), spec.exit_status, spec.timeout, TOOLS)
+    steps = steps_for(document)
+    if not command.start(document).fails():
+        wanted = "fail" if spec.exit_status is None else f"end with status {spec.exit_status}"
+        raise StripeError(f"the command does not {wanted} on the input as it is", hint="run it by hand first")
+    shown = sys.stderr.isatty()
+    smallest = document
+
+    def keep(better: Document) -> None:
+        nonlocal smallest
+        smallest = better
+        if spec.output not in (None, "-"):
+            write_text(spec.output, better.render())
+
+    def progress(tried: int, kept: int) -> None:
+        if shown:
+            size = len(smallest.render())
+            sys.stderr.write(
+                f"\r\x1b[Kstripe-reduce: {tried} candidates tried, {kept} kept, {size} characters"
+            )
+
+    search = Search[Document](command.start, Document.render, progress, keep, spec.jobs)
+    result = search.run(document, steps)
+    sys.stderr.write("\n" if shown else "")
+    sys.stderr.write(
+        f"stripe-reduce: {len(document.render())} characters became {len(result.render())} "
+        f"({search.tried} candidates, {search.kept} kept)\n"
+    )
+    write_text(spec.output, result.render())
+    return OK
+
+
+def _read(job: Job, spec: ReduceSpec) -> Document:
+    path = spec.input or ""
+    if path.endswith(".json"):
+        return Document.of(read_reproducer(Path(path))[0])
+    job.source = read_source(path, spec.input_format)
+    return Document(job.source.text, job.source.language)

@@ -1,0 +1,64 @@
+"""`stripe-run`: compiles, runs on data, compares and times."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from stripe.cli.arguments.run import RunSpec
+from stripe.cli.commands import execution, run_report
+from stripe.cli.compiling import begin, load, run_passes
+from stripe.cli.engines import Arrays, parse_engine
+from stripe.cli.guard import MISMATCH, OK
+from stripe.cli.isolation import EngineCrash
+from stripe.cli.job import Job
+from stripe.exec.data import load_inputs, random_inputs
+from stripe.ir import Program
+
+
+def perform(job: Job, spec: RunSpec) -> int:
+    """Compiles, runs, compares and times; gives the exit status."""
+    engine = parse_engine(spec.engine)
+    source = begin(job, spec)
+    loaded, reading = load(source, spec)
+    original = loaded.program
+    execution.require_memory(original, source.name)
+    if engine.engine_name != "interp" and source.language == "stripe" and spec.verify == "structural":
+        # Tile cannot say what Stripe by hand can: C with an access out of bounds would crash.
+        execution.require_sound(original)
+    program = run_passes(job, spec, original, reading)
+    inputs = _inputs(job, spec, original)
+    # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
+    runner = engine.load(program, reorder=not job.entries)
+    try:
+        outputs = runner.run(inputs)
+    except EngineCrash:
+        # A program that is wrong in itself (--verify none) is no fault of ours.
+        execution.require_sound(original)
+        raise
+    comparison = None
+    if spec.compare is not None:
+        subject = execution.Subject(
+            source, original, program, inputs, outputs, engine.engine_name, spec.data is None, spec.shape
+        )
+        comparison = subject.against(spec.compare)
+    times = () if spec.bench is None else runner.bench(inputs, spec.bench)
+    if spec.out is not None:
+        execution.save(spec.out, outputs)
+    dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
+    run_report.write(
+        run_report.Report(engine.engine_name, source.name, outputs, dtypes, comparison, times), spec.json
+    )
+    return MISMATCH if comparison is not None and comparison.differences else OK
+
+
+def _inputs(job: Job, spec: RunSpec, program: Program) -> Arrays:
+    """The inputs from a file, or random ones. A replay has the bytes of the file."""
+    if spec.data is None:
+        return random_inputs(program, spec.random or 0)
+    if "data" not in job.contents:
+        return load_inputs(program, spec.data)
+    with tempfile.TemporaryDirectory(prefix="stripe-replay-") as folder:
+        path = Path(folder) / Path(spec.data).name
+        path.write_bytes(job.contents["data"])
+        return load_inputs(program, path)

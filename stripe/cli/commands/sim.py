@@ -1,0 +1,65 @@
+"""`stripe-sim`: compiles, and simulates on a hardware model or counts."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+from pydantic import BaseModel
+
+from stripe.cli.arguments.sim import SimSpec
+from stripe.cli.commands.sim_tables import print_counts, print_simulation
+from stripe.cli.compiling import begin, load, run_passes
+from stripe.cli.files import write_text
+from stripe.cli.guard import OK
+from stripe.cli.job import Job
+from stripe.cli.usage import UsageError
+from stripe.cost.counts import counts
+from stripe.cost.counts.loops import Halo
+from stripe.cost.report.report import counts_json, simulation_json
+from stripe.cost.time.simulate import simulate_program
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Program
+
+
+def perform(job: Job, spec: SimSpec) -> int:
+    """Compiles and simulates, or counts; gives the exit status."""
+    source = begin(job, spec)
+    if job.hardware is None and not spec.counts:
+        raise UsageError("no machine is given to simulate", "name one with --hw, such as --hw dsp_conv")
+    loaded, reading = load(source, spec)
+    program = run_passes(job, spec, loaded.program, reading)
+    if spec.counts or job.hardware is None:
+        _count(program, source.name, job.hardware, spec)
+    else:
+        _simulate(program, source.name, job.hardware, spec)
+    return OK
+
+
+def _count(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> None:
+    halo = cast("Halo", spec.halo or "refetch")
+    report = counts_json(counts.count_program(program, halo, hardware), halo, name, hardware)
+    _write_json(report, spec.json)
+    if spec.json != "-":
+        print_counts(report)
+
+
+def _simulate(program: Program, name: str, hardware: HardwareModel, spec: SimSpec) -> None:
+    found = simulate_program(program, hardware)
+    report = simulation_json(found, name)
+    if spec.trace is not None:
+        from stripe.cost.report.trace import chrome_trace
+
+        write_text(spec.trace, json.dumps(chrome_trace(found), indent=1) + "\n")
+    if spec.plot is not None:
+        from stripe.cost.report.plot import picture
+
+        write_text(spec.plot, picture(report))
+    _write_json(report, spec.json)
+    if spec.json != "-":
+        print_simulation(report)
+
+
+def _write_json(report: BaseModel, path: str | None) -> None:
+    if path is not None:
+        write_text(path, json.dumps(report.model_dump(mode="json"), indent=2) + "\n")

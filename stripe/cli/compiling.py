@@ -1,0 +1,111 @@
+"""From a command line to a program after its passes: the configuration, the input, and the watchers of the passes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stripe.cli.arguments.compile import CompileSpec
+from stripe.cli.input import load_source, read_source
+from stripe.cli.job import Job
+from stripe.frontends.frontend import Loaded, Source
+from stripe.ir import ConfigError, Program, print_program
+
+if TYPE_CHECKING:
+    from stripe.pipeline.instrument import Instrument
+
+
+def begin(job: Job, spec: CompileSpec) -> Source:
+    """Reads the configuration, which is refused before long work, and then the input; a replayed job has both.
+
+    Raises UsageError, and StripeError for errors in configuration and input.
+    """
+    if job.source is None:
+        if spec.steps or spec.hw is not None:
+            from stripe.cli.setup import (
+                read_setup,  # pydantic, Jinja and networkx: only where they are needed
+            )
+
+            job.entries, job.hardware = read_setup(spec)
+        elif spec.define:
+            raise ConfigError(f"-D {spec.define[0]} has nothing to set", hint="give --hw or --config with it")
+        job.source = read_source(spec.input, spec.input_format)
+    return job.source
+
+
+def load(source: Source, spec: CompileSpec, *, quiet: bool = False) -> tuple[Loaded, float]:
+    """The program of an input, and the seconds that reading took; warnings go to stderr unless `quiet`."""
+    started = time.perf_counter()
+    loaded = load_source(source, spec.shape)
+    for warning in () if quiet else loaded.warnings:
+        print(warning, file=sys.stderr)
+    return loaded, time.perf_counter() - started
+
+
+def run_passes(
+    job: Job, spec: CompileSpec, program: Program, reading: float = 0.0, listener: Instrument | None = None
+) -> Program:
+    """The program after all passes, watched as the options say; `listener` watches as well."""
+    watched = spec.dump_dir or spec.verify_roundtrip or spec.timing or spec.verify == "exact"
+    if not (job.entries or watched):
+        return program
+    from stripe.pipeline.instrument import InternalFault
+    from stripe.pipeline.manager import PassManager
+    from stripe.pipeline.timing import Timing
+
+    timing = Timing(reading) if spec.timing else None
+    instruments: list[Instrument] = [timing] if timing else []
+    instruments += _watchers(job, spec)
+    instruments += [listener] if listener is not None else []
+    try:
+        return PassManager(job.entries, job.hardware, tuple(instruments)).run(program)
+    except InternalFault:
+        # The reproducer of a faulty pass holds the program that the first pass was given.
+        job.source = Source(print_program(program).encode(), "input", "stripe")
+        job.spec = replace(spec, shape=())
+        raise
+    finally:
+        if timing is not None:
+            to_stderr(timing.table() + "\n")
+
+
+def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
+    """The clients in the order in which they see a result: shown before checked, so that a bad one shows."""
+    from stripe.pipeline import printing, verification
+
+    found: list[Instrument] = []
+    if spec.dump_dir is not None:
+        from stripe.pipeline.dumps import Dumps, documents
+
+        found.append(Dumps(Path(spec.dump_dir), documents(job.entries, job.hardware)))
+    shown = printing.Shown(
+        before=spec.print_ir_before,
+        after=spec.print_ir_after,
+        after_all=spec.print_ir_after_all,
+        after_change=spec.print_ir_after_change,
+        diff=spec.diff,
+    )
+    if shown.any():
+        found.append(printing.PrintPrograms(to_stderr, shown))
+    if spec.remarks:
+        found.append(printing.Remarks(to_stderr))
+    if sys.stderr.isatty():
+        found.append(printing.Progress(to_stderr, len(job.entries)))
+    if spec.verify_roundtrip:
+        found.append(verification.RoundTripCheck())
+    if spec.verify != "none":
+        found.append(verification.StructureCheck(job.hardware))
+    if spec.verify == "exact":
+        from stripe.pipeline.proof import ExactCheck
+
+        found.append(ExactCheck(to_stderr))
+    return found
+
+
+def to_stderr(text: str) -> None:
+    """Writes messages, which are not the product."""
+    sys.stderr.write(text)

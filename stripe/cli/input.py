@@ -1,0 +1,85 @@
+"""Inputs: the language of a file, the parts of a text, and the program that a source denotes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from stripe.cli.files import STDIN, checked_text, printable, read_bytes
+from stripe.cli.usage import UsageError
+from stripe.frontends.frontend import FrontEnd, Loaded, Source
+from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
+from stripe.ir import ConfigError, StripeError
+
+_SEPARATOR_LINE = re.compile(r"^// -----[ \t]*$", re.MULTILINE)
+
+
+def read_source(path: str | None, language: str | None = None, recorded: bytes | None = None) -> Source:
+    """Reads an input; `recorded` are its bytes where they are known.
+
+    Raises StripeError when it cannot be read, ConfigError when its language is unknown.
+    """
+    if path is None:
+        raise UsageError("no INPUT is given", f"name a {_suffixes()} file, or - for standard input")
+    data = read_bytes(path) if recorded is None else recorded
+    name = STDIN if path == "-" else printable(path)
+    if language is not None:
+        front_end = find_front_end(language)
+    elif path == "-":
+        front_end = by_beginning(_first_line(data.decode("utf-8", "replace"))[1])
+    else:
+        front_end = _by_suffix(path)
+    return Source(data if front_end.binary else checked_text(data, name), name, front_end.name)
+
+
+def split_source(source: Source) -> tuple[Source, ...]:
+    """The parts between lines `// -----`; parts that hold nothing are left out."""
+    text = source.text
+    parts: list[Source] = []
+    start = 0
+    ends = [*((match.start(), match.end()) for match in _SEPARATOR_LINE.finditer(text)), (len(text),) * 2]
+    for end, after in ends:
+        if part := text[start:end].strip() and text[start:end]:
+            padded = "\n" * text.count("\n", 0, start) + part
+            parts.append(Source(padded.encode(), source.name, source.language))
+        start = after
+    return tuple(parts)
+
+
+def load_source(source: Source, shapes: tuple[str, ...]) -> Loaded:
+    """The program that a source denotes, checked for structure. Raises StripeError with its place."""
+    front_end = find_front_end(source.language)
+    try:
+        return front_end.load(source, shapes)
+    except StripeError as error:
+        if not front_end.binary:
+            _suggest_language(error, source)
+        raise
+
+
+def _suggest_language(error: StripeError, source: Source) -> None:
+    """A hint at another language, for an error in the first line of code."""
+    number, line = _first_line(source.text)
+    guessed = by_beginning(line)
+    if guessed.name != source.language and error.line == number:
+        option = f"say --input-format {guessed.name}, or end its name in {guessed.suffixes[0]}"
+        error.hint = f"this looks like {guessed.name.capitalize()}: {option}"
+
+
+def _by_suffix(path: str) -> FrontEnd:
+    suffix = PurePath(path).suffix
+    if found := by_suffix(suffix):
+        return found
+    reason = f"the suffix '{suffix}' is unknown" if suffix else "the file has no suffix"
+    known = " or ".join(f"--input-format {name}" for name in languages())
+    raise ConfigError(f"{reason}, so its language is", path=path, hint=f"say {known}")
+
+
+def _suffixes() -> str:
+    return " or ".join(suffix for front_end in front_ends() for suffix in front_end.suffixes)
+
+
+def _first_line(text: str) -> tuple[int, str]:
+    """The first line that is neither empty nor a comment, with its number; 0 when there is none."""
+    lines = ((number, line.strip()) for number, line in enumerate(text.split("\n"), start=1))
+    return next(((n, line) for n, line in lines if line and not line.startswith("//")), (0, ""))

@@ -1,0 +1,79 @@
+"""A front end: the facts about a language, the reader of its files, and references to compare results with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from stripe.ir import Program, Span, StripeWarning
+
+    Arrays: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The bytes of an input, or a part of a text: empty lines stand for the parts before it, so that line numbers are
+    those of the file. `name` is for messages.
+    """
+
+    data: bytes
+    name: str
+    language: str
+
+    @property
+    def text(self) -> str:
+        """The input as text; UTF-8 is checked where it is read."""
+        return self.data.decode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program, warnings about its source, and the places of its statements where they are known."""
+
+    program: Program
+    warnings: tuple[StripeWarning, ...] = ()
+    spans: Mapping[tuple[int, ...], Span] = field(default_factory=dict[tuple[int, ...], "Span"])
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """A language. Functions are named as `module:function`, and imported when they are first called.
+
+    `reader` takes a `Source` and the values of `--shape`, and gives a `Loaded` whose program is valid; it raises
+    StripeError for errors in the source. Each of `references` takes a `Source`, the values of `--shape` and the inputs
+    as arrays by name, and gives the outputs: a way to compute them without the compiler.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str
+    references: Mapping[str, str] = field(default_factory=dict[str, str])
+    starts: str = ""
+    """Regular expression for the first line of code of such a text, which tells the language of standard input."""
+    binary: bool = False
+    """Whether files are bytes; else they are UTF-8 text."""
+
+    def load(self, source: Source, shapes: tuple[str, ...]) -> Loaded:
+        """The program that `source` denotes, checked for structure. Raises StripeError with its place."""
+        return cast("Callable[[Source, tuple[str, ...]], Loaded]", _function(self.reader))(source, shapes)
+
+    def evaluate(self, reference: str, source: Source, shapes: tuple[str, ...], inputs: Arrays) -> Arrays:
+        """The outputs by `reference`. Raises KeyError when the language has no such reference."""
+        function = _function(self.references[reference])
+        return cast("Callable[[Source, tuple[str, ...], Arrays], Arrays]", function)(source, shapes, inputs)
+
+    def begins(self, line: str) -> bool:
+        """Whether a text with this first line of code looks like one of this language."""
+        return bool(self.starts) and re.match(self.starts, line) is not None
+
+
+def _function(place: str) -> object:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

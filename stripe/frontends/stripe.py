@@ -1,0 +1,42 @@
+"""Stripe: the reader of its textual form."""
+
+from __future__ import annotations
+
+from stripe.frontends.frontend import Loaded, Source
+from stripe.ir import (
+    ConfigError,
+    Diagnostic,
+    ParsedProgram,
+    StripeError,
+    check_magnitude,
+    parse_with_spans,
+    verify_structural,
+)
+
+
+def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+    """The program that a text denotes. Raises StripeError with all findings, each at its place in the text."""
+    if shapes:
+        raise ConfigError("--shape is for Tile inputs; Stripe says its shapes", hint="leave --shape out")
+    parsed = parse_with_spans(source.text, source.name)
+    found = verify_structural(parsed.program) or check_magnitude(parsed.program)
+    if found:
+        errors = [_located(diagnostic, parsed, source) for diagnostic in found]
+        first, *others = sorted(errors, key=lambda error: (error.line or 0, error.col or 0))
+        first.others = tuple(others)
+        raise first
+    return Loaded(parsed.program, spans=parsed.spans)
+
+
+def _located(diagnostic: Diagnostic, parsed: ParsedProgram, source: Source) -> StripeError:
+    """A finding of the verifier at the place in the text that it is about."""
+    span = parsed.spans.get(diagnostic.path)
+    if diagnostic.part is not None:
+        span = parsed.parts.get((diagnostic.path, diagnostic.part), span)
+    where = f"block {diagnostic.name}" if diagnostic.name else None
+    if span is None:
+        return StripeError(diagnostic.message, path=source.name, where=where, hint=diagnostic.hint or None)
+    return StripeError(
+        diagnostic.message, path=source.name, line=span.line, col=span.column, where=where,
+        hint=diagnostic.hint or None, source=source.text.split("\n")[span.line - 1], length=span.length,
+    )  # fmt: skip

@@ -1,0 +1,37 @@
+"""Tile: its reader, and its evaluation by numpy as a reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stripe.frontends.frontend import Loaded, Source
+from stripe.ir import ConfigError
+from stripe.tile import bind, find_warnings, lower, parse_tile, program_name
+from stripe.tile.shapes import Binding, parse_shape
+
+if TYPE_CHECKING:
+    from stripe.frontends.frontend import Arrays
+
+
+def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+    """The program of a Tile function. Raises StripeError with its place."""
+    function = bind(parse_tile(source.text, source.name), read_shapes(shapes))
+    return Loaded(lower(function, program_name(source.name)), find_warnings(function))
+
+
+def evaluate(source: Source, shapes: tuple[str, ...], inputs: Arrays) -> Arrays:
+    """The outputs as numpy computes them from the Tile source, without lowering."""
+    from stripe.tile.reference import evaluate as by_numpy  # numpy, for a comparison alone
+
+    return by_numpy(bind(parse_tile(source.text, source.name), read_shapes(shapes)), inputs)
+
+
+def read_shapes(texts: tuple[str, ...]) -> dict[str, Binding]:
+    """The values of `--shape` by input."""
+    shapes: dict[str, Binding] = {}
+    for text in texts:
+        name, shape = parse_shape(text)
+        if name in shapes:
+            raise ConfigError(f"--shape gives '{name}' twice", hint="give each input once")
+        shapes[name] = shape
+    return shapes
