@@ -20,7 +20,7 @@ def read_source(path: str | None, language: str | None = None, recorded: bytes |
     Raises StripeError when it cannot be read, ConfigError when its language is unknown.
     """
     if path is None:
-        raise UsageError("no INPUT is given", f"name a {_suffixes()} file, or - for standard input")
+        raise UsageError("no INPUT is given", f"name a {suffixes()} file, or - for standard input")
     data = read_bytes(path) if recorded is None else recorded
     name = STDIN if path == "-" else printable(path)
     if language is not None:
@@ -75,7 +75,8 @@ def _by_suffix(path: str) -> FrontEnd:
     raise ConfigError(f"{reason}, so its language is", path=path, hint=f"say {known}")
 
 
-def _suffixes() -> str:
+def suffixes() -> str:
+    """The suffixes of all languages, for messages."""
     return " or ".join(suffix for front_end in front_ends() for suffix in front_end.suffixes)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.compiling import begin, load, run_passes, to_stderr
 from stripe.cli.files import write_text
 from stripe.cli.guard import INPUT_ERROR, OK
-from stripe.cli.input import load_source, read_source, split_source
+from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
 from stripe.emit.targets import ProgramTarget, SourceTarget, Target, parse_target
 from stripe.frontends.frontend import Source
+from stripe.frontends.registry import by_suffix
 from stripe.ir import ConfigError, Program, StripeError
 
 if TYPE_CHECKING:
@@ -106,6 +108,8 @@ def _source_form(job: Job, target: SourceTarget, source: Source) -> str:
 
 def _other_program(job: Job, path: str) -> Source:
     """The source of `--verify-against`, whose language its name tells. Raises ConfigError for other names."""
+    if path != "-" and by_suffix(PurePath(path).suffix) is None:
+        raise ConfigError("its language is unknown", path=path, hint=f"end its name in {suffixes()}")
     source = read_source(path, recorded=job.contents.get("verify_against"))
     job.contents["verify_against"] = source.data
     return source
