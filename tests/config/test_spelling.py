@@ -98,8 +98,8 @@ def test_a_pass_prints_to_its_own_specification() -> None:
 def test_a_word_is_read_by_the_type_of_its_option() -> None:
     (entry,) = parse_passes("dce{reqs=true}")
     assert entry_json(entry)["dce"] == {"reqs": ["true"]}
-    (entry,) = parse_passes("autotile{max_count=1e3,fixed={i:4},move_weight=1}")
-    assert entry_json(entry)["autotile"] == {"max_count": 1000, "fixed": {"i": 4}, "move_weight": 1.0}
+    (entry,) = parse_passes("autotile{max_total_size=1e3,fixed={i:4}}")
+    assert entry_json(entry)["autotile"] == {"max_total_size": 1000, "fixed": {"i": 4}}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_word_is_read_by_the_type_of_its_option() -> None:
         ("locate{loc={name:X}}", "$.locate: error: the key 'reqs' is missing", ""),
         ("dce{fix_deps=maybe}", "$.dce.fix_deps: error: expected true or false, found 'maybe'", ""),
         ("dce{fix_deps=yes}", "$.dce.fix_deps: error: expected true or false, found 'yes'", "write true"),
-        ('autotile{max_count="3"}', "expected a whole number, found '3'", "write 3, without quotes"),
+        ('autotile{cache_width="3"}', "expected a whole number, found '3'", "write 3, without quotes"),
     ],
 )
 def test_wrong_passes_and_options_are_named_with_their_place(text: str, message: str, hint: str) -> None:

@@ -33,7 +33,7 @@ TILED: tuple[Entry, ...] = (
         "name": "tiles",
         "autotile": {
             "reqs": ["kernel"],
-            "max_sizes_product": 8,
+            "max_total_size": 96,
             "outer_set": ["outer"],
             "inner_set": ["inner"],
         },

@@ -6,25 +6,17 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripe.cost.counts.tiles import Floats, Ints, TileFootprint
+from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
 from stripe.ir import Affine, Block, Dim, Index, Refinement, parse_affine, row_major
 from stripe.ir import Direction as D
 from stripe.ir.dtypes import FP32
 from stripe.ir.refinement import Agg
-from stripe.passes.autotile.cost import (
-    FormulaModel,
-    Limits,
-    MachineModel,
-    TileShape,
-    Transfer,
-    Weights,
-    is_read_back,
-)
-from stripe.passes.autotile.footprint import Footprint
-from stripe.passes.autotile.search import Search, hill_climb
+from stripe.passes.autotile.autotile import Autotile, Tiling
+from stripe.passes.autotile.search import TileSearch
 
 
 def view(
@@ -57,7 +49,7 @@ def test_footprints_of_tiles_and_of_all_tiles_are_exact(
 ) -> None:
     ref = view("I", (f"{a}*x - {b}*k", "c"), data.draw(st.sampled_from([1, size])))
     nest = block((ref,), k=k_range, x=x_range, c=3)
-    footprint = Footprint(nest, ref)
+    footprint = TileFootprint(nest, ref)
     tile = [data.draw(st.integers(1, index.range)) for index in nest.indices]
     sizes = np.array([tile], dtype=np.int64)
     elements = touched(ref, {i.name: range(t) for i, t in zip(nest.indices, tile, strict=True)})
@@ -69,16 +61,16 @@ def test_footprints_of_tiles_and_of_all_tiles_are_exact(
     ]
     total = sum(len(touched(ref, dict(zip("kxc", piece, strict=True)))) for piece in product(*pieces))
     if sum(1 for dim in ref.dims if dim.size > 1) == 0 or 1 in (a, b):
-        assert footprint.total(sizes)[0] == total
+        assert footprint.total(sizes, sizes)[0] == total
     else:  # three strides have no closed form for cut tiles: full ones are counted
-        assert footprint.total(sizes)[0] >= total
+        assert footprint.total(sizes, sizes)[0] >= total
 
 
 def test_floors_remainders_and_shared_indices_are_counted_as_boxes() -> None:
     for accesses in (("floor(x/4)", "x mod 4"), ("x", "x"), ("floor((x + 3*y)/2)", "y")):
         ref = view("I", accesses)
         nest = block((ref,), x=12, y=5)
-        footprint = Footprint(nest, ref)
+        footprint = TileFootprint(nest, ref)
         for x, y in product((1, 3, 4, 12), (1, 2, 5)):
             count = len(touched(ref, {"x": range(x), "y": range(y)}))
             assert not footprint.is_exact
@@ -94,97 +86,101 @@ def refs_of(stride: int, pad: int) -> tuple[Refinement, ...]:
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> TileShape:
+def blocks(draw: st.DrawFn) -> Block:
     sizes = {name: draw(st.integers(1, most)) for name, most in (("c", 6), ("k", 3), ("o", 5), ("x", 12))}
-    nest = block(refs_of(draw(st.integers(1, 3)), draw(st.integers(0, 1))), **sizes)
-    limits = Limits(
-        max_input_size=draw(st.sampled_from([0, 0, 60])),
-        max_per_output_size=draw(st.sampled_from([0, 0, 24])),
-        max_total_size=draw(st.sampled_from([0, 100, 300])),
-        max_sizes_product=draw(st.sampled_from([0, 0, 40])),
-        max_po2_product=draw(st.sampled_from([0, 0, 64])),
-        max_count=draw(st.sampled_from([0, 0, 30])),
-        odd_size=draw(st.booleans()),
-        memory=draw(st.sampled_from([None, 200])),
+    return block(refs_of(draw(st.integers(1, 3)), draw(st.integers(0, 1))), **sizes)
+
+
+LIMITS = {
+    "max_per_input_size": st.sampled_from([0, 0, 60]),
+    "max_output_size": st.sampled_from([0, 0, 100]),
+    "max_per_output_size": st.sampled_from([0, 0, 24]),
+    "max_total_size": st.sampled_from([0, 100, 300]),
+}
+
+
+@st.composite
+def by_lines(draw: st.DrawFn) -> Tiling:
+    """Tilings whose cost is by cache lines."""
+    options = st.builds(Autotile, cache_width=st.sampled_from([0, 16, 64]), **LIMITS)
+    return Tiling(draw(options), draw(blocks()), None)
+
+
+@st.composite
+def by_time(draw: st.DrawFn) -> Tiling:
+    """Tilings whose cost is time on a machine."""
+    hardware = machine(
+        size=draw(st.sampled_from([200, 4096])),
         alignment=draw(st.sampled_from([1, 16])),
+        depth=draw(st.integers(1, 2)),
+        latency=draw(st.sampled_from([0.0, 3.0])),
     )
-    return TileShape(nest, [Footprint(nest, ref) for ref in nest.refinements], limits)
+    return Tiling(draw(st.builds(Autotile, memory=st.just("NEAR"), **LIMITS)), draw(blocks()), hardware)
 
 
-def formulas() -> st.SearchStrategy[Weights]:
-    return st.builds(
-        Weights,
-        input_cost=st.sampled_from([0.0, 1.0, 3.0]),
-        output_cost=st.sampled_from([0.0, 1.0]),
-        split_factor=st.sampled_from([0.001, -100.0, 0.5]),
-        cache_width=st.sampled_from([0, 16, 64]),
-        min_size=st.sampled_from([1, 16]),
-        min_out_size=st.sampled_from([1, 8]),
-        min_count=st.sampled_from([1, 8]),
-        min_out_count=st.sampled_from([1, 4]),
-        small_factor_upbound=st.sampled_from([0, 2, 5]),
+def machine(size: int, *, alignment: int = 1, depth: int = 2, latency: float = 0.0) -> HardwareModel:
+    both = ({"sources": ("FAR", "NEAR"), "sinks": ("DMA",)}, {"sources": ("DMA",), "sinks": ("FAR", "NEAR")})
+    return HardwareModel(
+        clock_mhz=1,
+        mem_units={
+            "FAR": MemUnit(size_KiB=1 << 20, is_host=True),
+            "NEAR": MemUnit(size_bytes=size, alignment=alignment),
+        },
+        exec_units={"UNIT": ExecUnit(ops_per_cycle={"all": 4}, pipeline_depth=depth, latency_cycles=latency)},
+        tx_units={"DMA": TxUnit(latency_cycles=latency)},
+        buses=tuple(Bus(**ends, bytes_per_cycle=8) for ends in both),
     )
 
 
-def machine(shape: TileShape, depth: int, latency: float, weight: float) -> MachineModel:
-    transfers = [
-        Transfer(footprint, reads, 8.0, latency)
-        for footprint in shape.footprints
-        for reads in (True, False)
-        if (footprint.ref.dir.reads or is_read_back(footprint) if reads else footprint.ref.dir.writes)
-    ]
-    return MachineModel(shape, transfers, 0.25, latency, depth, weight)
+def cost(tiling: Tiling, sizes: Ints) -> Floats:
+    return tiling.price(sizes, sizes)
 
 
-def check_against_all(shape: TileShape, model: FormulaModel | MachineModel, *, few: bool) -> None:
-    candidates = [np.arange(1, size + 1, dtype=np.int64) for size in shape.ranges]
-    everything = np.array(list(product(*(range(1, size + 1) for size in shape.ranges))), dtype=np.int64)
-    cost = model.cost(everything)
-    tiles = np.prod(shape.counts(everything), axis=1)
-    order = np.lexsort((*everything.T[::-1], tiles, cost))
-    search = Search(candidates, shape.ranges, model, 3 if few else 10)
+def tile_search(tiling: Tiling, wanted: int = 10) -> TileSearch:
+    candidates = [np.arange(1, size + 1, dtype=np.int64) for size in tiling.ranges]
+    return TileSearch(candidates, tiling.ranges, tiling.price, wanted)
+
+
+def check_against_all(tiling: Tiling, wanted: int) -> None:
+    everything = np.array(list(product(*(range(1, size + 1) for size in tiling.ranges))), dtype=np.int64)
+    costs = cost(tiling, everything)
+    tiles = np.prod(-(-np.array(tiling.ranges) // everything), axis=1)
+    order = np.lexsort((*everything.T[::-1], tiles, costs))
+    search = tile_search(tiling, wanted)
     found = search.run()
-    valid = [place for place in order if np.isfinite(cost[place])][: search.wanted]
+    valid = [place for place in order if np.isfinite(costs[place])][: search.wanted]
     assert len(found) == len(valid)
-    np.testing.assert_allclose([ranked.cost for ranked in found], np.sort(cost[valid]), rtol=1e-9)
+    np.testing.assert_allclose([ranked.cost for ranked in found], np.sort(costs[valid]), rtol=1e-9)
     for ranked in found:
         (place,) = np.flatnonzero((everything == np.array(ranked.sizes)).all(axis=1))
-        np.testing.assert_allclose(ranked.cost, cost[place], rtol=1e-9)
+        np.testing.assert_allclose(ranked.cost, costs[place], rtol=1e-9)
 
 
 @settings(max_examples=60)
-@given(shapes(), formulas())
-def test_the_search_finds_the_best_by_the_formula(shape: TileShape, weights: Weights) -> None:
-    check_against_all(shape, FormulaModel(shape, weights), few=False)
+@given(by_lines())
+def test_the_search_finds_the_best_by_cache_lines(tiling: Tiling) -> None:
+    check_against_all(tiling, 10)
 
 
 @settings(max_examples=60)
-@given(shapes(), st.integers(1, 2), st.sampled_from([0.0, 3.0]), st.sampled_from([0.0, 0.01]), st.booleans())
-def test_the_search_finds_the_best_by_time(
-    shape: TileShape, depth: int, latency: float, weight: float, few: bool
-) -> None:
-    check_against_all(shape, machine(shape, depth, latency, weight), few=few)
+@given(by_time(), st.sampled_from([3, 10]))
+def test_the_search_finds_the_best_by_time(tiling: Tiling, wanted: int) -> None:
+    check_against_all(tiling, wanted)
 
 
-@settings(max_examples=40)
-@given(shapes(), formulas(), st.integers(1, 2), st.data())
-def test_bounds_are_at_most_the_cost_of_any_member(
-    shape: TileShape, weights: Weights, depth: int, data: st.DataObject
-) -> None:
-    ends = [sorted((data.draw(st.integers(1, r)), data.draw(st.integers(1, r)))) for r in shape.ranges]
+@settings(max_examples=80)
+@given(by_lines() | by_time(), st.data())
+def test_bounds_are_at_most_the_cost_of_any_member(tiling: Tiling, data: st.DataObject) -> None:
+    ends = [sorted((data.draw(st.integers(1, r)), data.draw(st.integers(1, r)))) for r in tiling.ranges]
     members = np.array(list(product(*(range(low, high + 1) for low, high in ends))), dtype=np.int64)
     low, high = (np.array([[pair[side] for pair in ends]], dtype=np.int64) for side in (0, 1))
-    for model in (FormulaModel(shape, weights), machine(shape, depth, 2.0, 0.01)):
-        least = model.cost(members).min()
-        assert model.bound(low, high)[0] <= least + 1e-9 * abs(least) or np.isinf(least)
+    least = cost(tiling, members).min()
+    assert tiling.price(low, high)[0] <= least + 1e-9 * abs(least) or np.isinf(least)
 
 
 def test_ties_go_to_fewer_tiles_then_to_smaller_sizes() -> None:
-    nest = block((view("O", ("x",), direction=D.OUT),), x=12, y=4)
-    shape = TileShape(nest, [Footprint(nest, ref) for ref in nest.refinements], Limits())
-    model = FormulaModel(shape, Weights(input_cost=0, output_cost=0, split_factor=0))
     candidates = [np.array([3, 4, 6, 12]), np.array([1, 2, 4])]
-    found = Search(candidates, shape.ranges, model, 4).run()
+    found = TileSearch(candidates, [12, 4], lambda low, _: np.zeros(len(low)), 4).run()
     assert [ranked.sizes for ranked in found] == [(12, 4), (6, 4), (12, 2), (4, 4)]
 
 
@@ -195,44 +191,20 @@ def test_a_large_space_is_pruned() -> None:
         view("O", ("x", "y", "o"), direction=D.OUT, agg=Agg.ADD),
     )
     nest = block(refs, c=32, i=3, j=3, o=64, x=1024, y=1024)
-    shape = TileShape(nest, [Footprint(nest, ref) for ref in refs], Limits(memory=65536))
-    search = Search(
-        [np.arange(1, size + 1) for size in shape.ranges], shape.ranges, machine(shape, 2, 0.0, 0.01)
-    )
+    search = tile_search(Tiling(Autotile(memory="NEAR"), nest, machine(131072)))
     assert len(search.run()) == 10
     assert search.size == 32 * 3 * 3 * 64 * 1024 * 1024
     assert search.costed + search.bounded < 2_000_000
 
 
-def test_the_quick_search_grows_past_a_count_limit() -> None:
+def test_nothing_fits() -> None:
     nest = block(refs_of(1, 1), c=4, k=3, o=4, x=12)
-    shape = TileShape(nest, [Footprint(nest, ref) for ref in nest.refinements], Limits(max_count=4))
-    model = FormulaModel(shape, Weights())
-    candidates = [np.arange(1, size + 1) for size in shape.ranges]
-    quick = hill_climb(Search(candidates, shape.ranges, model))
-    best = Search(candidates, shape.ranges, model).run()
-    assert quick[0].cost >= best[0].cost
-    assert shape.counts(np.array([quick[0].sizes])).prod() <= 4
-
-
-@pytest.mark.parametrize("limits", [Limits(memory=3), Limits(max_count=1, max_sizes_product=2)])
-def test_nothing_fits(limits: Limits) -> None:
-    nest = block(refs_of(1, 1), c=4, k=3, o=4, x=12)
-    shape = TileShape(nest, [Footprint(nest, ref) for ref in nest.refinements], limits)
-    search = Search(
-        [np.arange(1, size + 1) for size in shape.ranges], shape.ranges, FormulaModel(shape, Weights())
-    )
-    assert search.run() == []
-    assert hill_climb(replace_counts(search)) == []
-
-
-def replace_counts(search: Search) -> Search:
-    """The same search afresh."""
-    return Search(search.candidates, search.ranges, search.model, search.wanted)
+    assert tile_search(Tiling(Autotile(max_total_size=2), nest, None)).run() == []
+    assert tile_search(Tiling(Autotile(memory="NEAR"), nest, machine(3))).run() == []
 
 
 def test_the_size_of_a_view_joins_its_windows() -> None:
     ref = replace(view("I", ("x",)), dims=(Dim(3, 1),), access=(Affine.var("x"),))
-    footprint = Footprint(block((ref,), x=10), ref)
+    footprint = TileFootprint(block((ref,), x=10), ref)
     assert footprint.elements(np.array([[4]]))[0] == 6
-    assert footprint.total(np.array([[4]]))[0] == 6 + 6 + 4
+    assert footprint.total(np.array([[4]]), np.array([[4]]))[0] == 6 + 6 + 4

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from stripe.ir import Program, print_program
-from stripe.passes.autotile.autotile import Autotile
-from stripe.passes.autotile.nameless import nameless
+from stripe.passes.autotile.autotile import Autotile, nameless
 from stripe.passes.base import PassContext
 from stripe.tile import compile_tile
 

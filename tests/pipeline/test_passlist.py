@@ -113,12 +113,12 @@ def test_a_list_may_have_parameters_of_its_own(tmp_path: Path) -> None:
             ":1:47: $.passes[0].dce.fix_deps", "expected true or false, found 0", "write false",
         ),
         (
-            '{"passes": [{"name": "x", "autotile": {"max_count": "3"}}]}',
-            ":1:53: $.passes[0].autotile.max_count", "expected a whole number, found '3'", "write 3, without quotes",
+            '{"passes": [{"name": "x", "autotile": {"cache_width": "3"}}]}',
+            ":1:55: $.passes[0].autotile.cache_width", "expected a whole number, found '3'", "write 3, without quotes",
         ),
         (
-            '{"passes": [{"name": "x", "autotile": {"max_count": true}}]}',
-            ":1:53: $.passes[0].autotile.max_count", "expected a whole number, found true", "",
+            '{"passes": [{"name": "x", "autotile": {"cache_width": true}}]}',
+            ":1:55: $.passes[0].autotile.cache_width", "expected a whole number, found true", "",
         ),
         (
             '{"passes": [{"name": "x", "locate": {"loc": {"name": "CONV"}}}]}',
@@ -144,21 +144,21 @@ def test_errors_have_line_json_path_reason_and_suggestion(
 
 
 def test_whole_numbers_may_be_written_as_json_schema_has_them(tmp_path: Path) -> None:
-    path = _write(tmp_path, '{"passes": [{"name": "x", "autotile": {"max_count": 1e3}}]}')
+    path = _write(tmp_path, '{"passes": [{"name": "x", "autotile": {"cache_width": 1e3}}]}')
     (entry,) = load_pass_list(path, {}).entries
     options = entry_json(entry)["autotile"]
     assert isinstance(options, dict)
-    assert repr(options["max_count"]) == "1000"
+    assert repr(options["cache_width"]) == "1000"
 
 
 def test_what_is_wrong_is_told_in_the_order_of_the_text(tmp_path: Path) -> None:
     path = _write(
-        tmp_path, '{"passes": [{"name": "x", "autotile": {"max_count": 1.5, "fast": 1, "exclude": 3}}]}'
+        tmp_path, '{"passes": [{"name": "x", "autotile": {"cache_width": 1.5, "acc_idxs": 1, "exclude": 3}}]}'
     )
     with pytest.raises(ConfigError) as caught:
         load_pass_list(path, {})
     keys = [error.place.rpartition(".")[2] for error in (caught.value, *caught.value.others)]
-    assert keys == ["max_count", "fast", "exclude"]
+    assert keys == ["cache_width", "acc_idxs", "exclude"]
 
 
 def test_all_wrong_entries_are_reported_at_once(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ function (A[M=4, N=3, K=5]: fp32) -> (O) {
 def test_reshapes_that_are_read_several_times_are_proved() -> None:
     """What tiled and fused copies went through does not pile up: this took over a minute before it was *unknown*."""
     passes = (
-        "autotile{reqs=[kernel],max_sizes_product=8,outer_set=[outer],inner_set=[inner]},peel{reqs=[kernel]},"
+        "autotile{reqs=[kernel],max_total_size=64,outer_set=[outer],inner_set=[inner]},peel{reqs=[kernel]},"
         "fusion{a_reqs=[kernel],b_reqs=[kernel],fused_set=[kernel,outer]}"
     )
     before = programs.lowered(RESHAPED)

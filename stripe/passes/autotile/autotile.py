@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
+import numpy as np
 from pydantic import Field
 
+from stripe.cost.counts.tiles import Bools, Floats, Ints, TileFootprint, product
+from stripe.cost.time.machine import Machine
+from stripe.cost.time.tiles import TileTimes, find_transfers, find_unit
+from stripe.hw.schema import HardwareModel
 from stripe.ir import (
-    Affine,
     Block,
-    ConfigError,
     Program,
     Refinement,
+    rename_refinements,
+    rename_scalars,
     rewrite_matching,
+    scalar_defined,
     step,
-    substitute,
     with_entry,
 )
-from stripe.passes.autotile.cost import FormulaModel, Limits, MachineModel, TileShape, Weights
-from stripe.passes.autotile.footprint import Footprint
-from stripe.passes.autotile.nameless import nameless
-from stripe.passes.autotile.search import Ranked, Search, hill_climb
-from stripe.passes.autotile.task import Task
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet, matching
+from stripe.passes.autotile.search import Ranked, TileSearch
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet, matching
 from stripe.rewrite.tile import tile_block
-
-if TYPE_CHECKING:
-    from stripe.passes.autotile.footprint import Ints
 
 SHOWN = 10
 """Candidates in the table."""
 
 MOST_SIZES = 1 << 24
-"""The largest range of an index: each of its sizes is looked at."""
+"""The largest range of an index: the search looks at each of its sizes."""
 
 MOST_POINTS = 1 << 62
 """Points of a block that 64 bits count."""
 
-Size = Field(default=0, ge=0)
-Weight = Field(default=1.0, ge=0)
+MOVE_WEIGHT = 0.01
+"""Weight of the cycles of transfers beside the time of all: of equally quick tiles the one that moves less is best."""
+
+SPLIT_WEIGHT = 0.001
+"""Weight of log2(number of tiles) in PlaidML's formula."""
 
 
 class Autotile(Pass):
@@ -57,301 +59,323 @@ class Autotile(Pass):
                                                              out<DRAM[0]> O[x]:add i8(1:1)
                                                          ) { … } }
 
-    What a tile touches is counted exactly, halos and strides too. With `memory`, a tile has to fit into that
-    memory of the hardware model, `pipeline_depth` times so that transfers overlap with computing, and costs
-    the cycles that all tiles take there; without, it costs what PlaidML's formula says. The search is complete
-    (`fast` is not), and the remarks list the best ten. Ties go to fewer tiles, then to smaller sizes of
+    The elements that a tile touches are counted exactly, halos and strides included. With `memory`, a tile has to fit
+    into that memory of the hardware model, `pipeline_depth` times so that transfers overlap with computing, and its
+    cost is the cycles that all tiles take there, and a hundredth of those of transfers, so that of equally quick tiles
+    the one that moves less is best; without, it is the cache lines that all tiles touch for each point, by PlaidML's
+    formula. The search is complete, and the remarks list the best ten. Ties go to fewer tiles, then to smaller sizes of
     earlier indices.
     """
 
     pass_name: ClassVar[str] = "autotile"
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample("reqs=[contraction],max_total_size=4096")
+    refused: ClassVar[str] = "not tiled"
 
     reqs: Reqs = ("kernel",)
     exclude: TagSet = Field(default=(), description="tags that a block may not have")
     outer_set: TagSet = Field(default=(), description="tags that the outer block gets")
     inner_set: TagSet = Field(default=(), description="tags that the inner block gets")
-    clear_outer: bool = Field(default=False, description="the outer block loses the tags that it had")
-    clear_location: bool = Field(default=False, description="the outer block loses its location")
-    copy_tags: bool = Field(default=False, description="the inner block gets the tags of the block too")
 
     memory: str = Field(default="", description="memory of the hardware model that a tile has to fit into")
     pipeline_depth: int | None = Field(
         default=None, ge=1,
         description="tiles that share the memory, 2 for double buffering; default: that of the execution unit",
     )  # fmt: skip
-    move_weight: float = Field(
-        default=0.01,
-        ge=0,
-        description="with memory: weight of the cycles that transfers take, beside the time of all, so that of tiles "
-        "that take as long the one that moves less is best; 0: time alone",
-    )
-    footprint: Literal["distinct", "box"] = Field(
-        default="distinct",
-        description="what limits count of a view: distinct elements, or the box around them",
+    cache_width: int = Field(
+        default=0, ge=0, description="without memory: bytes of a cache line; 0: each element is one"
     )
 
     only_po2: bool = Field(default=False, description="only sizes that are powers of two, or the whole range")
     only_even: bool = Field(default=False, description="only sizes that divide the range")
-    only_multiple_of_32: bool = Field(
-        default=False, description="only multiples of 32; all of a range below 32"
-    )
     vector_bytes: int = Field(
         default=0,
         ge=0,
         description="an index along which the outputs are contiguous gets whole multiples of this many bytes, or its "
         "whole range; 0: any size",
     )
-    fast: bool = Field(default=False, description="stop at a local optimum instead of searching all")
     acc_idxs: bool = Field(default=True, description="whether indices that no output uses may be tiled")
     fixed: dict[str, Annotated[int, Field(ge=1)]] = Field(
         default_factory=dict[str, int], description="the size of an index, by its name, instead of a search"
     )
 
-    input_cost: float = Field(default=1.0, ge=0, description="weight of cache lines read, in the formula")
-    output_cost: float = Field(default=1.0, ge=0, description="weight of cache lines written, in the formula")
-    split_factor: float = Field(
-        default=0.001,
-        description="weight of log2(number of tiles), in the formula; negative prefers many tiles",
-    )
-    cache_width: int = Field(default=0, ge=0, description="bytes of a cache line; 0: each element is one")
-    small_factor_upbound: int = Field(
-        default=0, ge=0, le=1000,
-        description="largest prime factor of output sizes that divides the cost, in the formula",
+    max_per_input_size: int = Field(
+        default=0, ge=0,
+        description="most bytes that a tile reads of any view (inout counts too); 0: no limit, as in all that follow",
     )  # fmt: skip
-    min_size: int = Field(
-        default=1, ge=1, description="points of a tile below which the formula's cost rises"
-    )
-    min_out_size: int = Field(default=1, ge=1, description="the same, of indices that outputs use")
-    min_count: int = Field(
-        default=1, ge=1, description="number of tiles below which the formula's cost rises"
-    )
-    min_out_count: int = Field(default=1, ge=1, description="the same, of indices that outputs use")
-
-    max_count: int = Field(default=0, ge=0, description="most tiles; 0: no limit, as in all that follow")
-    max_sizes_product: int = Field(default=0, ge=0, description="most points of a tile")
-    max_po2_product: int = Field(
-        default=0, ge=0, description="the same, each size rounded up to a power of two"
-    )
-    max_input_size: int = Field(
-        default=0, ge=0, description="most bytes that a tile reads (inout counts too)"
-    )
-    max_per_input_size: int = Field(default=0, ge=0, description="the same, of any one view")
     max_output_size: int = Field(
         default=0, ge=0, description="most bytes that a tile writes (inout counts too)"
     )
     max_per_output_size: int = Field(default=0, ge=0, description="the same, of any one view")
     max_total_size: int = Field(default=0, ge=0, description="most bytes of a tile, each view counted once")
-    odd_size: bool = Field(
-        default=False, description="limits count boxes with sides rounded up to odd numbers"
-    )
-    skip_1d: bool = Field(
-        default=False, description="views of one dimension count neither as bytes nor as cost"
-    )
-    loc_name: str = Field(
-        default="", description="only views at this location (a pattern) count; all where empty"
-    )
-
-    flip: bool = Field(default=False, description="use the numbers of tiles as sizes, and interleave")
-    interleave: bool = Field(default=False, description="a tile takes every n-th value instead of neighbours")
-    location_idx_tag: str = Field(
-        default="",
-        description="name in the location's units that becomes the tile's number, last index fastest",
-    )
-    elide_trivial: bool = Field(
-        default=False,
-        description="where one of the two blocks has a single point, tag the block instead of nesting it",
-    )
-    fail_outer_set: TagSet = Field(default=(), description="tags of the outer block when nothing fits")
-    fail_inner_set: TagSet = Field(
-        default=(), description="tags of the inner block when nothing fits; the whole block goes inside then"
-    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         if self.memory:
             context.need_hardware(f"autotile into the memory '{self.memory}'")
 
-        searches: dict[Block, tuple[Search, list[Ranked]]] = {}
+        searches: dict[Block, tuple[TileSearch, list[Ranked]]] = {}
         names = (index.name for block in matching(program, self.reqs) for index in block.iterated)
         context.unknown_names("fixed", "index", self.fixed, names)
 
         def tile(block: Block) -> Block:
-            return block if block.tags.has_any(self.exclude) else self._tile(block, context, searches)
+            excluded = block.tags.has_any(self.exclude)
+            return block if excluded else self.settled(block, self._tile(block, context, searches), context)
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, tile))
 
     def _tile(
-        self, block: Block, context: PassContext, searches: dict[Block, tuple[Search, list[Ranked]]]
-    ) -> Block:
-        """The block in tiles. `searches` holds what was found for other blocks, by the block without its names."""
-        if not block.iterated:
-            context.missed(block, "not tiled: it has no index")
-            return block
-        if prod(index.range for index in block.iterated) > MOST_POINTS:
-            context.missed(
-                block, f"not tiled: more than {MOST_POINTS} points, which costs are not counted for"
-            )
-            return block
-        largest = max(block.iterated, key=lambda index: index.range)
-        if largest.range > MOST_SIZES:
-            reason = f"not tiled: index {largest.name} has range {largest.range}, the search goes up to {MOST_SIZES}"
-            context.missed(block, reason)
-            return block
-        task = _make_task(self, block, context)
+        self, block: Block, context: PassContext, searches: dict[Block, tuple[TileSearch, list[Ranked]]]
+    ) -> Block | Refusal:
+        """The block in tiles. `searches` holds the results for other blocks, by the block without its names."""
+        refusal = _unsearchable(block)
+        if refusal is not None:
+            return refusal
+        tiling = Tiling(self, block, context.hardware)
         kind = nameless(block)
         if kind not in searches:
-            candidates = self._candidates(task, _lanes(block, self.vector_bytes))
-            search = Search(candidates, task.shape.ranges, task.model, SHOWN)
-            searches[kind] = search, hill_climb(search) if self.fast else search.run()
+            search = TileSearch(self._candidates(tiling), tiling.ranges, tiling.price, SHOWN)
+            searches[kind] = search, search.run()
         search, found = searches[kind]
         if not found:
-            return self._nothing_fits(block, task, search, context)
-        context.analysis(block, task.table(search, found))
-        best = found[0]
-        context.applied(block, task.describe(best))
-        sizes = dict(zip(task.shape.names, best.sizes, strict=True))
-        if self.flip:
-            sizes = {index.name: -(-index.range // sizes[index.name]) for index in block.iterated}
-        return self._apply(block, sizes)
+            smallest = [int(sizes[0]) for sizes in search.candidates]
+            return tiling.refusal(smallest)
+        context.analysis(block, tiling.table(search, found))
+        context.applied(block, tiling.describe(found[0]))
+        tiled = tile_block(block, dict(zip(tiling.names, found[0].sizes, strict=True)))
+        (inner,) = tiled.blocks
+        inner = replace(inner, tags=inner.tags.add(*self.inner_set))
+        return replace(tiled, statements=(inner,), tags=tiled.tags.add(*self.outer_set))
 
-    def _candidates(self, task: Task, lanes: dict[str, int]) -> list[Ints]:
-        """The sizes to try of each index, rising; of indices in `lanes` multiples of what stands there."""
-        import numpy as np
-
+    def _candidates(self, tiling: Tiling) -> list[Ints]:
+        """The sizes to try of each index, ascending."""
         found: list[Ints] = []
-        for column, (name, size) in enumerate(zip(task.shape.names, task.shape.ranges, strict=True)):
+        lanes = tiling.lanes(self.vector_bytes)
+        for column, (name, size) in enumerate(zip(tiling.names, tiling.ranges, strict=True)):
             sizes = np.arange(1, size + 1, dtype=np.int64)
-            if self.only_multiple_of_32:
-                sizes = sizes[sizes % 32 == 0]
             if self.only_even:
                 sizes = sizes[size % sizes == 0]
             if self.only_po2:
                 sizes = sizes[(sizes & (sizes - 1) == 0) | (sizes == size)]
             if name in lanes:
-                sizes = (
-                    sizes[(sizes % lanes[name] == 0) | (sizes == size)] if size > lanes[name] else sizes[-1:]
-                )
-            if not len(sizes) or (not self.acc_idxs and column not in task.shape.out_columns):
-                sizes = np.array([size], dtype=np.int64)
+                whole = (sizes % lanes[name] == 0) & (size > lanes[name])
+                sizes = sizes[whole | (sizes == size)]
+            if not self.acc_idxs and column not in tiling.out_columns:
+                sizes = sizes[-1:]
             if name in self.fixed:
                 sizes = np.array([min(self.fixed[name], size)], dtype=np.int64)
             found.append(sizes)
         return found
 
-    def _apply(self, block: Block, sizes: dict[str, int]) -> Block:
-        whole = all(sizes[index.name] == index.range for index in block.iterated)
-        single = all(size == 1 for size in sizes.values())
-        if self.elide_trivial and (whole or single):
-            return replace(block, tags=block.tags.add(*self.outer_set, *self.inner_set))
-        tiled = tile_block(block, sizes, interleave=self.interleave or self.flip)
-        return self._dressed(block, tiled, self.outer_set, self.inner_set)
 
-    def _dressed(self, block: Block, tiled: Block, outer_set: TagSet, inner_set: TagSet) -> Block:
-        """The two blocks with their tags and locations."""
-        (inner,) = tiled.blocks
-        inner_tags = inner.tags | block.tags if self.copy_tags else inner.tags
-        inner = replace(inner, tags=inner_tags.add(*inner_set))
-        outer_tags = inner.tags.remove(*inner.tags) if self.clear_outer else tiled.tags
-        tiled = replace(tiled, statements=(inner,), tags=outer_tags.add(*outer_set))
-        if self.location_idx_tag:
-            tiled = _numbered(tiled, self.location_idx_tag)
-        return replace(tiled, location=type(tiled.location)()) if self.clear_location else tiled
-
-    def _nothing_fits(self, block: Block, task: Task, search: Search, context: PassContext) -> Block:
-        smallest = [int(sizes[0]) for sizes in search.candidates]
-        context.missed(block, f"not tiled: {task.why_not(smallest)}")
-        if not self.fail_inner_set and not self.fail_outer_set:
-            return block
-        whole = {index.name: index.range for index in block.iterated}
-        return self._dressed(block, tile_block(block, whole), self.fail_outer_set, self.fail_inner_set)
+def _unsearchable(block: Block) -> Refusal | None:
+    """The reason why the search cannot look at the block; None where it can."""
+    if not block.iterated:
+        return Refusal("it has no index")
+    if prod(index.range for index in block.iterated) > MOST_POINTS:
+        return Refusal(f"more than {MOST_POINTS} points, which costs are not counted for")
+    largest = max(block.iterated, key=lambda index: index.range)
+    if largest.range > MOST_SIZES:
+        return Refusal(f"index {largest.name} has range {largest.range}, the search goes up to {MOST_SIZES}")
+    return None
 
 
-def _numbered(outer: Block, tag: str) -> Block:
-    """Replaces `tag` in locations by the number of the tile, the last index running fastest."""
-    number, step = Affine(), 1
-    for index in reversed(outer.iterated):
-        if index.range > 1:
-            number = number + Affine.var(index.name) * step
-            step *= index.range
-    outer = substitute(outer, {tag: number})
-    return replace(outer, indices=tuple(i for i in outer.indices if not (i.is_passed and i.name == tag)))
+def nameless(block: Block) -> Block:
+    """`block` with canonical names, so that equal layers of a network compare equal and are searched once.
 
-
-def _make_task(options: Autotile, block: Block, context: PassContext) -> Task:
-    """What `options` count of `block` and what that costs on the machine, if one is asked for."""
-    views = [ref for ref in block.refinements if not ref.is_alloc and _counts(options, ref)]
-    machine, resident = None, 0
-    hardware = context.hardware
-    if options.memory and hardware is not None:
-        from stripe.passes.autotile.machine import find_machine
-
-        machine = find_machine(hardware, block, options.memory, options.pipeline_depth)
-        resident = sum(_resident_bytes(block, ref, options.memory) for ref in block.refinements)
-        views = [ref for ref in views if ref.location.name != options.memory]
-    limits = Limits(
-        options.max_input_size, options.max_per_input_size, options.max_output_size, options.max_per_output_size,
-        options.max_total_size, options.max_sizes_product, options.max_po2_product, options.max_count,
-        options.odd_size, options.footprint == "box",
-        None if machine is None else max(0, machine.memory_bytes - resident) // machine.pipeline_depth,
-        1 if machine is None else machine.alignment,
-    )  # fmt: skip
-    footprints = [Footprint(block, ref) for ref in views]
-    shape = TileShape(block, footprints, limits)
-    if machine is None or hardware is None:
-        return Task(shape, FormulaModel(shape, _weights(options)), None)
-    from stripe.hw.graph import UnitGraph
-    from stripe.passes.autotile.machine import find_transfers
-
-    transfers = find_transfers(hardware, UnitGraph(hardware), footprints, options.memory)
-    model = MachineModel(
-        shape,
-        transfers,
-        machine.cycles_per_point,
-        machine.latency_per_tile,
-        machine.pipeline_depth,
-        options.move_weight,
-    )
-    return Task(shape, model, machine)
-
-
-def _weights(options: Autotile) -> Weights:
-    return Weights(
-        options.input_cost, options.output_cost, options.split_factor, options.cache_width, options.min_size,
-        options.min_out_size, options.min_count, options.min_out_count, options.small_factor_upbound,
-    )  # fmt: skip
-
-
-def _counts(options: Autotile, ref: Refinement) -> bool:
-    """Whether the options take a view into account."""
-    if options.skip_1d and ref.rank == 1:
-        return False
-    if not options.loc_name:
-        return True
-    try:
-        return ref.location.matches(options.loc_name)
-    except ValueError as error:
-        raise ConfigError(f"loc_name: {error}") from None
-
-
-def _resident_bytes(block: Block, ref: Refinement, memory: str) -> int:
-    """Bytes of the memory that a view or an allocation of the block takes all the time: all that lies there
-    already.
+    Canonical are its own name, those of its refinements and their sources, and of its scalars. Names of indices and
+    of blocks inside stay, as do tags, locations and all numbers.
     """
-    if ref.is_alloc:
-        return ref.bytes if ref.location.name in ("", memory) else 0
-    if ref.location.name != memory:
-        return 0
-    import numpy as np
+    refs = {ref.name: f"r{number}" for number, ref in enumerate(block.refinements)}
+    scalars = (scalar_defined(statement) for statement in block.statements)
+    defined = dict.fromkeys(name for name in scalars if name is not None)
+    found = rename_refinements(block, refs)
+    return replace(
+        found,
+        name="",
+        refinements=tuple(replace(ref, source="s" if ref.source else "") for ref in found.refinements),
+        statements=rename_scalars(found.statements, {name: f"v{n}" for n, name in enumerate(defined)}),
+        comments=(),
+        deps=(),
+    )
 
-    whole = np.array([[index.range for index in block.iterated]], dtype=np.int64)
-    return int(Footprint(block, ref).elements(whole)[0]) * ref.dtype.bytes
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """The most bytes of a tile in all `views`, or in each of them."""
+
+    name: str
+    most: int
+    views: Sequence[TileFootprint]
+    each: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.most}" if self.name else f"{self.most} bytes of memory"
 
 
-def _lanes(block: Block, width: int) -> dict[str, int]:
-    """The indices that move every output by one element, with the elements that `width` bytes hold; none for 0."""
-    found: dict[str, int] = {}
-    for index in block.iterated if width and block.outputs else ():
-        if all(step(ref, index.name) == 1 for ref in block.outputs):
-            found[index.name] = max(1, width // max(ref.dtype.bytes for ref in block.outputs))
-    return found
+class Tiling:
+    """A block to tile: the views that count, the limits that its tiles keep, and the cost of a tile."""
+
+    def __init__(self, options: Autotile, block: Block, hardware: HardwareModel | None) -> None:
+        self.block, self.options = block, options
+        self.names = [index.name for index in block.iterated]
+        self.ranges = [index.range for index in block.iterated]
+        self.points = prod(float(size) for size in self.ranges)
+        views = [ref for ref in block.refinements if not ref.is_alloc]
+        if options.memory:
+            views = [ref for ref in views if ref.location.name != options.memory]
+        self.footprints = [TileFootprint(block, ref) for ref in views]
+        self.inputs = [f for f in self.footprints if f.ref.dir.reads]
+        self.outputs = [f for f in self.footprints if f.ref.dir.writes]
+        self.out_columns = {column for f in self.outputs for column in f.columns}
+        limits = (
+            _Limit("max_per_input_size", options.max_per_input_size, self.inputs, each=True),
+            _Limit("max_output_size", options.max_output_size, self.outputs),
+            _Limit("max_per_output_size", options.max_per_output_size, self.outputs, each=True),
+            _Limit("max_total_size", options.max_total_size, self.footprints),
+        )
+        self.limits = [limit for limit in limits if limit.most]
+        self.times, self.depth, self.alignment = None, 1, 1
+        if options.memory and hardware is not None:
+            unit, memory = find_unit(hardware, block), hardware.memory(options.memory)
+            self.depth = options.pipeline_depth or unit.pipeline_depth
+            self.alignment, self.memory_bytes = memory.alignment, memory.size
+            transfers = find_transfers(Machine(hardware), self.footprints, options.memory)
+            self.times = TileTimes(self.ranges, transfers, unit, self.depth)
+            resident = sum(self._resident_bytes(ref) for ref in block.refinements)
+            self.limits.append(_Limit("", max(0, memory.size - resident) // self.depth, self.footprints))
+
+    def _resident_bytes(self, ref: Refinement) -> int:
+        """Bytes of the memory that a view or an allocation of the block takes all the time."""
+        if ref.is_alloc:
+            return ref.bytes if ref.location.name in ("", self.options.memory) else 0
+        if ref.location.name != self.options.memory:
+            return 0
+        return int(TileFootprint(self.block, ref).bytes(np.array([self.ranges], dtype=np.int64))[0])
+
+    def lanes(self, width: int) -> dict[str, int]:
+        """The indices that move every output by one element, with the elements that `width` bytes hold; none for 0."""
+        outputs = self.block.outputs if width else ()
+        return {
+            index.name: max(1, width // max(ref.dtype.bytes for ref in outputs))
+            for index in self.block.iterated
+            if outputs and all(step(ref, index.name) == 1 for ref in outputs)
+        }
+
+    def bytes_of(self, footprint: TileFootprint, sizes: Ints) -> Ints:
+        """Bytes that one tile holds of a view, as the limits count them."""
+        return -(-footprint.bytes(sizes) // self.alignment) * self.alignment
+
+    def held(self, sizes: Ints) -> Ints:
+        """Bytes that one tile holds of all views."""
+        return sum((self.bytes_of(f, sizes) for f in self.footprints), np.zeros(len(sizes), dtype=np.int64))
+
+    def too_big(self, sizes: Ints) -> Bools:
+        """Whether a tile breaks a limit, and so do larger ones: bytes grow with each size."""
+        broken = np.zeros(len(sizes), dtype=np.bool_)
+        for limit in self.limits:
+            parts = [self.bytes_of(footprint, sizes) for footprint in limit.views]
+            for part in parts if limit.each else [sum(parts)]:
+                broken |= part > limit.most
+        return broken
+
+    def price(self, low: Ints, high: Ints) -> Floats:
+        """Lower bound of the cost of sizes between `low` and `high`, the cost where both are the same array."""
+        if self.times is None:
+            cost = self._lines_per_point(low, high)
+        else:
+            time, move = self.times.time(low, high)
+            cost = time + MOVE_WEIGHT * move
+        return np.where(self.too_big(low), np.inf, cost)
+
+    def _lines_per_point(self, low: Ints, high: Ints) -> Floats:
+        """The cost that PlaidML 0.7 gave a tile with its default weights (tile/codegen/autotile.cc):
+
+            padding * (1 + lines read + lines written) / S + SPLIT_WEIGHT * log2(C)
+
+        with S the product of the sizes, C of the counts, and padding that of size*count/range over the indices. Views
+        that are read and written count on both sides. For a box, lines of all tiles together are at least the clipped
+        elements divided by a line's elements, and at least the lines of the smallest tile times the fewest tiles.
+        """
+        counts = -(-np.asarray(self.ranges, dtype=np.int64) // high)
+        tiles = product(counts)
+        fewest = tiles / self.points
+        io = fewest.copy()
+        for footprint in (*self.inputs, *self.outputs):
+            lines = self._lines(footprint, low, high) * fewest
+            if low is not high:
+                touched = footprint.total(low, high) * product(counts, footprint.others)
+                lines = np.maximum(lines, touched / self._line_elements(footprint) / self.points)
+            io = io + lines
+        return io + SPLIT_WEIGHT * np.log2(tiles)
+
+    def _line_elements(self, footprint: TileFootprint) -> float:
+        return max(1.0, self.options.cache_width / footprint.ref.dtype.bytes)
+
+    def _lines(self, footprint: TileFootprint, sizes: Ints, reached: Ints) -> Floats:
+        """Cache lines of one tile: dimensions by rising stride, of which neighbours share a line where the gap
+        is less than one. The sharing is that of tiles `reached`, which are not smaller: more sharing, so a
+        lower bound.
+        """
+        line = self._line_elements(footprint)
+        extents, far = footprint.extents(sizes), footprint.extents(reached)
+        lines = np.ones(len(sizes), dtype=np.float64)
+        reach = np.zeros(len(sizes), dtype=np.float64)
+        strides = [abs(stride) for stride in footprint.ref.strides]
+        for dim in sorted(range(len(strides)), key=lambda d: strides[d]):
+            gap = strides[dim] - reach
+            shared = np.where(gap < line, np.clip(1 - gap / line, 0.0, 1.0), 0.0)
+            lines = lines * extents[dim] - shared * (extents[dim] - 1)
+            reach = reach + strides[dim] * (far[dim] - 1)
+        return lines
+
+    def describe(self, best: Ranked) -> str:
+        """The tile, its bytes and its cost."""
+        sizes = np.array([best.sizes], dtype=np.int64)
+        held = int(self.held(sizes)[0])
+        count = prod(-(-whole // size) for size, whole in zip(best.sizes, self.ranges, strict=True))
+        text = f"{count} tile{'s' * (count > 1)} of {self._tile_text(best.sizes)}"
+        if self.times is None:
+            return f"{text}, {held} bytes each, cost {cost_text(best.cost)}"
+        unit = self.times.unit
+        time, move = self.times.time(sizes, sizes)
+        compute = self.times.compute(sizes)
+        said = f"; {', '.join(unit.missing)} counted at the slowest speed" if unit.missing else ""
+        return (
+            f"{text}, {held} of {self.memory_bytes // self.depth} bytes of {self.options.memory}, "
+            f"{cost_text(time[0])} cycles on {unit.name} "
+            f"({cost_text(compute[0])} computing, {cost_text(move[0])} moving){said}"
+        )
+
+    def refusal(self, smallest: Sequence[int]) -> Refusal:
+        """The limits that the smallest tile breaks."""
+        sizes = np.array([smallest], dtype=np.int64)
+        tile, held = self._tile_text(smallest), int(self.held(sizes)[0])
+        memory = next((limit.most for limit in self.limits if not limit.name), held)
+        if held > memory:
+            return Refusal(
+                f"the smallest tile {tile} takes {held} bytes, {self.options.memory} has {memory} "
+                f"({self.memory_bytes} for pipeline depth {self.depth})"
+            )
+        limits = ", ".join(map(str, self.limits))
+        return Refusal(f"the smallest tile {tile} takes {held} bytes, which is over a limit: {limits}")
+
+    def _tile_text(self, sizes: Sequence[int]) -> str:
+        pairs = zip(self.names, sizes, strict=True)
+        return f"[{', '.join(f'{name}:{size}' for name, size in pairs)}]"
+
+    def table(self, search: TileSearch, found: Sequence[Ranked]) -> str:
+        """The best candidates as the slides show them: a column for each index, then the cost."""
+        rows = [[*self.names, "cost"], *([*map(str, r.sizes), cost_text(r.cost)] for r in found)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in rows]
+        unit = "cost" if self.times is None else f"cycles + {MOVE_WEIGHT:g}*cycles of moving"
+        inexact = [footprint.ref.name for footprint in self.footprints if not footprint.is_exact]
+        said = f"; {', '.join(inexact)} counted as a box" if inexact else ""
+        effort = f"{search.costed} costed, {search.bounded} boxes bounded"
+        title = f"best {len(found)} of {search.size} tiles, by {unit} ({effort}{said})"
+        return "\n".join([title, *lines])
+
+
+def cost_text(cost: float) -> str:
+    """A cost in a few digits: whole from a thousand on."""
+    return f"{cost:.0f}" if cost >= 1000 else f"{cost:.6g}"

@@ -1,55 +1,40 @@
 """The complete search for the best tile sizes: branch and bound over boxes of candidates, vectorised.
 
-A *box* is a run of consecutive candidates for each index. A model gives the exact cost of sizes, and for a box
-a lower bound of the cost of all its members and whether any member can keep the limits. The search keeps a set
-of boxes that together hold every candidate that may still be among the wanted best ones.
+A *box* is a run of consecutive candidates for each index. The price of a box is a lower bound of the cost of all
+its members, infinite where none keeps the limits; the price of a single candidate is its cost. The search keeps a
+set of boxes that together hold every candidate that may still be among the wanted best.
 
 **The optimum survives.** It starts with the box of all candidates. A step replaces a box by its two halves,
 which hold the same candidates, or by the exact costs of all its members; it drops a box only when (1) no
 member keeps the limits, or (2) the bound of its members' rank (cost, number of tiles, sizes) comes after the
-rank of the last of the wanted ones that are known. For (1) the model tests the smallest sizes against limits
-on footprints, which grow with every tile size, and the largest sizes against limits on the number of tiles,
-which fall with every tile size: if these corners fail, all members do. For (2) the model adds up parts that
-are each monotonic in every size, each taken at the corner where it is least, so that the bound is at most the
-cost of any member; the number of tiles is least at the largest sizes, and the first sizes are the smallest. So
-a dropped member either breaks a limit or ranks after `wanted` others, and the first `wanted` of the ranking
+rank of the last of the wanted that are known. For (1) the smallest sizes are tested against limits on
+footprints, which grow with every tile size: if this corner fails, all members do. For (2) the price adds up
+parts that are each monotonic in every size, each taken at the corner where it is least, so that it is at most
+the cost of any member; the number of tiles is least at the largest sizes, and the first sizes are the smallest.
+So a dropped member either breaks a limit or ranks after `wanted` others, and the first `wanted` of the ranking
 are found. The search ends when no box is left, which it must since halving ends at single candidates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
 
-    from stripe.passes.autotile.footprint import Ints
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Bools: TypeAlias = NDArray[np.bool_]
+from stripe.cost.counts.tiles import Bools, Floats, Ints, product
 
 BATCH = 4096
 """Boxes that are split at once: enough to hide Python's cost."""
 LEAF = 64
-"""Members of a box that are rather costed than bounded again."""
+"""Most members of a box that are costed instead of bounded again."""
 
 
-class TileModel(Protocol):
-    """What the search asks. Arrays have a row per candidate or box and a column per index."""
-
-    def cost(self, sizes: Ints) -> Floats:
-        """The cost of each candidate; infinite where it breaks a limit."""
-        ...
-
-    def bound(self, low: Ints, high: Ints) -> Floats:
-        """A lower bound of the cost of all candidates between `low` and `high`; infinite where none keeps the
-        limits.
-        """
-        ...
+Price: TypeAlias = Callable[[Ints, Ints], Floats]
+"""Lower bound of the cost of all sizes between two corners; their cost where both corners are the same array. A row
+per box and a column per index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +46,12 @@ class Ranked:
 
 
 @dataclass(slots=True)
-class Search:
-    """One search: `candidates` has the ascending sizes of each index, `ranges` the ranges of the indices."""
+class TileSearch:
+    """`candidates` has the ascending sizes of each index, `ranges` the ranges of the indices."""
 
     candidates: Sequence[Ints]
     ranges: Sequence[int]
-    model: TileModel
+    price: Price
     wanted: int = 10
     costed: int = 0
     bounded: int = 0
@@ -80,8 +65,6 @@ class Search:
 
     def run(self) -> list[Ranked]:
         """The best candidates that keep the limits, best first: by cost, then fewer tiles, then smaller sizes."""
-        import numpy as np
-
         width = len(self.candidates)
         self._best_cost = np.empty(0, dtype=np.float64)
         self._best_sizes = np.empty((0, width), dtype=np.int64)
@@ -103,8 +86,6 @@ class Search:
 
     def _expand(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
         """Costs the small boxes and halves the others."""
-        import numpy as np
-
         members = np.prod((high - low + 1).astype(np.float64), axis=1)
         small = members <= LEAF
         if small.any():
@@ -125,8 +106,6 @@ class Search:
         """The last candidate of the lower half: halves are equal in ratio, since costs go with ratios of
         sizes.
         """
-        import numpy as np
-
         middle = np.empty(len(low), dtype=np.int64)
         for column, sizes in enumerate(self.candidates):
             here = widest == column
@@ -139,14 +118,12 @@ class Search:
     def _promising(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
         """The boxes that may hold one of the best, with their bounds."""
         self.bounded += len(low)
-        bound = _rounded(self.model.bound(self._sizes(low), self._sizes(high)), down=True)
+        bound = _rounded(self.price(self._sizes(low), self._sizes(high)), down=True)
         kept = self._may_rank(bound, low, high)
         return low[kept], high[kept], bound[kept]
 
     def _may_rank(self, bound: Floats, low: Ints, high: Ints) -> Bools:
         """Whether a box may hold a candidate that ranks before the last of the wanted ones."""
-        import numpy as np
-
         possible = np.isfinite(bound)
         if len(self._best_cost) < self.wanted:
             return possible
@@ -163,8 +140,6 @@ class Search:
 
     def _members(self, low: Ints, high: Ints) -> Ints:
         """All members of the boxes, as places in the candidate lists."""
-        import numpy as np
-
         widths = high - low + 1
         counts = np.prod(widths, axis=1)
         owner = np.repeat(np.arange(len(low)), counts)
@@ -178,11 +153,9 @@ class Search:
 
     def _cost(self, places: Ints) -> None:
         """Costs candidates and keeps the best of them and those known."""
-        import numpy as np
-
         sizes = self._sizes(places)
         self.costed += len(sizes)
-        cost = _rounded(self.model.cost(sizes), down=False)
+        cost = _rounded(self.price(sizes, sizes), down=False)
         good = np.isfinite(cost)
         if len(self._best_cost) >= self.wanted:
             good &= cost <= self._best_cost[-1]
@@ -192,21 +165,14 @@ class Search:
         self._best_cost, self._best_sizes = cost[order], sizes[order]
 
     def _sizes(self, places: Ints) -> Ints:
-        import numpy as np
-
         return np.column_stack([sizes[places[:, c]] for c, sizes in enumerate(self.candidates)])
 
     def _tiles(self, sizes: Ints) -> Floats:
-        import numpy as np
-
-        counts = -(-np.asarray(self.ranges, dtype=np.int64) // sizes)
-        return np.prod(counts.astype(np.float64), axis=1)
+        return product(-(-np.asarray(self.ranges, dtype=np.int64) // sizes))
 
 
 def _comes_before(rows: Floats, wall: Floats) -> Bools:
     """Which rows come before `wall` in lexicographic order."""
-    import numpy as np
-
     before = np.zeros(len(rows), dtype=np.bool_)
     equal = np.ones(len(rows), dtype=np.bool_)
     for column in range(rows.shape[1]):
@@ -219,8 +185,6 @@ def _rounded(values: Floats, *, down: bool) -> Floats:
     """To 40 bits, so that rounding errors of bounds make no difference: a bound is lowered by more than they
     can be and then rounds to at most what the cost rounds to.
     """
-    import numpy as np
-
     mantissa, exponent = np.frexp(values)
     grid = 2.0**40
     lowered = mantissa - 2.0**-46 if down else mantissa
@@ -228,47 +192,3 @@ def _rounded(values: Floats, *, down: bool) -> Floats:
     return np.where(
         finite, np.ldexp(np.round(np.where(finite, lowered, 0.0) * grid) / grid, exponent), values
     )
-
-
-def hill_climb(search: Search) -> list[Ranked]:
-    """The quick search: from the smallest sizes, always growing the cheapest open candidate by one step of one
-    index, until the cheapest open one is worse than the best found. What breaks a limit that larger sizes may
-    keep is grown first.
-    """
-    import heapq
-
-    import numpy as np
-
-    candidates, model = search.candidates, search.model
-    largest = np.array([[sizes[-1] for sizes in candidates]], dtype=np.int64)
-    open_ones: list[tuple[float, tuple[int, ...]]] = []
-    best: list[tuple[float, tuple[int, ...]]] = []
-    fresh = [(0,) * len(candidates)]
-    known = set(fresh)
-    while True:
-        if fresh:
-            search.costed += len(fresh)
-            places = np.array(fresh, dtype=np.int64)
-            sizes = np.column_stack([column[places[:, c]] for c, column in enumerate(candidates)])
-            costs = model.cost(sizes)
-            hopeful = np.isfinite(model.bound(sizes, np.repeat(largest, len(sizes), axis=0)))
-            for place, cost, hope in zip(fresh, costs.tolist(), hopeful.tolist(), strict=True):
-                if np.isfinite(cost):
-                    best.append((cost, place))
-                if hope:
-                    heapq.heappush(open_ones, (cost if np.isfinite(cost) else -np.inf, place))
-            best = heapq.nsmallest(search.wanted, best)
-        if not open_ones or (best and open_ones[0][0] > best[0][0]):
-            break
-        _, place = heapq.heappop(open_ones)
-        steps = [
-            (*place[:c], place[c] + 1, *place[c + 1 :])
-            for c in range(len(place))
-            if place[c] + 1 < len(candidates[c])
-        ]
-        fresh = [step for step in steps if step not in known]
-        known.update(fresh)
-    return [
-        Ranked(tuple(int(column[p]) for column, p in zip(candidates, place, strict=True)), cost)
-        for cost, place in best
-    ]

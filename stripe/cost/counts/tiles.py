@@ -1,0 +1,171 @@
+"""Elements that tiles of a block touch through one view, exactly, for many tile sizes at once.
+
+Arrays have a row for each candidate and a column for each iterated index of the block; results have a value for each
+row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stripe.ir import Affine, Block, FloorDiv, Refinement
+from stripe.poly.count.separable import tile_elements
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+
+def product(values: Ints, columns: Sequence[int] | None = None) -> Floats:
+    """The product of each row, or of some columns of it."""
+    chosen = values if columns is None else values[:, list(columns)]
+    return np.prod(chosen.astype(np.float64), axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """stride * index for an index of the tile, `size + extra` values wide; without a column always `extra + 1`."""
+
+    stride: int
+    column: int | None
+    extra: int = 0
+
+    def excess(self, sizes: Ints, ranges: Sequence[int], over: int) -> Ints | int:
+        """The sum over all tiles along this index of max(0, extent - over); the last tile may be smaller."""
+        if self.column is None:
+            return max(0, self.extra + 1 - over)
+        size, whole = sizes[:, self.column], ranges[self.column]
+        rest = whole % size
+        full = (whole // size) * np.maximum(0, size + self.extra - over)
+        return full + np.where(rest > 0, np.maximum(0, rest + self.extra - over), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dimension:
+    """One dimension of a view: its access and size, and the columns of the indices that move it."""
+
+    access: Affine
+    size: int
+    columns: Mapping[str, int]
+
+    def extent(self, sizes: Ints) -> Ints:
+        """The length of the box around one full tile."""
+        return self.size + _span(self.access, self.columns, sizes)
+
+    def elements(self, sizes: Ints) -> Ints:
+        """The number of distinct coordinates in one full tile; the box where floors or remainders occur."""
+        if not self.access.is_linear:
+            return self.extent(sizes)
+        return tile_elements([self.access], [self.size], {n: sizes[:, c] for n, c in self.columns.items()})
+
+    def terms(self) -> list[_Term] | None:
+        """The strided indices, the view's own size joined to an index of stride 1; None without a closed form."""
+        if not self.access.is_linear:
+            return None
+        terms = [_Term(abs(self.access.coeff(name)), column) for name, column in self.columns.items()]
+        if self.size > 1:
+            unit = next((term for term in terms if term.stride == 1), None)
+            if unit is not None:
+                terms.remove(unit)
+            terms.append(_Term(1, None if unit is None else unit.column, self.size - 1))
+        return terms if len(terms) <= 2 else None
+
+    def total(self, sizes: Ints, ranges: Sequence[int]) -> Ints | int | None:
+        """`elements` summed over all tiles along the indices of this dimension, the last ones cut at the range.
+
+        It never grows with a tile size: for one index the sum of max(0, extent - c) over its tiles is, with n
+        tiles, that of its range less at most n*c, and fewer tiles lose less; for two, a*b - max(0, a -
+        s)*max(0, b - t) sums to R1*R2 - P1*P2 with R the sums of extents and P these sums of excesses. None
+        without a closed form.
+        """
+        match self.terms():
+            case []:
+                return 1
+            case [only]:
+                return only.excess(sizes, ranges, 0)
+            case [first, second]:
+                common = gcd(first.stride, second.stride)
+                over_first = first.excess(sizes, ranges, second.stride // common)
+                over_second = second.excess(sizes, ranges, first.stride // common)
+                whole = first.excess(sizes, ranges, 0) * second.excess(sizes, ranges, 0)
+                return whole - over_first * over_second
+            case _:
+                return None
+
+
+def _span(access: Affine, columns: Mapping[str, int], sizes: Ints) -> Ints:
+    """The largest less the smallest value of an affine over a tile, or more where floors or remainders occur."""
+    total = np.zeros(len(sizes), dtype=np.int64)
+    for atom, coefficient in access.terms:
+        if isinstance(atom, str):
+            inner = sizes[:, columns[atom]] - 1 if atom in columns else 0
+        elif isinstance(atom, FloorDiv):
+            inner = -(-_span(atom.arg, columns, sizes) // atom.divisor)
+        else:
+            inner = np.minimum(_span(atom.arg, columns, sizes), atom.modulus - 1)
+        total = total + abs(coefficient) * inner
+    return total
+
+
+class TileFootprint:
+    """Elements that tiles of `block` touch through the view `ref`."""
+
+    def __init__(self, block: Block, ref: Refinement) -> None:
+        self.ref = ref
+        self.ranges = [index.range for index in block.iterated]
+        columns = {index.name: column for column, index in enumerate(block.iterated)}
+        self.dimensions = [
+            _Dimension(access, dim.size, {n: columns[n] for n in sorted(access.names()) if n in columns})
+            for access, dim in zip(ref.access, ref.dims, strict=True)
+        ]
+        used = [column for dimension in self.dimensions for column in dimension.columns.values()]
+        self.columns = frozenset(used)
+        self.others = [column for column in range(len(self.ranges)) if column not in self.columns]
+        """The indices that do not move the view."""
+        self.separates = len(used) == len(self.columns)
+        """Whether no index moves two dimensions, so that elements are products over the dimensions."""
+        self.is_exact = self.separates and all(dimension.access.is_linear for dimension in self.dimensions)
+        """Whether `elements` counts exactly; where not, it counts too many."""
+
+    def elements(self, sizes: Ints) -> Ints:
+        """Distinct elements of one full tile. Never shrinks as a tile size grows."""
+        found = np.ones(len(sizes), dtype=np.int64)
+        for dimension in self.dimensions:
+            found = found * dimension.elements(sizes)
+        return found
+
+    def bytes(self, sizes: Ints) -> Ints:
+        """`elements` in bytes."""
+        return self.elements(sizes) * self.ref.dtype.bytes
+
+    def extents(self, sizes: Ints) -> list[Ints]:
+        """The sides of the box around one full tile."""
+        return [dimension.extent(sizes) for dimension in self.dimensions]
+
+    def total(self, low: Ints, high: Ints) -> Ints:
+        """Elements touched, summed over the tiles along the indices that move the view: the distinct elements of each
+        tile, cut tiles counted as they are. A lower bound for all sizes between `low` and `high`, exact where these
+        are equal.
+        """
+        known = self._closed_total(high)
+        if known is not None:
+            return known  # closed forms never grow with a size
+        tiles = np.ones(len(low), dtype=np.int64)
+        for column in sorted(self.columns):
+            tiles = tiles * -(-self.ranges[column] // high[:, column])
+        return self.elements(low) * tiles
+
+    def _closed_total(self, sizes: Ints) -> Ints | None:
+        found = np.ones(len(sizes), dtype=np.int64)
+        for dimension in self.dimensions:
+            part = dimension.total(sizes, self.ranges) if self.separates else None
+            if part is None:
+                return None
+            found = found * part
+        return found
