@@ -45,6 +45,7 @@ from stripe.ir.intrinsics import (
     SpecialSpec,
     result_dtype,
 )
+from stripe.ir.live_ranges import LiveRange, interference, live_ranges, peak_bytes
 from stripe.ir.location import Device, Location
 from stripe.ir.nest import Buffer, Domain, Nest, View, nest_at
 from stripe.ir.program import ConstantBuffer, Program
@@ -117,6 +118,7 @@ __all__ = [
     "Interval",
     "Intrinsic",
     "IntrinsicSpec",
+    "LiveRange",
     "Load",
     "LoadIndex",
     "Location",
@@ -152,11 +154,13 @@ __all__ = [
     "compact_strides",
     "determined",
     "fresh",
+    "interference",
     "is_dense",
     "is_name",
     "is_row_major",
     "is_tag",
     "keep_statements",
+    "live_ranges",
     "map_statements",
     "map_views",
     "moved_down",
@@ -165,6 +169,7 @@ __all__ = [
     "parse_location",
     "parse_program",
     "parse_with_spans",
+    "peak_bytes",
     "print_block",
     "print_program",
     "print_refinement",

@@ -9,10 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.hw.load import load_hardware
-from stripe.ir import ConfigError, Program, Refinement, Tags, parse_program
+from stripe.ir import (
+    ConfigError,
+    LiveRange,
+    Program,
+    Refinement,
+    Tags,
+    interference,
+    parse_program,
+    peak_bytes,
+)
 from stripe.ir.dtypes import I8
 from stripe.passes.base import PassContext
-from stripe.passes.memory_placement.live_ranges import Buffer, Order, overlapping, peak_bytes
 from stripe.passes.memory_placement.packing import Item, pack
 from stripe.passes.registry import find_pass
 from stripe.verify.machine.schedule import check_placement
@@ -160,8 +168,8 @@ def test_what_is_always_alive_is_packed_as_if_it_were_in_every_list(
 
 
 @st.composite
-def live_buffers(draw: st.DrawFn) -> list[Buffer]:
-    """Buffers of `main`, with any dependences, and of blocks inside that run their statements one after the other."""
+def live_buffers(draw: st.DrawFn) -> list[LiveRange]:
+    """Live ranges of `main`, with any dependences, and of blocks inside, whose statements run in order."""
     count = draw(st.integers(1, 7))
     before: list[int] = []
     for number in range(count):
@@ -169,34 +177,34 @@ def live_buffers(draw: st.DrawFn) -> list[Buffer]:
         before.append(sum(1 << dep for dep in deps))
         for dep in deps:
             before[number] |= before[dep]
-    main, inside = Order(tuple(before)), Order(tuple((1 << n) - 1 for n in range(3)))
-    found: list[Buffer] = []
+    main, inside = tuple(before), tuple((1 << n) - 1 for n in range(3))
+    found: list[LiveRange] = []
     for number in range(draw(st.integers(1, 9))):
         tags = Tags.of("user") if draw(st.integers(0, 5)) == 0 else Tags()
         ref = Refinement.alloc(f"T{number}", I8, (draw(st.integers(1, 9)),), tags=tags)
         uses = draw(st.frozensets(st.integers(0, count - 1), max_size=3))
         if draw(st.booleans()):
-            found.append(Buffer((0,), (0,), ref, (uses,), (main,)))
+            found.append(LiveRange((0,), (0,), ref, (uses,), (main,)))
             continue
         child = draw(st.integers(0, count - 1))
         inner = draw(st.frozensets(st.integers(0, 2), max_size=2))
-        found.append(Buffer((0, child), (0, child), ref, (frozenset({child}), inner), (main, inside)))
+        found.append(LiveRange((0, child), (0, child), ref, (frozenset({child}), inner), (main, inside)))
     return found
 
 
-def _waits(first: Buffer, second: Buffer) -> bool:
+def _waits(first: LiveRange, second: LiveRange) -> bool:
     """Whether all statements of `second` wait for all of `first`, where the two meet."""
     depth = int(len(first.home) == len(second.home) == 2 and first.home == second.home)
-    order = first.orders[depth]
-    return all(order.before[b] >> a & 1 for a in first.uses[depth] for b in second.uses[depth])
+    waits = first.waits[depth]
+    return all(waits[b] >> a & 1 for a in first.uses[depth] for b in second.uses[depth])
 
 
 @settings(deadline=None, max_examples=300)
 @given(live_buffers())
 def test_buffers_overlap_unless_all_statements_of_one_wait_for_all_of_the_other(
-    buffers: list[Buffer],
+    buffers: list[LiveRange],
 ) -> None:
-    lists = overlapping(buffers)
+    lists = interference(buffers)
     for n, first in enumerate(buffers):
         others = [(m, second) for m, second in enumerate(buffers) if m != n]
         meets = [
@@ -207,11 +215,11 @@ def test_buffers_overlap_unless_all_statements_of_one_wait_for_all_of_the_other(
 
 @settings(deadline=None, max_examples=100)
 @given(live_buffers())
-def test_the_peak_is_a_lower_bound(buffers: list[Buffer]) -> None:
+def test_the_peak_is_a_lower_bound(buffers: list[LiveRange]) -> None:
     used = [buffer for buffer in buffers if buffer.always or all(buffer.uses)]
     always = frozenset(n for n, buffer in enumerate(used) if buffer.always)
     items = [Item(buffer.ref.bytes, 1) for buffer in used]
-    offsets = pack(items, overlapping(used), {}, 0, always)
+    offsets = pack(items, interference(used), {}, 0, always)
     peak = peak_bytes(used)
     assert max((o + i.bytes for o, i in zip(offsets, items, strict=True)), default=0) >= peak
     assert peak >= sum(buffer.ref.bytes for buffer in used if buffer.always)

@@ -12,16 +12,19 @@ from pydantic import Field
 from stripe.ir import (
     Block,
     ConfigError,
+    LiveRange,
     Location,
     Path,
     Program,
     Refinement,
     Stage,
+    interference,
+    live_ranges,
+    peak_bytes,
     with_entry,
     with_statements,
 )
 from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
-from stripe.passes.memory_placement.live_ranges import Buffer, find_buffers, overlapping, peak_bytes
 from stripe.passes.memory_placement.packing import Item, pack
 
 
@@ -33,8 +36,8 @@ class MemoryPlacement(Pass):
         none new@0x00000000<DRAM[0]> V[0] i8(64:1)          #placed none new@0x00000000<DRAM[0]> V[0] i8(64:1)
 
     Two buffers may share bytes when every statement that uses one waits, by its dependences, for every statement that
-    uses the other. Tensors of the user live throughout. The remark tells the bytes taken and the lower bound: the peak
-    of what is alive at one statement.
+    uses the other. Tensors of the user live throughout. The remark tells the bytes taken and their lower bound: the
+    peak of bytes alive at one statement.
     """
 
     pass_name: ClassVar[str] = "memory_placement"
@@ -57,50 +60,38 @@ class MemoryPlacement(Pass):
                 entry, f"nothing is placed: the program lacks one of the tags {', '.join(self.reqs)}"
             )
             return program
-        buffers = [buffer for buffer in find_buffers(entry) if buffer.ref.location]
+        ranges = [live for live in live_ranges(entry) if live.ref.location]
+        wanted = {spec.name for spec in self.locs}
         offsets: dict[tuple[Path, str], int] = {}
-        for location in dict.fromkeys(buffer.ref.location for buffer in buffers):
-            if self._wants(location):
-                members = [buffer for buffer in buffers if buffer.ref.location == location]
+        for location in dict.fromkeys(live.ref.location for live in ranges):
+            if not wanted or location.name in wanted:
+                members = [live for live in ranges if live.ref.location == location]
                 offsets |= self._place(location, members, context)
         return with_entry(program, _with_offsets(entry, (0,), offsets))
 
-    def _wants(self, location: Location) -> bool:
-        return not self.locs or any(spec.name == location.name for spec in self.locs)
-
     def _place(
-        self, location: Location, members: list[Buffer], context: PassContext
+        self, location: Location, members: list[LiveRange], context: PassContext
     ) -> Mapping[tuple[Path, str], int]:
-        align = self._alignment(location, context)
-        fixed = {n: b.ref.offset for n, b in enumerate(members) if "placed" in b.ref.tags}
-        items = [Item(buffer.ref.bytes, math.lcm(align, buffer.ref.dtype.bytes)) for buffer in members]
+        """Addresses for the buffers of one memory, by the path of their block and their name."""
+        unit = context.hardware.mem_units.get(location.name) if context.hardware else None
+        align = max(self.alignment, unit.alignment if unit else 1)
+        fixed = {n: live.ref.offset for n, live in enumerate(members) if "placed" in live.ref.tags}
+        items = [Item(live.ref.bytes, math.lcm(align, live.ref.dtype.bytes)) for live in members]
         bound = peak_bytes(members)
-        always = frozenset(n for n, buffer in enumerate(members) if buffer.always)
-        offsets = pack(items, overlapping(members), fixed, bound, always)
+        always = frozenset(n for n, live in enumerate(members) if live.always)
+        offsets = pack(items, interference(members), fixed, bound, always)
         taken = max(offset + item.bytes for offset, item in zip(offsets, items, strict=True))
         gap = (taken - bound) / bound * 100 if bound else 0.0
         context.applied(
             str(location),
             f"{len(members)} buffers in {taken} bytes; lower bound {bound}, {gap:.1f} % above it",
         )
-        self._check_fits(location, taken, bound, context)
-        return {
-            (buffer.path, buffer.ref.name): offset for buffer, offset in zip(members, offsets, strict=True)
-        }
-
-    def _alignment(self, location: Location, context: PassContext) -> int:
-        unit = context.hardware.mem_units.get(location.name) if context.hardware else None
-        return max(self.alignment, unit.alignment if unit else 1)
-
-    @staticmethod
-    def _check_fits(location: Location, taken: int, bound: int, context: PassContext) -> None:
-        unit = context.hardware.mem_units.get(location.name) if context.hardware else None
-        if unit is None or taken <= unit.size:
-            return
-        raise ConfigError(
-            f"the buffers in {location} take {taken} bytes, it has {unit.size}",
-            hint=f"at least {bound} bytes are alive at one time; tile more finely, or enlarge the memory",
-        )
+        if unit is not None and taken > unit.size:
+            raise ConfigError(
+                f"the buffers in {location} take {taken} bytes, it has {unit.size}",
+                hint=f"at least {bound} bytes are alive at one time; tile more finely, or enlarge the memory",
+            )
+        return {(live.path, live.ref.name): offset for live, offset in zip(members, offsets, strict=True)}
 
 
 def _with_offsets(block: Block, path: Path, offsets: Mapping[tuple[Path, str], int]) -> Block:

@@ -21,7 +21,7 @@ SEARCH_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A buffer to put down: its size, and what its address is a multiple of, in bytes."""
+    """A buffer to put down: its size and the alignment of its address, in bytes."""
 
     bytes: int
     alignment: int
@@ -37,7 +37,7 @@ def pack(
     """Addresses such that no two items in conflict overlap, with a small highest end.
 
     `fixed` holds the addresses that are given already. `bound` is a lower bound of the highest end: the search stops
-    when it is reached. Items in `always` are in conflict with all others, about which `conflicts` is silent.
+    when it is reached. Items in `always` are in conflict with all others and missing in `conflicts`.
     """
     degrees = [len(items) - 1 if n in always else len(conflicts[n]) + len(always) for n in range(len(items))]
     orders: list[Callable[[int], tuple[int, ...]]] = [
@@ -56,9 +56,9 @@ def pack(
             return best
     if len(free) > _DEEPEST:
         return best
-    everyone = range(len(items))
+    numbers = range(len(items))
     full = [
-        [m for m in everyone if m != n] if n in always else sorted({*conflicts[n], *always}) for n in everyone
+        [m for m in numbers if m != n] if n in always else sorted({*conflicts[n], *always}) for n in numbers
     ]
     return _search(items, full, fixed, free, best, bound)
 
@@ -67,10 +67,10 @@ def _end(items: Sequence[Item], offsets: Sequence[int]) -> int:
     return max((offset + item.bytes for offset, item in zip(offsets, items, strict=True)), default=0)
 
 
-class _Taken:
-    """Ranges of addresses that somebody has, as few as they merge into: their starts and ends, in order.
+class _Occupied:
+    """Occupied ranges of addresses, merged: their starts and ends, in order.
 
-    `grain` divides every address, so what is left between an end and its next multiple belongs to the range before.
+    `grain` divides every address, so that bytes between an end and its next multiple belong to the range before.
     """
 
     def __init__(self, grain: int) -> None:
@@ -99,7 +99,7 @@ def _greedy(
     always: AbstractSet[int],
 ) -> list[int]:
     grain = math.gcd(*(item.alignment for item in items))
-    by_all, by_always = _Taken(grain), _Taken(grain)
+    by_all, by_always = _Occupied(grain), _Occupied(grain)
     placed: dict[int, int] = {}
 
     def put(number: int, address: int) -> None:
