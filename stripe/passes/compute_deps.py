@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from stripe.ir import Block, Nest, Program, with_statements
-from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
+from stripe.ir import Block, Nest, with_statements
+from stripe.passes.base import NestPass, PassContext, PassGroup, Reqs
 from stripe.poly import statement_deps
-from stripe.rewrite.nests import rewrite_nests
 
 
-class ComputeDeps(Pass):
+class ComputeDeps(NestPass):
     """Sets on each direct statement of a matching block the earlier statements that it must wait for.
 
         0: block [x:4] ( out T[x] … )                  0: block [x:4] ( out T[x] … )
@@ -28,15 +27,11 @@ class ComputeDeps(Pass):
 
     reqs: Reqs = ("main",)
 
-    def run(self, program: Program, context: PassContext) -> Program:
-        def order(nest: Nest) -> Block:
-            block = nest.block
-            deps = statement_deps(nest)
-            statements = [
-                statement if statement.deps == found else replace(statement, deps=found)
-                for statement, found in zip(block.statements, deps, strict=True)
-            ]
-            context.applied(block, f"{sum(map(len, deps))} dependences between {len(deps)} statements")
-            return with_statements(block, statements)
-
-        return rewrite_nests(program, self.reqs, order)
+    def rewrite(self, nest: Nest, context: PassContext) -> Block:
+        deps = statement_deps(nest)
+        statements = [
+            statement if statement.deps == found else replace(statement, deps=found)
+            for statement, found in zip(nest.block.statements, deps, strict=True)
+        ]
+        context.applied(nest.block, f"{sum(map(len, deps))} dependences between {len(deps)} statements")
+        return with_statements(nest.block, statements)

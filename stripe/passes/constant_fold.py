@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_MAX_POINTS = 1 << 24
+"""The most points at which a kernel runs while compiling."""
+
+
 class ConstantFold(Pass):
     """Computes what depends on constants alone while compiling, and keeps the result as constants.
 
@@ -55,9 +59,6 @@ class ConstantFold(Pass):
     reqs: Reqs = ("kernel",)
     max_bytes: int = Field(
         default=1 << 22, ge=1, description="leave buffers alone that would be larger constants"
-    )
-    max_points: int = Field(
-        default=1 << 24, ge=1, description="leave kernels alone that run at more points while compiling"
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -129,7 +130,7 @@ class ConstantFold(Pass):
         return (
             isinstance(statement, Block)
             and statement.tags.has_all(self.reqs)
-            and _points(statement) <= self.max_points
+            and _points(statement) <= _MAX_POINTS
         )
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pydantic import Field
-
 from stripe.ir import (
     Agg,
     Block,
@@ -49,17 +47,12 @@ class ConstantTensor(Pass):
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("all",)
-    max_rounds: int = Field(
-        default=16, ge=1, description="how long a chain of buffers that copy each other may be"
-    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry, known = program.entry, dict(_constant_buffers(program))
         given = {ref.name for ref in program.inputs} | {buffer.name for buffer in program.constants}
-        for _ in range(self.max_rounds):
-            changed = self._replaced(entry, known, frozenset(given), context)
-            if changed is entry:
-                break
+        # A load that became a constant may fill the next buffer: each round goes one buffer further.
+        while (changed := self._replaced(entry, known, frozenset(given), context)) is not entry:
             entry = changed
         return with_entry(program, entry)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from stripe.ir import (
     Block,
     Direction,
@@ -40,9 +38,6 @@ class DeadCodeElimination(Pass):
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("program",)
-    fix_deps: bool = Field(
-        default=True, description="kept for old pass lists; dependences are always kept right"
-    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         user = user_tensors(program)

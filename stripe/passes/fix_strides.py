@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from stripe.ir import Path, Program, block_at, compact_strides, with_entry
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
 
 
@@ -24,15 +22,13 @@ class FixStrides(Pass):
 
     pass_name: ClassVar[str] = "fix_strides"
     group: ClassVar[PassGroup] = PassGroup.DATA
-    example: ClassVar[PassExample] = PassExample("alloc_reqs=[tmp]")
 
     reqs: Reqs = ("all",)
-    alloc_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
         chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
-        for path, ref in movable(entry, self.alloc_reqs):
+        for path, ref in movable(entry):
             around = (block_at(entry, path[:depth]) for depth in range(1, len(path) + 1))
             if not any(block.tags.has_all(self.reqs) for block in around):
                 continue

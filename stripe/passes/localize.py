@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pydantic import Field
-
 from stripe.ir import (
     Affine,
     Block,
@@ -49,14 +47,13 @@ class Localize(Pass):
     example: ClassVar[PassExample] = PassExample(after=("fusion",))
 
     reqs: Reqs = ("main",)
-    ref_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = _sink_temporaries(program.entry, self.reqs)
 
         def visit(block: Block) -> Block:
             if block.tags.has_all(self.reqs):
-                return localize_block(block, self.ref_reqs, context)
+                return localize_block(block, context)
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
         found = visit(entry)
@@ -75,9 +72,7 @@ def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
     return _moved(entry, moves)
 
 
-def localize_block(
-    block: Block, ref_reqs: tuple[str, ...], context: PassContext, arrived: frozenset[str] = frozenset()
-) -> Block:
+def localize_block(block: Block, context: PassContext, arrived: frozenset[str] = frozenset()) -> Block:
     """Moves each buffer of `block` that one child alone uses into the child, and so on inside.
 
     Of the buffers in `arrived`, which came from outside, it is no news that they go no further.
@@ -85,7 +80,7 @@ def localize_block(
     uses, views = uses_by_name(block), _only_views(block)
     moves: dict[int, list[_Move]] = {}
     for ref in block.allocs:
-        if ref.tags.has_any(_KEPT) or not ref.tags.has_all(ref_reqs):
+        if ref.tags.has_any(_KEPT):
             continue
         users = len(uses.get(ref.name, ()))
         if users != 1 and ref.name not in arrived:
@@ -102,9 +97,7 @@ def localize_block(
     return with_statements(
         block,
         [
-            localize_block(s, ref_reqs, context, names.get(number, frozenset()))
-            if isinstance(s, Block)
-            else s
+            localize_block(s, context, names.get(number, frozenset())) if isinstance(s, Block) else s
             for number, s in enumerate(block.statements)
         ],
     )

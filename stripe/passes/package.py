@@ -26,12 +26,11 @@ class Package(Pass):
 
     reqs: Reqs
     package_set: TagSet = Field(default=(), description="tags of the new outer block")
-    subblock_set: TagSet = Field(default=(), description="tags that the wrapped block gets in addition")
 
     def run(self, program: Program, context: PassContext) -> Program:
         def wrap(block: Block, parent: Block) -> Block:
             context.applied(block, "wrapped")
-            return package_block(block, parent, self.package_set, self.subblock_set)
+            return package_block(block, parent, self.package_set)
 
         def visit(block: Block) -> Block:
             statements = tuple(
@@ -51,7 +50,7 @@ class Package(Pass):
         return with_entry(program, visit(program.entry))
 
 
-def package_block(block: Block, parent: Block, package_set: TagSet, subblock_set: TagSet) -> Block:
+def package_block(block: Block, parent: Block, package_set: TagSet) -> Block:
     """`block`, a statement of `parent`, inside a block of one point whose views are the whole sources."""
     names = {ref.source: ref.source for ref in block.refinements if not ref.is_alloc}
     outer_refs: list[Refinement] = []
@@ -77,7 +76,7 @@ def package_block(block: Block, parent: Block, package_set: TagSet, subblock_set
     inner_indices = tuple(
         replace(index, affine=Affine.var(index.name)) if index.is_passed else index for index in block.indices
     )
-    inner = replace(block, indices=inner_indices, deps=(), tags=block.tags.add(*subblock_set))
+    inner = replace(block, indices=inner_indices, deps=())
     return Block(
         block.name, passed, (), tuple(outer_refs), (inner,), Location(), (), block.deps, Tags.of(*package_set)
     )

@@ -21,7 +21,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet, matching
+from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.poly import Points, pieces
 from stripe.rewrite.constraints import reduce_nest
 
@@ -45,9 +45,6 @@ class Peel(Pass):
     example: ClassVar[PassExample] = PassExample("reqs=[tile]", after=(TILES,))
 
     reqs: Reqs
-    idxs: tuple[str, ...] = Field(
-        default=(), description="indices to split, by name or '#tag'; all where empty"
-    )
     interior_set: TagSet = Field(default=("interior",), description="tags added to the interior")
     edge_set: TagSet = Field(default=("edge",), description="tags added to the edges")
     max_blocks: int = Field(
@@ -66,9 +63,6 @@ class Peel(Pass):
                     parts[number] = self._peeled(child, context)
             return splice(with_statements(block, statements), parts)
 
-        names = (index.name for block in matching(program, self.reqs) for index in block.iterated)
-        asked = [name for name in self.idxs if not name.startswith("#")]
-        context.unknown_names("idxs", "index", asked, names)
         return with_entry(program, visit(Nest.root(program.entry)))
 
     def _peeled(self, nest: Nest, context: PassContext) -> list[Block]:
@@ -118,12 +112,7 @@ class Peel(Pass):
             good = _interior(nest, tests, index)
             return 1.0 if good is None else 1 - (good[1] - good[0] + 1) / index.range
 
-        return sorted(filter(self._wants, nest.block.iterated), key=lost)
-
-    def _wants(self, index: Index) -> bool:
-        return not self.idxs or any(
-            name[1:] in index.tags if name.startswith("#") else name == index.name for name in self.idxs
-        )
+        return sorted(nest.block.iterated, key=lost)
 
     @staticmethod
     def _tagged(block: Block, tags: TagSet) -> Block:

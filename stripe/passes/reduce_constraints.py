@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from pydantic import Field
-
-from stripe.ir import Block, Nest, Program
-from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.ir import Block, Nest
+from stripe.passes.base import TILES, NestPass, PassContext, PassExample, PassGroup, Reqs
 from stripe.rewrite.constraints import reduced_block
-from stripe.rewrite.nests import rewrite_below, rewrite_nests
+from stripe.rewrite.nests import rewrite_below
 
 
-class ReduceConstraints(Pass):
+class ReduceConstraints(NestPass):
     """Drops constraints that others imply, shrinks index ranges to the points that there are, and drops empty blocks.
 
         block [x:10] (                             block [x:7] (
@@ -33,21 +31,15 @@ class ReduceConstraints(Pass):
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)
-    skip_idxs: tuple[str, ...] = Field(
-        default=(), description="keep the range of indices that have one of these tags"
-    )
 
-    def run(self, program: Program, context: PassContext) -> Program:
-        def reduce(nest: Nest) -> Block | None:
-            reduced = reduced_block(nest, self.skip_idxs)
+    def rewrite(self, nest: Nest, context: PassContext) -> Block:
+        def reduce(inner: Nest) -> Block | None:
+            reduced = reduced_block(inner)
             if reduced is None:
-                context.applied(nest.block, "dropped: it has no point")
-            elif reduced is not nest.block:
-                counts = f"{len(nest.block.constraints)} constraints become {len(reduced.constraints)}"
-                context.applied(reduced, f"{counts}, {nest.block.points} points {reduced.points}")
+                context.applied(inner.block, "dropped: it has no point")
+            elif reduced is not inner.block:
+                counts = f"{len(inner.block.constraints)} constraints become {len(reduced.constraints)}"
+                context.applied(reduced, f"{counts}, {inner.block.points} points {reduced.points}")
             return reduced
 
-        def below(nest: Nest) -> Block:
-            return rewrite_below(nest, reduce) or replace(nest.block, statements=())
-
-        return rewrite_nests(program, self.reqs, below)
+        return rewrite_below(nest, reduce) or replace(nest.block, statements=())

@@ -6,15 +6,12 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import ClassVar
 
-from pydantic import Field
-
-from stripe.ir import Agg, Block, Nest, Program, Statement, keep_statements
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.ir import Agg, Block, Nest, Statement, keep_statements
+from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Reqs
 from stripe.poly import statement_deps
-from stripe.rewrite.nests import rewrite_nests
 
 
-class ReorderBlocks(Pass):
+class ReorderBlocks(NestPass):
     """Puts a producer directly before a consumer with the same output shape, where dependences allow.
 
         0: block [x:8] ( in I[x], out T[x] ) …         0: #init block [y:4] ( out P[y] ) …
@@ -32,25 +29,19 @@ class ReorderBlocks(Pass):
     example: ClassVar[PassExample] = PassExample(programs=("reorder_blocks/neighbours.tile",))
 
     reqs: Reqs = ("main",)
-    init_tags: tuple[str, ...] = Field(
-        default=("init",), description="blocks with one of these tags go first; none do where empty"
-    )
 
-    def run(self, program: Program, context: PassContext) -> Program:
-        def reorder(nest: Nest) -> Block:
-            order = self._ordered(nest)
-            moved = sum(1 for place, number in enumerate(order) if place != number)
-            if not moved:
-                return nest.block
-            before = _neighbours(nest.block, range(len(order)))
-            after = _neighbours(nest.block, order)
-            context.applied(
-                nest.block,
-                f"{moved} of {len(order)} statements moved: {after} consumers follow their producer, {before} did",
-            )
-            return keep_statements(nest.block, order)
-
-        return rewrite_nests(program, self.reqs, reorder)
+    def rewrite(self, nest: Nest, context: PassContext) -> Block:
+        order = self._ordered(nest)
+        moved = sum(1 for place, number in enumerate(order) if place != number)
+        if not moved:
+            return nest.block
+        before = _neighbours(nest.block, range(len(order)))
+        after = _neighbours(nest.block, order)
+        context.applied(
+            nest.block,
+            f"{moved} of {len(order)} statements moved: {after} consumers follow their producer, {before} did",
+        )
+        return keep_statements(nest.block, order)
 
     def _ordered(self, nest: Nest) -> list[int]:
         statements = nest.block.statements
@@ -60,7 +51,7 @@ class ReorderBlocks(Pass):
         for number, deps in enumerate(before):
             for dep in deps:
                 after[dep].append(number)
-        inits = [statement.tags.has_any(self.init_tags) for statement in statements]
+        inits = ["init" in statement.tags for statement in statements]
         ready = [(not inits[n], n) for n, deps in enumerate(before) if not deps]
         heapify(ready)
         waiting = set(range(len(statements)))

@@ -11,7 +11,6 @@ from stripe.ir import (
     Constant,
     Intrinsic,
     Load,
-    Program,
     Refinement,
     Special,
     Statement,
@@ -20,15 +19,13 @@ from stripe.ir import (
     fresh,
     map_statements,
     rename_scalars,
-    rewrite_matching,
     scalar_defined,
     uses_of,
-    with_entry,
 )
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Reqs
 
 
-class Scalarize(Pass):
+class Scalarize(BlockPass):
     """Replaces buffers of one element by scalars, in the matching blocks and all inside them.
 
         block [x:8] (                                  block [x:8] (
@@ -48,12 +45,9 @@ class Scalarize(Pass):
 
     reqs: Reqs = ("main",)
 
-    def run(self, program: Program, context: PassContext) -> Program:
-        def visit(block: Block) -> Block:
-            block = scalarize_block(block, context)
-            return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
-
-        return with_entry(program, rewrite_matching(program.entry, self.reqs, visit))
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        block = scalarize_block(block, context)
+        return map_statements(block, lambda s: self.rewrite(s, context) if isinstance(s, Block) else s)
 
 
 def scalarize_block(block: Block, context: PassContext) -> Block:

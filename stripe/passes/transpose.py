@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import Field
-
 from stripe.ir import Block, Buffer, Path, Program, Refinement, compact_strides, with_entry
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly import Access, accesses
 from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
 
@@ -30,16 +28,14 @@ class Transpose(Pass):
 
     pass_name: ClassVar[str] = "transpose"
     group: ClassVar[PassGroup] = PassGroup.DATA
-    example: ClassVar[PassExample] = PassExample("alloc_reqs=[tmp]")
 
     reqs: Reqs = ("kernel",)
-    alloc_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
         chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
         votes = _votes(entry, self.reqs)
-        for path, ref in movable(entry, self.alloc_reqs):
+        for path, ref in movable(entry):
             vote = votes.get(Buffer(path, ref.name))
             if vote is None:
                 context.missed(ref.name, "not transposed: no matching block reads it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
+from math import prod
 from typing import ClassVar
 
 from pydantic import Field
@@ -15,23 +16,20 @@ from stripe.ir import (
     Constraint,
     Index,
     Location,
-    Program,
     Refinement,
     Statement,
     Tags,
     fresh,
     rename_scalars,
     retarget,
-    rewrite_matching,
     scalar_defined,
     substitute,
-    with_entry,
 )
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.tile import used_indices
 
 
-class Unroll(Pass):
+class Unroll(BlockPass):
     """Writes the body of a block once for each value of its indices, or of some of them.
 
         block [x:2, y:8] (                          block [y:8] (
@@ -49,6 +47,7 @@ class Unroll(Pass):
     """
 
     pass_name: ClassVar[str] = "unroll"
+    refused: ClassVar[str] = "not unrolled"
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample("reqs=[kernel],max_points=64")
 
@@ -59,37 +58,19 @@ class Unroll(Pass):
     max_points: int = Field(
         default=64, ge=1, description="leave blocks alone that would be copied more often"
     )
-    part_name: str = Field(
-        default="", description="what the names of copies carry before their number; index names else"
-    )
 
-    def run(self, program: Program, context: PassContext) -> Program:
-        def expand(block: Block) -> Block:
-            chosen = tuple(index for index in block.iterated if self._wants(index))
-            points = 1
-            for index in chosen:
-                points *= index.range
-            if not chosen:
-                context.missed(
-                    block,
-                    f"not unrolled: no index '{self.expand_idx}'"
-                    if self.expand_idx
-                    else "not unrolled: no index",
-                )
-                return block
-            if points > self.max_points:
-                context.missed(block, f"not unrolled: {points} points, at most {self.max_points} are allowed")
-                return block
-            bound = block.location.names() & {index.name for index in chosen}
-            if bound:
-                context.missed(block, f"not unrolled: {min(bound)} chooses the unit that runs the block")
-                return block
-            context.applied(
-                block, f"{', '.join(index.name for index in chosen)} unrolled into {points} copies"
-            )
-            return unroll_block(block, chosen, self.part_name)
-
-        return with_entry(program, rewrite_matching(program.entry, self.reqs, expand))
+    def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
+        chosen = tuple(index for index in block.iterated if self._wants(index))
+        points = prod(index.range for index in chosen)
+        if not chosen:
+            return Refusal(f"no index '{self.expand_idx}'" if self.expand_idx else "no index")
+        if points > self.max_points:
+            return Refusal(f"{points} points, at most {self.max_points} are allowed")
+        bound = block.location.names() & {index.name for index in chosen}
+        if bound:
+            return Refusal(f"{min(bound)} chooses the unit that runs the block")
+        context.applied(block, f"{', '.join(index.name for index in chosen)} unrolled into {points} copies")
+        return unroll_block(block, chosen)
 
     def _wants(self, index: Index) -> bool:
         if self.expand_idx.startswith("#"):
@@ -97,17 +78,12 @@ class Unroll(Pass):
         return self.expand_idx in ("", index.name)
 
 
-def unroll_block(block: Block, chosen: tuple[Index, ...], part_name: str = "") -> Block:
+def unroll_block(block: Block, chosen: tuple[Index, ...]) -> Block:
     """`block` with the iterated indices `chosen` written out in lexicographic order."""
     builder = _Copies(block, chosen)
-    for number, values in enumerate(product(*(range(index.range) for index in chosen))):
+    for values in product(*(range(index.range) for index in chosen)):
         point = {index.name: Affine(value) for index, value in zip(chosen, values, strict=True)}
-        label = (
-            f"{part_name}{number}"
-            if part_name
-            else "_".join(f"{i.name}{v}" for i, v in zip(chosen, values, strict=True))
-        )
-        builder.add(point, label)
+        builder.add(point, "_".join(f"{i.name}{v}" for i, v in zip(chosen, values, strict=True)))
     return builder.result()
 
 

@@ -36,11 +36,11 @@ def memory_order(ref: Refinement) -> tuple[int, ...]:
     return tuple(sorted(range(ref.rank), key=lambda dim: (-abs(ref.dims[dim].stride), dim)))
 
 
-def movable(entry: Block, alloc_reqs: Sequence[str]) -> Iterator[tuple[Path, Refinement]]:
-    """The allocations with all tags of `alloc_reqs` that may be laid out anew: not the tensors of the user."""
+def movable(entry: Block) -> Iterator[tuple[Path, Refinement]]:
+    """The allocations that may be laid out anew: all but the tensors of the user."""
     for path, block in walk(entry):
         for ref in block.allocs:
-            if ref.rank > 1 and "user" not in ref.tags and ref.tags.has_all(alloc_reqs):
+            if ref.rank > 1 and "user" not in ref.tags:
                 yield path, ref
 
 

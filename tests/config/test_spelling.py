@@ -85,13 +85,13 @@ def test_what_is_printed_reads_back(name: str, pass_name: str, options: dict[str
 
 
 def test_a_pass_prints_to_its_own_specification() -> None:
-    text = "loc:locate{reqs=conv,loc={name:CONV,unit:1}},prune_idxs,dce{fix_deps=false}"
+    text = "loc:locate{reqs=conv,loc={name:CONV,unit:1}},prune_idxs,reorder_indexes{recursive=false}"
     entries = parse_passes(text)
     printed = spell(entries)
     assert parse_passes(printed) == entries
     assert (
         printed
-        == "loc:locate_block{reqs=[conv],loc={name:CONV,unit:1}},prune_idxs:prune_indexes,dce{fix_deps=false}"
+        == "loc:locate_block{reqs=[conv],loc={name:CONV,unit:1}},prune_idxs:prune_indexes,reorder_indexes{recursive=false}"
     )
 
 
@@ -107,13 +107,21 @@ def test_a_word_is_read_by_the_type_of_its_option() -> None:
     [
         ("dce,localise", "--passes:1:5: error: unknown pass 'localise'", "did you mean 'localize'?"),
         (
-            "dce{fix_dep=1}",
-            "--passes:1:1: $.dce.fix_dep: error: unknown key 'fix_dep'",
-            "did you mean 'fix_deps'?",
+            "reorder_indexes{recursiv=1}",
+            "--passes:1:1: $.reorder_indexes.recursiv: error: unknown key 'recursiv'",
+            "did you mean 'recursive'?",
         ),
         ("locate{loc={name:X}}", "$.locate: error: the key 'reqs' is missing", ""),
-        ("dce{fix_deps=maybe}", "$.dce.fix_deps: error: expected true or false, found 'maybe'", ""),
-        ("dce{fix_deps=yes}", "$.dce.fix_deps: error: expected true or false, found 'yes'", "write true"),
+        (
+            "reorder_indexes{recursive=maybe}",
+            "$.reorder_indexes.recursive: error: expected true or false, found 'maybe'",
+            "",
+        ),
+        (
+            "reorder_indexes{recursive=yes}",
+            "$.reorder_indexes.recursive: error: expected true or false, found 'yes'",
+            "write true",
+        ),
         ('autotile{cache_width="3"}', "expected a whole number, found '3'", "write 3, without quotes"),
     ],
 )

@@ -92,7 +92,6 @@ def test_outputs_are_never_folded() -> None:
     ("options", "left"),
     [
         ({"max_bytes": 63}, ["outer", "sum", "use"]),
-        ({"max_points": 15}, ["outer", "sum", "use"]),
         ({"reqs": ["nothing"]}, ["scale", "outer", "sum", "use"]),
     ],
 )

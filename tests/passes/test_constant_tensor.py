@@ -74,7 +74,7 @@ def test_a_chain_of_copies_of_a_constant_is_seen_through() -> None:
 
 @pytest.mark.parametrize(
     ("options", "loads"),
-    [({"reqs": ["kernel"]}, 1), ({"reqs": ["use"]}, 3), ({"max_rounds": 1}, 2)],
+    [({"reqs": ["kernel"]}, 1), ({"reqs": ["use"]}, 3)],
 )
 def test_options(options: dict[str, object], loads: int) -> None:
     result, _ = run_pass(FILLED, "constant_tensor", interpreted=True, **options)

@@ -11,7 +11,7 @@ from tests.passes.test_cache import CONV, tiled
 
 
 def test_a_halo_is_peeled_into_interior_and_two_edges() -> None:
-    result, remarks = run_pass(CONV, "peel", reqs=["conv"], idxs=["x"])
+    result, remarks = run_pass(CONV, "peel", reqs=["conv"])
     assert lines_of(result, "#conv", ">= 0", " I[")[2:] == [
         "0: #conv #interior #kernel block [ci:4, co:2, k:3, x:8] ( // conv",
         "in<DRAM[0]> I[k + x, ci] fp32(1:4, 1:1)",
@@ -53,7 +53,7 @@ def test_dependences_follow_the_parts() -> None:
         "assign fp32(10:2, 2:1)\n  )",
         "assign fp32(10:2, 2:1)\n      out<DRAM[0]> P[0]:assign fp32(10:1)\n  )",
     )
-    result, _ = run_pass(text, "peel", reqs=["conv"], idxs=["x"])
+    result, _ = run_pass(text, "peel", reqs=["conv"])
     assert lines_of(result, "// after") == ["3[0, 1, 2]: #kernel block [x:10] ( // after"]
 
 
@@ -63,15 +63,15 @@ def test_declines_and_leaves_alone() -> None:
     tight = (
         CONV.replace("10 - k - x", "2 - k - x").replace("-1 + k + x", "-2 + k + x").replace("I[-2", "I[-2")
     )
-    result, remarks = run_pass(tight, "peel", reqs=["conv"], idxs=["k"])
+    result, remarks = run_pass(tight, "peel", reqs=["conv"])
     assert "k is not peeled: constraints matter for each of its 3 values" in str(remarks[0])
     assert result == parse_program(tight)
-    _, remarks = run_pass(CONV, "peel", reqs=["conv"], idxs=["x"], max_blocks=2)
+    _, remarks = run_pass(CONV, "peel", reqs=["conv"], max_blocks=2)
     assert "more than 2 blocks" in str(remarks[0])
 
 
 def test_tags_are_options() -> None:
-    result, _ = run_pass(CONV, "peel", reqs=["conv"], idxs=["x"], interior_set=["mid"], edge_set=["rim"])
+    result, _ = run_pass(CONV, "peel", reqs=["conv"], interior_set=["mid"], edge_set=["rim"])
     assert len(lines_of(result, "#mid")) == 1
     assert len(lines_of(result, "#rim")) == 2
 

@@ -44,9 +44,7 @@ def test_a_contribution_waits_for_its_fill_and_order_is_kept_where_it_matters() 
     assert names_of(result) == "fill p t q again o"
 
 
-def test_init_tags_are_an_option() -> None:
-    result, _ = run_pass(program("t", "q", "fill", "p"), "reorder_blocks", init_tags=[])
-    assert names_of(result) == "t q fill p"
+def test_fills_go_first() -> None:
     result, _ = run_pass(program("t", "q", "fill", "p"), "reorder_blocks")
     assert names_of(result) == "fill p t q"
 

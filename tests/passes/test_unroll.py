@@ -54,20 +54,20 @@ def test_unroll_one_index_guards_copies_whose_constraints_remain() -> None:
 
 
 def test_unroll_drops_excluded_points_and_renames() -> None:
-    result, _ = run_pass(SUM, "unroll", reqs=["kernel"], part_name="part")
+    result, _ = run_pass(SUM, "unroll", reqs=["kernel"])
     assert lines_of(result, "load(", "store(") == [
-        "0: $i = load(I_part0)",
-        "1[0]: O_part0 = store($i)",
-        "2: $i_part1 = load(I_part1)",
-        "3[2]: O_part1 = store($i_part1)",
-        "4: $i_part2 = load(I_part2)",
-        "5[4]: O_part2 = store($i_part2)",
-        "6: $i_part4 = load(I_part4)",
-        "7[6]: O_part4 = store($i_part4)",
-        "8: $i_part5 = load(I_part5)",
-        "9[8]: O_part5 = store($i_part5)",
-        "10: $i_part8 = load(I_part8)",
-        "11[10]: O_part8 = store($i_part8)",
+        "0: $i = load(I_x0_y0)",
+        "1[0]: O_x0_y0 = store($i)",
+        "2: $i_x0_y1 = load(I_x0_y1)",
+        "3[2]: O_x0_y1 = store($i_x0_y1)",
+        "4: $i_x0_y2 = load(I_x0_y2)",
+        "5[4]: O_x0_y2 = store($i_x0_y2)",
+        "6: $i_x1_y0 = load(I_x1_y0)",
+        "7[6]: O_x1_y0 = store($i_x1_y0)",
+        "8: $i_x1_y1 = load(I_x1_y1)",
+        "9[8]: O_x1_y1 = store($i_x1_y1)",
+        "10: $i_x2_y0 = load(I_x2_y0)",
+        "11[10]: O_x2_y0 = store($i_x2_y0)",
     ]
 
 

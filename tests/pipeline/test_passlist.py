@@ -67,7 +67,9 @@ def test_the_path_of_a_machine_starts_at_the_list(tmp_path: Path) -> None:
 
 
 def test_a_list_may_have_parameters_of_its_own(tmp_path: Path) -> None:
-    path = _write(tmp_path, '{ "passes": [ { "name": "x", "dce": { "fix_deps": {{ FIX }} } } ] }')
+    path = _write(
+        tmp_path, '{ "passes": [ { "name": "x", "reorder_indexes": { "recursive": {{ FIX }} } } ] }'
+    )
     assert names_of(path) == {"FIX"}
     assert parameters_of(path, {"FIX": "true"}, ()) == {"FIX": True}
     with pytest.raises(ConfigError, match="no parameter 'FX'") as caught:
@@ -105,12 +107,12 @@ def test_a_list_may_have_parameters_of_its_own(tmp_path: Path) -> None:
             ":1:43: $.passes[0].dce.reqs", "expected a list, found 'main'", 'write ["main"]',
         ),
         (
-            '{"passes": [{"name": "x", "dce": {"fix_deps": "yes"}}]}',
-            ":1:47: $.passes[0].dce.fix_deps", "expected true or false, found 'yes'", "write true",
+            '{"passes": [{"name": "x", "reorder_indexes": {"recursive": "yes"}}]}',
+            ":1:60: $.passes[0].reorder_indexes.recursive", "expected true or false, found 'yes'", "write true",
         ),
         (
-            '{"passes": [{"name": "x", "dce": {"fix_deps": 0}}]}',
-            ":1:47: $.passes[0].dce.fix_deps", "expected true or false, found 0", "write false",
+            '{"passes": [{"name": "x", "reorder_indexes": {"recursive": 0}}]}',
+            ":1:60: $.passes[0].reorder_indexes.recursive", "expected true or false, found 0", "write false",
         ),
         (
             '{"passes": [{"name": "x", "autotile": {"cache_width": "3"}}]}',
