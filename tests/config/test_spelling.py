@@ -89,9 +89,9 @@ def test_a_pass_prints_to_its_own_specification() -> None:
     entries = parse_passes(text)
     printed = spell(entries)
     assert parse_passes(printed) == entries
-    assert (
-        printed
-        == "loc:locate_block{reqs=[conv],loc={name:CONV,unit:1}},prune_idxs:prune_indexes,reorder_indexes{recursive=false}"
+    assert printed == (
+        "loc:locate_block{reqs=[conv],loc={name:CONV,unit:1}},prune_idxs:prune_indexes,"
+        "reorder_indexes{recursive=false}"
     )
 
 
