@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from stripe.emit.c import CModule, COptions, Parameter, emit_module
+from stripe.emit.c import CModule, COptions, EntryParameter, emit_module
 from stripe.exec.arith import Array
 from stripe.exec.layout import check_inputs, constant_array, from_flat, to_flat
 from stripe.exec.sanitize import run_sanitized, with_main
@@ -171,7 +171,7 @@ def _table(buffers: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(buffers))(*(buffer.ctypes.data for buffer in buffers))
 
 
-def _buffer(parameter: Parameter, given: Array | None) -> Array:
+def _buffer(parameter: EntryParameter, given: Array | None) -> Array:
     ref = parameter.ref
     if given is None:
         return np.zeros(ref.span, ref.dtype.numpy())

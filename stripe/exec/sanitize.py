@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stripe.emit.c import CModule, Parameter
+from stripe.emit.c import CModule, EntryParameter
 from stripe.exec.arith import Array
 
 _TIMEOUT = 600.0
@@ -41,7 +41,7 @@ def with_main(module: CModule) -> str:
     return module.source + "\n".join(lines)
 
 
-def _transfer(function: str, name: str, parameter: Parameter, stream: str) -> str:
+def _transfer(function: str, name: str, parameter: EntryParameter, stream: str) -> str:
     return (
         f"{name} == NULL || {function}({name}, 1, {parameter.ref.bytes}, {stream}) != {parameter.ref.bytes}"
     )

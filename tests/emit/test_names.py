@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from stripe.emit.c import emit_module
-from stripe.emit.c.names import Names, sanitize, sanitize_comment
+from stripe.emit.c.names import sanitize, sanitize_comment
+from stripe.emit.loops.scope import Names
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.ir import (
     DTYPES,
@@ -99,7 +100,7 @@ def test_sanitize(name: str, expected: str) -> None:
 
 
 def test_names_do_not_collide() -> None:
-    names = Names()
+    names = Names(sanitize)
     assert [names.take("A.b"), names.take("A_b"), names.take("A'b")] == ["A_b", "A_b_2", "A_b_3"]
     inner = names.child()
     assert inner.take("x") == "x"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stripe.emit.c.module import CModule, Parameter, emit_c, emit_module
+from stripe.emit.c.module import CModule, EntryParameter, emit_c, emit_module
 from stripe.emit.c.options import COptions
 
-__all__ = ["CModule", "COptions", "Parameter", "emit_c", "emit_module"]
+__all__ = ["CModule", "COptions", "EntryParameter", "emit_c", "emit_module"]

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from itertools import product
 
-from stripe.emit.c.helpers import Helpers
-from stripe.emit.c.scalars import is_narrow, memory_literal, memory_type
+from stripe.emit.c.literals import is_narrow, memory_literal
+from stripe.emit.c.writer import Writer
 from stripe.ir import ConstantBuffer, DType, Refinement
 
 _FORMATS = {"bool": "B", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
@@ -15,13 +15,13 @@ _FORMATS = {"bool": "B", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B
 _WIDTH = 100
 
 
-def constant_array(name: str, constant: ConstantBuffer, ref: Refinement, helpers: Helpers) -> str:
+def constant_array(name: str, constant: ConstantBuffer, ref: Refinement, writer: Writer) -> str:
     """The definition of `name` with the elements of `constant` where the strides of `ref` put them."""
-    texts = [helpers.literal(text) for text in _literals(constant.data, constant.dtype)]
+    texts = [writer.helpers.literal(text) for text in _literals(constant.data, constant.dtype)]
     placed = ["0"] * ref.span
     for text, coordinates in zip(texts, product(*map(range, constant.sizes)), strict=True):
         placed[sum(c * s for c, s in zip(coordinates, ref.strides, strict=True))] = text
-    head = f"static const {memory_type(constant.dtype)} {name}[{ref.span}] = {{"
+    head = f"{writer.dialect.constant} {writer.dialect.memory_type(constant.dtype)} {name}[{ref.span}] = {{"
     return "\n".join([head, *_wrapped(placed), "};"])
 
 

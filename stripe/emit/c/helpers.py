@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from stripe.emit.c.dialect import Dialect
 from stripe.ir import DTYPES, DType
 
 PREFIX = "st_"
@@ -117,19 +118,20 @@ static void *st_allocate(size_t bytes) {
 
 
 class Helpers:
-    """Collects which helpers a file needs and prints them in an order in which C can read them."""
+    """The helpers and headers that a file needs, in an order in which C can read them."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
         self._texts: dict[str, str] = {}
-        self.headers: set[str] = set()
+        self.headers: set[str] = set(dialect.headers)
 
     def need(self, name: str) -> str:
         """The C name of the helper `name`, which the file gets: `floordiv`, `div_i32`, `to_u8_fp32`, …"""
         if name not in self._texts:
-            text, needs = _FIXED[name] if name in _FIXED else (_typed(name), ())
+            text, needs = _FIXED[name] if name in _FIXED else (_typed(name, self._dialect), ())
             for other in needs:
                 self.need(other)
-            self._texts[name] = text
+            self._texts[name] = text.replace("static inline", self._dialect.helper)
             if name in ("bits", "float"):
                 self.headers.add("string")
             elif name == "allocate":
@@ -147,23 +149,19 @@ class Helpers:
         return tuple(self._texts.values())
 
 
-def _integer(dtype: DType) -> str:
-    return f"{'u' if dtype.kind == 'uint' else ''}int{dtype.bits}_t"
-
-
-def _typed(name: str) -> str:
+def _typed(name: str, dialect: Dialect) -> str:
     """The text of a helper for one dtype: `div mod shl shr` for integers, `to_INTEGER_FLOAT`, `index_u64`."""
     kind, *dtypes = name.split("_")
+    dtype = DTYPES[dtypes[0]]
+    c = dialect.scalar_type(dtype)
     if kind == "to":
-        return _saturate(DTYPES[dtypes[0]], DTYPES[dtypes[1]])
-    return _TYPED[kind](DTYPES[dtypes[0]])
+        return _saturate(c, dtype, DTYPES[dtypes[1]])
+    return _TYPED[kind](c, dialect.integer(max(dtype.bits, 32), signed=False), dtype)
 
 
-def _div(dtype: DType) -> str:
-    c = _integer(dtype)
+def _div(c: str, unsigned: str, dtype: DType) -> str:
     if dtype.kind == "uint":
         return f"static inline {c} st_div_{dtype}({c} a, {c} b) {{ return ({c})(b == 0 ? 0 : a / b); }}"
-    unsigned = f"uint{max(dtype.bits, 32)}_t"
     return f"""\
 // Towards zero; 0 for a zero divisor; the lowest number by -1 wraps.
 static inline {c} st_div_{dtype}({c} a, {c} b) {{
@@ -172,8 +170,7 @@ static inline {c} st_div_{dtype}({c} a, {c} b) {{
 }}"""
 
 
-def _mod(dtype: DType) -> str:
-    c = _integer(dtype)
+def _mod(c: str, _unsigned: str, dtype: DType) -> str:
     safe = "b == 0" if dtype.kind == "uint" else "b == 0 || b == -1"
     return f"static inline {c} st_mod_{dtype}({c} a, {c} b) {{ return ({c})({safe} ? 0 : a % b); }}"
 
@@ -183,14 +180,12 @@ def _fits(dtype: DType) -> str:
     return f"{low}b < {dtype.bits}"
 
 
-def _shl(dtype: DType) -> str:
-    c, unsigned = _integer(dtype), f"uint{max(dtype.bits, 32)}_t"
+def _shl(c: str, unsigned: str, dtype: DType) -> str:
     body = f"return ({c})({_fits(dtype)} ? ({unsigned})a << b : 0u);"
     return f"static inline {c} st_shl_{dtype}({c} a, {c} b) {{ {body} }}"
 
 
-def _shr(dtype: DType) -> str:
-    c = _integer(dtype)
+def _shr(c: str, _unsigned: str, dtype: DType) -> str:
     if dtype.kind == "uint":
         return (
             f"static inline {c} st_shr_{dtype}({c} a, {c} b) {{ return ({c})({_fits(dtype)} ? a >> b : 0); }}"
@@ -203,8 +198,7 @@ static inline {c} st_shr_{dtype}({c} a, {c} b) {{
 }}"""
 
 
-def _index(dtype: DType) -> str:
-    c = _integer(dtype)
+def _index(c: str, _unsigned: str, dtype: DType) -> str:
     body = "return i > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)i;"
     return f"static inline int64_t st_index_{dtype}({c} i) {{ {body} }}"
 
@@ -212,9 +206,9 @@ def _index(dtype: DType) -> str:
 _TYPED = {"div": _div, "mod": _mod, "shl": _shl, "shr": _shr, "index": _index}
 
 
-def _saturate(target: DType, source: DType) -> str:
+def _saturate(c: str, target: DType, source: DType) -> str:
     """From float (also fp16 and bf16, which are float here) or double to an integer."""
-    c, double = _integer(target), source.bits == 64
+    double = source.bits == 64
     value, end = ("double", "") if double else ("float", "f")
     name = re.sub(r"fp16|bf16", "fp32", source.name)
     macro = f"{'U' if target.kind == 'uint' else ''}INT{target.bits}"

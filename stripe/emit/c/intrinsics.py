@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stripe.emit.c.helpers import Helpers
-from stripe.emit.c.scalars import is_narrow, scalar_type
+from stripe.emit.c.literals import is_narrow
+from stripe.emit.c.writer import Writer
 from stripe.ir import Agg, DType
 
 _COMPARE = {"cmp_eq": "==", "cmp_ne": "!=", "cmp_lt": "<", "cmp_le": "<=", "cmp_gt": ">", "cmp_ge": ">="}
@@ -20,14 +20,14 @@ _EXACT_MATH = {"ceil": "ceil", "floor": "floor", "round": "round", "abs": "fabs"
 _AGGREGATION = {Agg.ADD: "add", Agg.MUL: "mul", Agg.MIN: "min", Agg.MAX: "max"}
 
 
-def intrinsic(op: str, args: Sequence[str], dtypes: Sequence[DType], result: DType, helpers: Helpers) -> str:
+def intrinsic(op: str, args: Sequence[str], dtypes: Sequence[DType], result: DType, writer: Writer) -> str:
     """The expression for `op` on the variables `args` of `dtypes`, giving `result`."""
     if op == "ident":
         return args[0]
     if op == "cond":
         return f"{args[0]} ? {args[1]} : {args[2]}"
     if op == "cast":
-        return cast(args[0], dtypes[0], result, helpers)
+        return cast(args[0], dtypes[0], result, writer)
     dtype = dtypes[0]
     if op in _COMPARE:
         return _compare(_COMPARE[op], args, dtype)
@@ -37,33 +37,30 @@ def intrinsic(op: str, args: Sequence[str], dtypes: Sequence[DType], result: DTy
         return _extremum(op, args[0], args[1], dtype)
     if dtype.kind == "bool":
         return _bool_bits(op, args)
-    return _float(op, args, dtype, helpers) if dtype.is_float else _integer(op, args, dtype, helpers)
+    return _float(op, args, dtype, writer) if dtype.is_float else _integer(op, args, dtype, writer)
 
 
-def merge(agg: Agg, old: str, new: str, dtype: DType, helpers: Helpers) -> str:
+def merge(agg: Agg, old: str, new: str, dtype: DType, writer: Writer) -> str:
     """The expression for what an element holding `old` holds after a contribution `new`."""
     if agg is Agg.ASSIGN:
         return new
     if dtype.kind == "bool":
         return f"{old} || {new}" if agg in (Agg.ADD, Agg.MAX) else f"{old} && {new}"
-    return intrinsic(_AGGREGATION[agg], (old, new), (dtype, dtype), dtype, helpers)
+    return intrinsic(_AGGREGATION[agg], (old, new), (dtype, dtype), dtype, writer)
 
 
-def cast(value: str, source: DType, target: DType, helpers: Helpers) -> str:
+def cast(value: str, source: DType, target: DType, writer: Writer) -> str:
     """The variable `value` of `source` converted to `target`."""
+    c_type, source_type = writer.dialect.scalar_type(target), writer.dialect.scalar_type(source)
     if source == target:
         return value
     if target.kind == "bool":
         return f"{value} != 0"
-    if target.is_integer:
-        if not source.is_float:
-            return f"({scalar_type(target)}){value}"
+    if target.is_integer and source.is_float:
         wide = "fp32" if is_narrow(source) else source.name
-        return f"{helpers.need(f'to_{target}_{wide}')}({value})"
-    if is_narrow(target):
-        single = value if scalar_type(source) == "float" else f"(float){value}"
-        return f"{helpers.need(f'{target}_round')}({single})"
-    return value if scalar_type(source) == scalar_type(target) else f"({scalar_type(target)}){value}"
+        return f"{writer.helpers.need(f'to_{target}_{wide}')}({value})"
+    converted = value if source_type == c_type and not target.is_integer else f"({c_type}){value}"
+    return f"{writer.helpers.need(f'{target}_round')}({converted})" if is_narrow(target) else converted
 
 
 def _compare(sign: str, args: Sequence[str], dtype: DType) -> str:
@@ -100,10 +97,10 @@ def _bool_bits(op: str, args: Sequence[str]) -> str:
     return f"{a} {'&&' if op == 'bit_and' else '||'} {b}"
 
 
-def _float(op: str, args: Sequence[str], dtype: DType, helpers: Helpers) -> str:
+def _float(op: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
     end = "" if dtype.bits == 64 else "f"
     if op in _EXACT_MATH:
-        return _math(_EXACT_MATH[op], end, args, helpers)
+        return _math(_EXACT_MATH[op], end, args, writer)
     if op == "neg":
         return f"-{args[0]}"
     if op in _ARITHMETIC:
@@ -111,45 +108,45 @@ def _float(op: str, args: Sequence[str], dtype: DType, helpers: Helpers) -> str:
     elif op == "div":
         exact = f"{args[0]} / {args[1]}"
     elif op == "mod":
-        exact = _math("fmod", end, args, helpers)
+        exact = _math("fmod", end, args, writer)
     elif op == "sigmoid":
         one = f"1.0{end}"
-        exact = f"{one} / ({one} + {_math('exp', end, [f'-{args[0]}'], helpers)})"
+        exact = f"{one} / ({one} + {_math('exp', end, [f'-{args[0]}'], writer)})"
     elif op in _MATH:
-        exact = _math(op, end, args, helpers)
+        exact = _math(op, end, args, writer)
     else:
         raise AssertionError(f"no C for '{op}' on {dtype}")
-    return f"{helpers.need(f'{dtype}_round')}({exact})" if is_narrow(dtype) else exact
+    return f"{writer.helpers.need(f'{dtype}_round')}({exact})" if is_narrow(dtype) else exact
 
 
-def _math(name: str, end: str, args: Sequence[str], helpers: Helpers) -> str:
-    helpers.headers.add("math")
+def _math(name: str, end: str, args: Sequence[str], writer: Writer) -> str:
+    writer.helpers.headers.add("math")
     return f"{name}{end}({', '.join(args)})"
 
 
-def _integer(op: str, args: Sequence[str], dtype: DType, helpers: Helpers) -> str:
-    c = scalar_type(dtype)
+def _integer(op: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
+    c = writer.dialect.scalar_type(dtype)
     if op in _ARITHMETIC:
-        return _wrapping(_ARITHMETIC[op], args, dtype)
+        return _wrapping(_ARITHMETIC[op], args, dtype, writer)
     if op in _BITS:
         return f"({c})({args[0]} {_BITS[op]} {args[1]})"
     if op == "bit_not":
         return f"({c})~{args[0]}"
     if op == "neg":
-        return _wrapping("-", ("0", args[0]), dtype)
+        return _wrapping("-", ("0", args[0]), dtype, writer)
     if op == "abs":
         x = args[0]
-        return x if dtype.kind == "uint" else f"{x} < 0 ? {_wrapping('-', ('0', x), dtype)} : {x}"
+        return x if dtype.kind == "uint" else f"{x} < 0 ? {_wrapping('-', ('0', x), dtype, writer)} : {x}"
     helper = {"div": "div", "mod": "mod", "bit_left": "shl", "bit_right": "shr"}[op]
-    return f"{helpers.need(f'{helper}_{dtype}')}({args[0]}, {args[1]})"
+    return f"{writer.helpers.need(f'{helper}_{dtype}')}({args[0]}, {args[1]})"
 
 
-def _wrapping(sign: str, args: Sequence[str], dtype: DType) -> str:
+def _wrapping(sign: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
     """Modulo 2^bits. Narrow types compute in int, which holds every result but the product of two u16."""
-    c, (a, b) = scalar_type(dtype), args
+    c, (a, b) = writer.dialect.scalar_type(dtype), args
     if dtype.bits < 32 and not (dtype.name == "u16" and sign == "*"):
         return f"({c})({a} {sign} {b})"
-    unsigned = f"uint{max(dtype.bits, 32)}_t"
+    unsigned = writer.dialect.integer(max(dtype.bits, 32), signed=False)
     if dtype.kind == "uint" and dtype.bits >= 32:
         return f"{a} {sign} {b}"
     left = "0u" if a == "0" else f"({unsigned}){a}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 _KEYWORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -51,27 +50,3 @@ def sanitize_comment(text: str) -> str:
     while "??" in plain:
         plain = plain.replace("??", "? ?")
     return plain.replace("*/", "* /").replace("/*", "/ *").rstrip()
-
-
-class Names:
-    """The C identifiers that are visible at a place, so that nothing shadows anything."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-
-    def child(self) -> Names:
-        """A copy for an inner scope: what it takes stays free outside."""
-        return Names(self._taken)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._taken
-
-    def take(self, wanted: str) -> str:
-        """A free identifier like `wanted`, taken from now on."""
-        base = sanitize(wanted)
-        name, number = base, 1
-        while name in self._taken:
-            number += 1
-            name = f"{base}{'' if base.endswith('_') else '_'}{number}"
-        self._taken.add(name)
-        return name

@@ -1,126 +1,104 @@
-"""The specials: gather, scatter and the random generator, as loops over whole views."""
+"""The specials: gather, scatter and the random generator, as loops over whole areas."""
 
 from __future__ import annotations
 
-from stripe.emit.c.boxes import box_element, box_loops
-from stripe.emit.c.function import Function, View
-from stripe.emit.c.helpers import Helpers
+from math import prod
+
 from stripe.emit.c.intrinsics import cast, merge
-from stripe.emit.c.scalars import from_memory, memory_literal, scalar_type, to_memory
-from stripe.emit.c.scope import Scope
+from stripe.emit.c.writer import Writer
+from stripe.emit.loops.scope import Area
 from stripe.ir import DTYPES, Affine, Agg, DType, Special
 
 
-def emit_special(special: Special, scope: Scope, function: Function, helpers: Helpers) -> None:
-    """Emits `special` on views of `scope`."""
-    outputs = [scope.views[name] for name in special.outputs]
-    inputs = [scope.views[name] for name in special.inputs]
-    emitter = _SpecialEmitter(scope, function, helpers)
-    function.line(f"// {', '.join(special.outputs)} = {special.op}({', '.join(special.inputs)})")
+def emit_special(special: Special, writer: Writer) -> None:
+    """Emits `special` on areas of the writer's scope."""
+    outputs = [writer.scope.areas[name] for name in special.outputs]
+    inputs = [writer.scope.areas[name] for name in special.inputs]
+    writer.line(f"// {', '.join(special.outputs)} = {special.op}({', '.join(special.inputs)})")
     if special.op == "gather":
-        emitter.gather(outputs[0], inputs[0], inputs[1])
+        _gather(outputs[0], inputs[0], inputs[1], writer)
     elif special.op == "scatter":
-        emitter.scatter(outputs[0], inputs[0], inputs[1])
+        _scatter(outputs[0], inputs[0], inputs[1], writer)
     elif special.op == "prng_step":
-        emitter.prng_step(outputs[0], outputs[1], inputs[0])
+        _prng_step(outputs[0], outputs[1], inputs[0], writer)
     else:
         raise AssertionError(f"no C for the special '{special.op}'")
 
 
-class _SpecialEmitter:
-    def __init__(self, scope: Scope, function: Function, helpers: Helpers) -> None:
-        self.scope = scope
-        self.function = function
-        self.helpers = helpers
+def _gather(out: Area, data: Area, index: Area, writer: Writer) -> None:
+    """out[i…, j…] = data[clamp(index[i…]), j…]"""
+    rank = len(index.sizes)
+    with writer.box(out.sizes) as at:
+        row = _row(index, at[:rank], writer)
+        clamped = writer.let_index("row", f"{writer.helpers.need('clamp')}({row}, {data.sizes[0] - 1})")
+        value = _load("value", data, (Affine.var(clamped), *at[rank:]), writer)
+        _store(out, at, value, data.pointer.dtype, writer)
 
-    def gather(self, out: View, data: View, index: View) -> None:
-        """out[i…, j…] = data[clamp(index[i…]), j…]"""
-        rank = len(index.sizes)
-        with box_loops(out.sizes, self.scope, self.function) as at:
-            row = self._row(index, at[:rank])
-            last = data.sizes[0] - 1
-            clamped = self.scope.names.child().take("row")
-            self.function.line(f"const int64_t {clamped} = {self.helpers.need('clamp')}({row}, {last});")
-            self.function.declare(clamped)
-            value = self._load("value", data, (Affine.var(clamped), *at[rank:]))
-            self._store(out, at, value, data.buffer.dtype)
 
-    def scatter(self, out: View, updates: View, index: View) -> None:
-        """out[index[i…], j…] += updates[i…, j…], from zero; rows outside are dropped."""
-        dtype = out.buffer.dtype
-        rank = len(index.sizes)
-        with box_loops(out.sizes, self.scope, self.function) as at:
-            element = self._element(out, at, write=True)
-            self.function.line(f"{element} = {memory_literal(0, dtype)};")
-        with box_loops(updates.sizes, self.scope, self.function) as at:
-            row = self.scope.names.child().take("row")
-            self.function.line(f"const int64_t {row} = {self._row(index, at[:rank])};")
-            self.function.declare(row)
-            with self.function.braces(f"if ({row} >= 0 && {row} < {out.sizes[0]})"):
-                place = (Affine.var(row), *at[rank:])
-                value = self._convert(self._load("value", updates, at), updates.buffer.dtype, dtype)
-                old = self._load("old", out, place)
-                self._store(out, place, merge(Agg.ADD, old, value, dtype, self.helpers), dtype)
+def _scatter(out: Area, updates: Area, index: Area, writer: Writer) -> None:
+    """out[index[i…], j…] += updates[i…, j…], from zero; rows outside are dropped."""
+    dtype = out.pointer.dtype
+    rank = len(index.sizes)
+    with writer.box(out.sizes) as at:
+        element = writer.element(out, at, write=True)
+        writer.line(f"{element} = {writer.memory_literal(0, dtype)};")
+    with writer.box(updates.sizes) as at:
+        row = writer.let_index("row", _row(index, at[:rank], writer))
+        with writer.function.braces(f"if ({row} >= 0 && {row} < {out.sizes[0]})"):
+            place = (Affine.var(row), *at[rank:])
+            value = _convert(_load("value", updates, at, writer), updates.pointer.dtype, dtype, writer)
+            old = _load("old", out, place, writer)
+            _store(out, place, merge(Agg.ADD, old, value, dtype, writer), dtype, writer)
 
-    def prng_step(self, state: View, value: View, start: View) -> None:
-        """Column j of the state makes the elements j, j + columns, … of the value, one step of the generator each."""
-        line, u32 = self.function.line, DTYPES["u32"]
-        columns = start.sizes[1]
-        names = self.scope.names.child()
-        word = [names.take(f"s{number}") for number in (1, 2, 3)]
-        column, item = names.take("column"), names.take("item")
-        self.function.declare(column, item)
-        count = 1
-        for size in value.sizes:
-            count *= size
-        with self.function.braces(f"for (int64_t {column} = 0; {column} < {columns}; ++{column})"):
-            for row, name in enumerate(word):
-                element = self._element(start, (Affine(row), Affine.var(column)))
-                line(f"uint32_t {name} = {element};")
-            head = f"for (int64_t {item} = {column}; {item} < {count}; {item} += {columns})"
-            with self.function.braces(head):
-                for name, (mask, up, low, down) in zip(word, _TAUS88, strict=True):
-                    line(f"{name} = (({name} & {mask}u) << {up}) ^ ((({name} << {low}) ^ {name}) >> {down});")
-                uniform = names.take("uniform")
-                line(f"const float {uniform} = (float)({' ^ '.join(word)}) * 0x1p-32f;")
-                self._store(value, _coordinates(item, value.sizes), uniform, DTYPES["fp32"])
-            for row, name in enumerate(word):
-                element = self._element(state, (Affine(row), Affine.var(column)), write=True)
-                line(f"{element} = {to_memory(name, u32, self.helpers)};")
 
-    def _row(self, index: View, at: tuple[Affine, ...]) -> str:
-        """The int64_t value of an element of the index tensor."""
-        element = self._element(index, at)
-        dtype = index.buffer.dtype
-        return f"{self.helpers.need('index_u64')}({element})" if dtype.name == "u64" else element
+def _prng_step(state: Area, value: Area, start: Area, writer: Writer) -> None:
+    """Column j of the state makes the elements j, j + columns, … of the value, one step of the generator each."""
+    line, u32 = writer.line, DTYPES["u32"]
+    index_type, word_type = writer.dialect.index_type, writer.dialect.scalar_type(u32)
+    count, columns = prod(value.sizes), start.sizes[1]
+    names = writer.scope.names.child()
+    words = [names.take(f"s{number}") for number in (1, 2, 3)]
+    column, item = names.take("column"), names.take("item")
+    writer.function.declare(column, item)
+    with writer.function.braces(writer.dialect.loop(column, "0", str(columns))):
+        for row, name in enumerate(words):
+            line(f"{word_type} {name} = {writer.element(start, (Affine(row), Affine.var(column)))};")
+        head = f"for ({index_type} {item} = {column}; {item} < {count}; {item} += {columns})"
+        with writer.function.braces(head):
+            for name, (mask, up, low, down) in zip(words, _TAUS88, strict=True):
+                line(f"{name} = (({name} & {mask}u) << {up}) ^ ((({name} << {low}) ^ {name}) >> {down});")
+            uniform = names.take("uniform")
+            line(f"const float {uniform} = (float)({' ^ '.join(words)}) * 0x1p-32f;")
+            _store(value, _coordinates(item, value.sizes), uniform, DTYPES["fp32"], writer)
+        for row, name in enumerate(words):
+            element = writer.element(state, (Affine(row), Affine.var(column)), write=True)
+            line(f"{element} = {writer.stored(name, u32)};")
 
-    def _element(self, view: View, at: tuple[Affine, ...], *, write: bool = False) -> str:
-        return box_element(view, at, self.scope, self.function, self.helpers, write=write)
 
-    def _load(self, wanted: str, view: View, at: tuple[Affine, ...]) -> str:
-        dtype = view.buffer.dtype
-        name = self.scope.names.child().take(wanted)
-        text = from_memory(self._element(view, at), dtype, self.helpers)
-        self.function.line(f"const {scalar_type(dtype)} {name} = {text};")
-        return name
+def _row(index: Area, at: tuple[Affine, ...], writer: Writer) -> str:
+    """The value of an element of the index tensor as an index."""
+    element = writer.element(index, at)
+    is_u64 = index.pointer.dtype.name == "u64"
+    return f"{writer.helpers.need('index_u64')}({element})" if is_u64 else element
 
-    def _convert(self, value: str, source: DType, target: DType) -> str:
-        if source == target:
-            return value
-        name = self.scope.names.child().take("converted")
-        self.function.line(
-            f"const {scalar_type(target)} {name} = {cast(value, source, target, self.helpers)};"
-        )
-        return name
 
-    def _store(self, view: View, at: tuple[Affine, ...], value: str, source: DType) -> None:
-        """Stores an expression of `source`, converted, at coordinates of the view."""
-        dtype = view.buffer.dtype
-        element = self._element(view, at, write=True)
-        name = self.scope.names.child().take("result")
-        self.function.line(f"const {scalar_type(source)} {name} = {value};")
-        stored = self._convert(name, source, dtype)
-        self.function.line(f"{element} = {to_memory(stored, dtype, self.helpers)};")
+def _load(wanted: str, area: Area, at: tuple[Affine, ...], writer: Writer) -> str:
+    dtype = area.pointer.dtype
+    return writer.let(wanted, writer.loaded(writer.element(area, at), dtype), dtype, local=True)
+
+
+def _convert(value: str, source: DType, target: DType, writer: Writer) -> str:
+    if source == target:
+        return value
+    return writer.let("converted", cast(value, source, target, writer), target, local=True)
+
+
+def _store(area: Area, at: tuple[Affine, ...], value: str, source: DType, writer: Writer) -> None:
+    """Stores an expression of `source`, converted, at coordinates of the area."""
+    dtype = area.pointer.dtype
+    element = writer.element(area, at, write=True)
+    stored = _convert(writer.let("result", value, source, local=True), source, dtype, writer)
+    writer.line(f"{element} = {writer.stored(stored, dtype)};")
 
 
 _TAUS88 = ((4294967294, 12, 13, 19), (4294967288, 4, 2, 25), (4294967280, 17, 3, 11))

@@ -1,1 +1,1 @@
-"""Planning of loops."""
+"""Plans of loops, in no language: order, bounds, parallel loops, accumulators, hints, and the memory of buffers."""

@@ -1,19 +1,36 @@
-"""Where allocations live: local arrays, the workspace, and one arena per location for what a pass has placed."""
+"""The memory of allocations: registers, stack, heap, workspace, and one arena per location for placed buffers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import prod
 
-from stripe.emit.c.names import Names
-from stripe.ir import Affine, Block, Interval, Program, Refinement, StripeError
+from stripe.emit.loops.scope import Area, CodeScope, Fill, Names, Pointer
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Interval,
+    Load,
+    Program,
+    Refinement,
+    Special,
+    Statement,
+    StripeError,
+    reads_of,
+    writes_of,
+)
 
 ALIGNMENT = 64
 """Alignment in bytes of buffers in the workspace and of arenas: a cache line, and the widest vector of today."""
 
 _LIMIT = 1 << 62
-"""More bytes than any machine has, and safe to compute with in int64_t."""
+"""More bytes than any machine has, and safe to compute with in 64 bits."""
+
+_REGISTER_BYTES = 2048
+"""The largest local array that registers may hold: 32 of 64 bytes."""
 
 
 def align(count: int) -> int:
@@ -22,7 +39,7 @@ def align(count: int) -> int:
 
 
 def check_size(ref: Refinement) -> None:
-    """Raises StripeError for an allocation whose addresses int64_t cannot hold."""
+    """Raises StripeError for an allocation whose addresses 64 bits cannot hold."""
     if ref.bytes >= _LIMIT:
         raise StripeError(
             f"'{ref.name}' takes {ref.bytes} bytes, which no address can reach",
@@ -30,12 +47,51 @@ def check_size(ref: Refinement) -> None:
         )
 
 
+class Home(Enum):
+    """The memory of an allocation."""
+
+    REGISTERS = auto()
+    STACK = auto()
+    HEAP = auto()
+    WORKSPACE = auto()
+
+
+@dataclass(slots=True)
+class Homes:
+    """Gives each allocation that is in no arena its memory. `stack_bytes` is the largest on the stack; `separate` gives
+    each larger one a piece of the heap of its own. At the end `shared_bytes` and `thread_bytes` are the sizes of the
+    workspaces of the function and of each thread of a parallel loop.
+    """
+
+    stack_bytes: int
+    separate: bool
+    shared_bytes: int = 0
+    thread_bytes: int = 0
+    has_local: bool = False
+
+    def find(self, ref: Refinement, scope: CodeScope) -> tuple[Home, int]:
+        """The memory of `ref`, which it takes from `scope`, and the offset in the workspace."""
+        size = align(ref.bytes)
+        if ref.bytes <= self.stack_bytes and size <= scope.stack_left:
+            scope.stack_left -= size
+            self.has_local = True
+            return (Home.REGISTERS if ref.bytes <= _REGISTER_BYTES else Home.STACK), 0
+        if self.separate:
+            return Home.HEAP, 0
+        offset = scope.workspace
+        scope.workspace += size
+        if scope.private:
+            self.thread_bytes = max(self.thread_bytes, scope.workspace)
+        else:
+            self.shared_bytes = max(self.shared_bytes, scope.workspace)
+        return Home.WORKSPACE, offset
+
+
 @dataclass(frozen=True, slots=True)
-class Arena:
-    """The memory of one location, unit after unit: `extents` units per axis, each of `unit_bytes`."""
+class LocationMemory:
+    """The arena `name` of one location, unit after unit: `extents` units per axis, each of `unit_bytes`."""
 
     name: str
-    location: str
     extents: tuple[int, ...]
     unit_bytes: int
 
@@ -43,17 +99,20 @@ class Arena:
     def bytes(self) -> int:
         return prod(self.extents) * self.unit_bytes
 
-    def unit(self, units: tuple[Affine, ...]) -> Affine:
-        """The number of a unit in the row-major order of `extents`."""
-        number = Affine()
-        for place, extent in enumerate(self.extents):
-            number = number * extent + (units[place] if place < len(units) else Affine())
-        return number
-
-    def strides(self, ref: Refinement) -> tuple[int, ...]:
-        """Element strides of `ref` here: a step along its bank dimension is a step to the next unit."""
+    def area(self, ref: Refinement, name: str, scope: CodeScope) -> Area:
+        """The placed allocation `ref` behind a pointer `name` to its offset in the first unit. A step along its bank
+        dimension is a step to the next unit.
+        """
         step = self.unit_bytes // ref.dtype.bytes
-        return tuple(step if d == ref.bank_dim else dim.stride for d, dim in enumerate(ref.dims))
+        strides = tuple(step if d == ref.bank_dim else dim.stride for d, dim in enumerate(ref.dims))
+        extent = (self.name, ref.offset, ref.offset + ref.bytes)
+        span = (self.bytes - ref.offset) // ref.dtype.bytes
+        whole = Pointer(name, ref.dtype, ref.sizes, strides, span, extent).whole()
+        unit = Affine()  # its number, in row-major order of the extents
+        units = [scope.affine(unit) for unit in _units(ref)]
+        for place, extent in enumerate(self.extents):
+            unit = unit * extent + (units[place] if place < len(units) else Affine())
+        return Area(whole.pointer, unit * step + whole.origin, ref.sizes)
 
 
 def is_placed(ref: Refinement) -> bool:
@@ -61,25 +120,12 @@ def is_placed(ref: Refinement) -> bool:
     return ref.is_alloc and "placed" in ref.tags and bool(ref.location)
 
 
-def bytes_in_unit(ref: Refinement) -> int:
-    """Bytes of an allocation within one unit: all of them, or those of one bank."""
-    if ref.bank_dim is None:
-        return ref.bytes
-    rest = 1 + sum((dim.size - 1) * abs(dim.stride) for d, dim in enumerate(ref.dims) if d != ref.bank_dim)
-    return rest * ref.dtype.bytes
-
-
 def arena_key(ref: Refinement) -> str:
-    """The names of the devices of the location, which tell arenas apart."""
+    """The names of the devices of the location: each has an arena."""
     return "/".join(device.name for device in ref.location.devices)
 
 
-def units_of(ref: Refinement) -> tuple[Affine, ...]:
-    """The unit numbers of the location, of all its devices in order."""
-    return tuple(unit for device in ref.location.devices for unit in device.units)
-
-
-def plan_arenas(program: Program, names: Names) -> dict[str, Arena]:
+def plan_arenas(program: Program, names: Names) -> dict[str, LocationMemory]:
     """The arenas that the placed allocations of `program` need, by `arena_key`."""
     extents: dict[str, list[int]] = {}
     sizes: dict[str, int] = {}
@@ -91,17 +137,23 @@ def plan_arenas(program: Program, names: Names) -> dict[str, Arena]:
         axes.extend([1] * (len(spans) - len(axes)))
         for place, last in enumerate(spans):
             axes[place] = max(axes[place], last + 1)
-        sizes[key] = max(sizes.get(key, 0), ref.offset + bytes_in_unit(ref))
+        dims = [dim for d, dim in enumerate(ref.dims) if d != ref.bank_dim]
+        in_unit = (1 + sum((dim.size - 1) * abs(dim.stride) for dim in dims)) * ref.dtype.bytes
+        sizes[key] = max(sizes.get(key, 0), ref.offset + in_unit)
     return {
-        key: Arena(names.take(f"arena_{key}"), key, tuple(axes), align(sizes[key]))
+        key: LocationMemory(names.take(f"arena_{key}"), tuple(axes), align(sizes[key]))
         for key, axes in extents.items()
     }
+
+
+def _units(ref: Refinement) -> tuple[Affine, ...]:
+    return tuple(unit for device in ref.location.devices for unit in device.units)
 
 
 def _unit_spans(ref: Refinement, intervals: Mapping[str, Interval]) -> list[int]:
     """The highest unit number per axis; the banks of `ref` are units of the last axis."""
     spans: list[int] = []
-    for unit in units_of(ref):
+    for unit in _units(ref):
         low, high = unit.bounds(intervals)
         if low < 0:
             raise StripeError(f"'{ref.name}' lies in unit {unit} of {ref.location}, which can be negative")
@@ -119,3 +171,35 @@ def _placed(block: Block, outer: dict[str, Interval]) -> Iterator[tuple[Refineme
             yield ref, intervals
     for inner in block.blocks:
         yield from _placed(inner, intervals)
+
+
+def first_fill(area: Area, agg: Agg, scope: CodeScope) -> Fill | None:
+    """The identity of `agg`, with which a new buffer starts; a buffer in an arena gets it before its first use."""
+    if agg is Agg.ASSIGN:
+        return None
+    fill = (area, agg.identity(area.pointer.dtype))
+    if area.pointer.arena is None:
+        return fill
+    scope.pending[area.pointer.name] = fill
+    return None
+
+
+def due_fills(statement: Statement, scope: CodeScope) -> list[Fill]:
+    """The pending fills of buffers that `statement` uses. A block that runs once sees to them deeper inside."""
+    runs_once = isinstance(statement, Block) and not statement.constraints and statement.points == 1
+    if not scope.pending or runs_once:
+        return []
+    used = {scope.areas[name].pointer.name for name in (*reads_of(statement), *writes_of(statement))}
+    return [scope.pending.pop(name) for name in sorted(used & scope.pending.keys())]
+
+
+def is_loaded(block: Block, name: str) -> bool:
+    """Whether a load or special in `block` or inside reads the refinement `name` of `block`."""
+    for statement in block.statements:
+        if isinstance(statement, Load | Special) and name in reads_of(statement):
+            return True
+        if isinstance(statement, Block) and any(
+            ref.source == name and is_loaded(statement, ref.name) for ref in statement.refinements
+        ):
+            return True
+    return False

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stripe.emit.c.scope import Scope
-from stripe.ir import Block, Refinement, Special, address_of, separating, step
+from stripe.emit.loops.memory import is_placed
+from stripe.emit.loops.scope import CodeScope
+from stripe.ir import Block, Refinement, Special, address_of, separating, step, walk
 
 _VECTOR = 4
 """Fewest iterations that make vectors worth while."""
+_ITEMS = 64
+"""Iterations of a parallel loop that balance well over the cores of a machine."""
+_PARALLEL_TAGS = ("thread", "parallel")
 
 
-def fast_order(block: Block, outer: Scope) -> list[str] | None:
+def fast_order(block: Block, outer: CodeScope) -> list[str] | None:
     """The iterated indices, outermost first; None for a block that is best left alone (it has blocks inside).
 
     Innermost comes an index along which the outputs are contiguous and the inputs contiguous or constant; when there is
@@ -42,7 +46,27 @@ def fast_order(block: Block, outer: Scope) -> list[str] | None:
     return [*outside, *summed]
 
 
-def _steps(ref: Refinement, names: Sequence[str], outer: Scope) -> dict[str, int]:
+def _steps(ref: Refinement, names: Sequence[str], outer: CodeScope) -> dict[str, int]:
     """Elements by which a step of each index moves the view; 0 for uneven steps."""
-    place = address_of(ref.access, outer.views[ref.source].buffer.strides)
+    place = address_of(ref.access, outer.areas[ref.source].pointer.strides)
     return {name: step(place, name) or 0 for name in names}
+
+
+def parallel_indices(block: Block, order: Sequence[str], outer: CodeScope) -> tuple[str, ...]:
+    """The indices over which threads share the points of a block that is tagged for it: the first in `order` that make
+    enough items for any number of threads. The others stay plain loops inside, which vectors like better than one
+    call per point. Placed buffers have one instance, which threads would share.
+    """
+    if outer.private or not block.tags.has_any(_PARALLEL_TAGS):
+        return ()
+    if any(is_placed(ref) for _, inner in walk(block) for ref in inner.refinements):
+        return ()
+    apart = separating(block)
+    chosen: list[str] = []
+    items = 1
+    for name in (name for name in order if name in apart):
+        if items >= _ITEMS:
+            break
+        chosen.append(name)
+        items *= block.index(name).range
+    return tuple(chosen)

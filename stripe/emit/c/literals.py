@@ -1,54 +1,16 @@
-"""C types, literals and the memory form of scalars.
-
-A scalar of fp16 or bf16 is a C `float` whose value the narrow type can hold; in memory it is its bits in a `uint16_t`.
-A bool is a `uint8_t` in memory, so that no byte pattern is undefined behaviour.
-"""
+"""Literals of C, and the values of constants rounded to their dtype."""
 
 from __future__ import annotations
 
 import math
 import struct
 
-from stripe.emit.c.helpers import Helpers
 from stripe.ir import DType
-
-_SCALAR = {"bool": "bool", "fp16": "float", "bf16": "float", "fp32": "float", "fp64": "double"}
-_MEMORY = {"bool": "uint8_t", "fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "fp64": "double"}
 
 
 def is_narrow(dtype: DType) -> bool:
     """fp16 and bf16, which compute in float."""
     return dtype.is_float and dtype.bits == 16
-
-
-def _integer(dtype: DType) -> str:
-    return f"{'u' if dtype.kind == 'uint' else ''}int{dtype.bits}_t"
-
-
-def scalar_type(dtype: DType) -> str:
-    """The C type of a scalar variable."""
-    return _SCALAR.get(dtype.name) or _integer(dtype)
-
-
-def memory_type(dtype: DType) -> str:
-    """The C type of an element in memory."""
-    return _MEMORY.get(dtype.name) or _integer(dtype)
-
-
-def from_memory(element: str, dtype: DType, helpers: Helpers) -> str:
-    """The scalar that the element `element` (a C lvalue) holds."""
-    if dtype.kind == "bool":
-        return f"{element} != 0"
-    if is_narrow(dtype):
-        return f"{helpers.need(f'{dtype.name}_load')}({element})"
-    return element
-
-
-def to_memory(scalar: str, dtype: DType, helpers: Helpers) -> str:
-    """The memory form of a scalar variable."""
-    if is_narrow(dtype):
-        return f"{helpers.need(f'{dtype.name}_store')}({scalar})"
-    return scalar
 
 
 def wrap_integer(value: int, dtype: DType) -> int:

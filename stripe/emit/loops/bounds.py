@@ -1,16 +1,15 @@
-"""The loops of one block: their order, their bounds after the constraints, and the tests that no bound can express."""
+"""The loops of one block: their bounds after the constraints, and the tests that no bound can express."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.emit.loops.affines import simplify
 from stripe.ir import Affine, FloorDiv, Interval, Mod
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class ForLoop:
     """`for var in [max(lower), min(upper))`, then `if` all of `guards` are >= 0. Bounds use variables outside only."""
 
     var: str
@@ -22,43 +21,48 @@ class Loop:
     @property
     def is_plain(self) -> bool:
         """Whether bounds are constant and nothing is tested inside, so that the loop runs at least once."""
-        bounds = (*self.lower, *self.upper)
-        return not self.guards and all(bound.is_constant for bound in bounds)
+        return not self.guards and all(bound.is_constant for bound in (*self.lower, *self.upper))
+
+    def depends_on(self, variables: Iterable[str]) -> bool:
+        """Whether a bound uses one of `variables`."""
+        return any(bound.names().intersection(variables) for bound in (*self.lower, *self.upper))
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class Loops:
     """The loops of a block from the outermost in; `guards` are tested before the first. `empty`: there is no point."""
 
     guards: tuple[Affine, ...]
-    loops: tuple[Loop, ...]
+    loops: tuple[ForLoop, ...]
     intervals: Mapping[str, Interval]
     empty: bool = False
 
 
-def plan_nest(
+def bounded(
     ranges: Sequence[tuple[str, int]], constraints: Iterable[Affine], outer: Mapping[str, Interval]
-) -> Nest:
-    """Loops over `ranges` (C variable, range) in this order, under `constraints` (>= 0, over C variables).
+) -> Loops:
+    """Loops over `ranges` (variable, range) in this order, under `constraints` (>= 0, over variables).
 
     A constraint goes to the innermost loop whose variable it uses: into its bounds when the variable occurs there
     linearly, else into a test inside it. `outer` gives the intervals of the variables outside.
     """
     level = {var: number for number, (var, _) in enumerate(ranges)}
     intervals = {**outer, **{var: (0, size - 1) for var, size in ranges}}
-    bounds: list[tuple[list[Affine], list[Affine], list[Affine]]] = [([], [], []) for _ in ranges]
+    bounds: list[tuple[list[Affine], list[Affine], list[Affine]]] = [
+        ([Affine(0)], [Affine(size)], []) for _, size in ranges
+    ]
     outside: list[Affine] = []
 
     def depth(affine: Affine) -> int:
         return max((level[name] for name in affine.names() if name in level), default=-1)
 
     for constraint in sorted(constraints, key=depth):
-        affine = simplify(constraint, intervals)
+        affine = constraint.simplified(intervals)
         low, high = affine.bounds(intervals)
         if low >= 0:
             continue
         if high < 0:
-            return Nest((), (), intervals, empty=True)
+            return Loops((), (), intervals, empty=True)
         place = depth(affine)
         if place < 0:
             outside.append(affine)
@@ -68,9 +72,12 @@ def plan_nest(
         if not _is_linear_in(affine, var):
             guards.append(affine)
         elif not _tighten(affine, var, lower, upper, intervals):
-            return Nest((), (), intervals, empty=True)
-    loops = tuple(_loop(var, size, *bounds[place], intervals) for place, (var, size) in enumerate(ranges))
-    return Nest(tuple(outside), loops, intervals)
+            return Loops((), (), intervals, empty=True)
+    loops = [
+        ForLoop(var, size, _strongest(lower, intervals, 1), _strongest(upper, intervals, -1), tuple(guards))
+        for (var, size), (lower, upper, guards) in zip(ranges, bounds, strict=True)
+    ]
+    return Loops(tuple(outside), tuple(loops), intervals)
 
 
 def _is_linear_in(affine: Affine, var: str) -> bool:
@@ -87,11 +94,11 @@ def _tighten(
     rest = affine - Affine.var(var) * coefficient
     first, last = intervals[var]
     if coefficient > 0:  # var >= ceil(-rest / coefficient)
-        bound = simplify(-(rest.floordiv(coefficient)), intervals)
+        bound = (-(rest.floordiv(coefficient))).simplified(intervals)
         lower.append(bound)
         first = max(first, bound.bounds(intervals)[0])
     else:  # var <= floor(rest / -coefficient)
-        bound = simplify(rest.floordiv(-coefficient), intervals)
+        bound = rest.floordiv(-coefficient).simplified(intervals)
         upper.append(bound + 1)
         last = min(last, bound.bounds(intervals)[1])
     if first > last:
@@ -100,29 +107,14 @@ def _tighten(
     return True
 
 
-def _loop(
-    var: str,
-    size: int,
-    lower: Sequence[Affine],
-    upper: Sequence[Affine],
-    guards: Sequence[Affine],
-    intervals: Mapping[str, Interval],
-) -> Loop:
-    low = _strongest([Affine(0), *lower], intervals, 1)
-    high = _strongest([Affine(size), *upper], intervals, -1)
-    return Loop(var, size, low, high, tuple(guards))
-
-
 def _strongest(bounds: Sequence[Affine], intervals: Mapping[str, Interval], sign: int) -> tuple[Affine, ...]:
     """`bounds` without those that another one implies; sign 1 for lower bounds, -1 for upper ones."""
+
+    def implies(strong: Affine, weak: Affine) -> bool:
+        return ((strong - weak) * sign).bounds(intervals)[0] >= 0
+
     kept: list[Affine] = []
     for bound in dict.fromkeys(bounds):
-        if any(_implies(other, bound, intervals, sign) for other in kept):
-            continue
-        kept = [other for other in kept if not _implies(bound, other, intervals, sign)]
-        kept.append(bound)
+        if not any(implies(other, bound) for other in kept):
+            kept = [*(other for other in kept if not implies(bound, other)), bound]
     return tuple(kept)
-
-
-def _implies(strong: Affine, weak: Affine, intervals: Mapping[str, Interval], sign: int) -> bool:
-    return ((strong - weak) * sign).bounds(intervals)[0] >= 0

@@ -1,0 +1,94 @@
+"""The words of C11, in which a language near C differs: types, qualifiers, address spaces, thread indices.
+
+OpenCL or CUDA is a subclass that overrides these, and a target that says which blocks are kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from stripe.emit.c.names import sanitize
+from stripe.emit.loops.hints import Hint, SimdHint
+from stripe.emit.loops.scope import Pointer
+from stripe.ir import DType
+
+
+class Dialect:
+    """C11 with OpenMP. A scalar of fp16 or bf16 is a `float` whose value the narrow type can hold; in memory it is its
+    bits in a `uint16_t`. A bool is a `uint8_t` in memory, so that no byte pattern is undefined behaviour.
+    """
+
+    index_type: ClassVar[str] = "int64_t"
+    byte_type: ClassVar[str] = "unsigned char"
+    size_type: ClassVar[str] = "size_t"
+    restrict: ClassVar[str] = "restrict "
+    kernel: ClassVar[str] = "static void"
+    """Qualifiers and result of the functions of blocks."""
+    entry: ClassVar[str] = "void"
+    helper: ClassVar[str] = "static inline"
+    constant: ClassVar[str] = "static const"
+    thread: ClassVar[str] = "ST_THREAD"
+    """The number of the thread that runs a point of a parallel loop."""
+    headers: ClassVar[tuple[str, ...]] = ("stdbool", "stddef", "stdint")
+    scalar_types: ClassVar[Mapping[str, str]] = {
+        "bool": "bool", "fp16": "float", "bf16": "float", "fp32": "float", "fp64": "double",
+    }  # fmt: skip
+    memory_types: ClassVar[Mapping[str, str]] = {
+        "bool": "uint8_t", "fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "fp64": "double",
+    }  # fmt: skip
+
+    def integer(self, bits: int, *, signed: bool) -> str:
+        """The type of integers of `bits`."""
+        return f"{'' if signed else 'u'}int{bits}_t"
+
+    def scalar_type(self, dtype: DType) -> str:
+        """The type of a scalar variable."""
+        return self.scalar_types.get(dtype.name) or self.integer(dtype.bits, signed=dtype.kind == "int")
+
+    def memory_type(self, dtype: DType) -> str:
+        """The type of an element in memory."""
+        return self.memory_types.get(dtype.name) or self.integer(dtype.bits, signed=dtype.kind == "int")
+
+    def identifier(self, name: str) -> str:
+        """An identifier like `name` that is no word of the language."""
+        return sanitize(name)
+
+    def parameter(self, pointer: Pointer, *, const: bool, restrict: bool) -> str:
+        """A parameter of a function, through which others may reach the same elements unless `restrict`."""
+        qualifiers = self.restrict if restrict else ""
+        return f"{'const ' if const else ''}{self.memory_type(pointer.dtype)} *{qualifiers}{pointer.name}"
+
+    def local_array(self, dtype: DType, name: str, count: int, alignment: int) -> str:
+        """The definition of an array of a function, aligned to bytes unless 0."""
+        aligned = f"_Alignas({alignment}) " if alignment else ""
+        return f"{aligned}{self.memory_type(dtype)} {name}[{count}];"
+
+    def hint(self, hint: Hint | None) -> Sequence[str]:
+        """Preprocessor lines for the loop that follows."""
+        if hint is None:
+            return ()
+        if isinstance(hint, SimdHint):
+            return ("#ifdef _OPENMP", "#pragma omp simd", "#endif")
+        return (
+            "#if defined(__clang__)",
+            f"#pragma clang loop unroll_count({hint.count})",
+            "#elif defined(__GNUC__)",
+            f"#pragma GCC unroll {hint.count}",
+            "#endif",
+        )
+
+    def loop(self, var: str, low: str, high: str) -> str:
+        """The head of the loop of `var` over [low, high)."""
+        return f"for ({self.index_type} {var} = {low}; {var} < {high}; ++{var})"
+
+    def parallel(self, loops: Sequence[tuple[str, str, str]]) -> tuple[Sequence[str], Sequence[str]]:
+        """Loops (variable, low, high) whose points run on threads: preprocessor lines, and the heads of the braces
+        around a point.
+        """
+        clause = f" collapse({len(loops)})" if len(loops) > 1 else ""
+        pragma = f"#pragma omp parallel for{clause} schedule(static)"
+        return ("#ifdef _OPENMP", pragma, "#endif"), [self.loop(*loop) for loop in loops]
+
+
+C11 = Dialect()

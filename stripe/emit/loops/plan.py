@@ -1,0 +1,63 @@
+"""The plan of one block: order and bounds of its loops, the parallel ones, accumulators, and hints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stripe.emit.loops.accumulators import Accumulator, find_accumulators
+from stripe.emit.loops.bounds import ForLoop, bounded
+from stripe.emit.loops.hints import Hint, hints_of
+from stripe.emit.loops.order import fast_order, parallel_indices
+from stripe.emit.loops.scope import CodeScope
+from stripe.ir import Affine, Block
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """The loops of `block` from the outermost in, tested by `guards` before the first; `scope` is the inside.
+
+    The first `parallel` loops are one parallel loop: bounds inside do not depend on loops outside, and tests come after
+    the last. `accumulators` go by the number of their store, `hints` by that of the loop. `empty`: there is no point.
+    """
+
+    block: Block
+    scope: CodeScope
+    guards: tuple[Affine, ...]
+    loops: tuple[ForLoop, ...]
+    empty: bool = False
+    parallel: int = 0
+    accumulators: Mapping[int, Accumulator] = field(default_factory=dict[int, Accumulator])
+    hints: tuple[Hint | None, ...] = ()
+
+
+def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) -> BlockPlan:
+    """The plan of `block` inside `outer`. `threads` allows parallel loops, `reorder` another order of the loops."""
+    scope, variables = outer.inside(block)
+    order = (fast_order(block, outer) if reorder else None) or list(variables)
+    shared = parallel_indices(block, order, outer) if threads else ()
+    order.sort(key=lambda name: name not in shared)
+    ranges = [(variables[name], block.index(name).range) for name in order]
+    found = bounded(ranges, [c.affine.subs(scope.indices) for c in block.constraints], outer.intervals)
+    scope.intervals = found.intervals
+    if found.empty:
+        return BlockPlan(block, scope, (), (), empty=True)
+    for ref in block.refinements:
+        if not ref.is_alloc:
+            scope.areas[ref.name] = scope.area(ref, outer)
+    accumulators = find_accumulators(block, scope, found)
+    loops = [(block.index(name), loop) for name, loop in zip(order, found.loops, strict=True)]
+    return BlockPlan(
+        block, scope, found.guards, found.loops, False, _parallel(found.loops[: len(shared)]), accumulators,
+        hints_of(block, loops),
+    )  # fmt: skip
+
+
+def _parallel(loops: tuple[ForLoop, ...]) -> int:
+    """The number of loops that can be one: constant bounds inside, no test between."""
+    count = min(len(loops), 1)
+    while count < len(loops) and not loops[count - 1].guards:
+        if loops[count].depends_on(loop.var for loop in loops[:count]):
+            break
+        count += 1
+    return count
