@@ -175,8 +175,9 @@ class ExecUnit(Unit):
     """A unit that computes."""
 
     ops_per_cycle: RateTable = Field(
-        description=f"operations in one cycle, a multiply-accumulate is two; {TABLE_HELP}. "
-        "What has no number is not computed here"
+        description="operations in one cycle, a multiply-accumulate is two at the rate of its 'mul'; "
+        f"{TABLE_HELP}. An operation without a number is an error on this unit: rates by operation keep bias and "
+        "activation off a matrix engine"
     )
     pipeline_depth: Count = Field(
         default=1,
@@ -206,6 +207,15 @@ class ExecUnit(Unit):
     def rate(self, operation: str, dtype: DType) -> float | None:
         """Operations in one cycle, None when the unit does not compute this."""
         return look_up(self.ops_per_cycle, operation, dtype)
+
+    @property
+    def is_matrix_engine(self) -> bool:
+        """Whether its rates are those of a systolic array or of stencils."""
+        return self.array is not None or bool(self.stencils)
+
+    def names_rate(self, operation: str, dtype: DType) -> bool:
+        """Whether the model gives a rate for this very operation, not for all operations of a dtype or of the unit."""
+        return operation in self.ops_per_cycle or f"{operation}:{dtype.name}" in self.ops_per_cycle
 
     def computes(self, dtype: DType) -> bool:
         """Whether it has a rate for any operation on this dtype."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
@@ -69,6 +70,19 @@ def missing_rates(operations: Operations, unit: ExecUnit) -> tuple[str, ...]:
     return tuple(
         sorted(f"{op}:{dtype.name}" for op, dtype in rated(operations) if unit.rate(op, dtype) is None)
     )
+
+
+def unnamed_rates(operations: Operations, unit: ExecUnit) -> tuple[str, ...]:
+    """The operations beside multiply-accumulates that a matrix engine does at a rate that does not name them, as
+    `op:dtype`, in order."""
+    if not unit.is_matrix_engine:
+        return ()
+    left = Counter(operations.counts)
+    for (product, result), number in operations.macs.items():
+        left["mul", product] -= number
+        left["add", result] -= number
+    found = ((op, dtype) for (op, dtype), number in left.items() if number and not unit.names_rate(op, dtype))
+    return tuple(sorted(f"{op}:{dtype.name}" for op, dtype in found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from stripe.cost.counts.operations import Operations
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
 from stripe.cost.time.pipeline import Stage, pipeline_cycles, pipeline_slices
-from stripe.cost.time.rates import effort, missing_rates
+from stripe.cost.time.rates import effort, missing_rates, unnamed_rates
 from stripe.cost.time.statement import Flow, StatementCost, TileSlice
 from stripe.cost.time.tally import Busy, ByteRates, Part, Seat, Tally, WorkByUnit, joint_seat, main_parts
 from stripe.cost.time.uneven import tile_cycles
@@ -205,6 +205,12 @@ class CostModel:
         useful = work.cycles * work.utilisation
         if useful:
             tally.peak = max(tally.peak, piece.operations.total / useful * seat.parallel)
+        unnamed = unnamed_rates(piece.operations, unit)
+        if unnamed:
+            tally.notes.append(
+                f"the matrix engine {seat.name} does {', '.join(unnamed)} at its rate for other operations; "
+                "give it rates by operation if it cannot"
+            )
         if any(stream.bound for stream in piece.streams):
             tally.notes.append("some bytes are upper bounds, because counting them took too long")
         return Busy(max(compute, operands) + fill, latency, f"{seat.name}[{(seat.numbers or (0,))[0]}]")
