@@ -1,0 +1,1 @@
+"""The mapper: tile sizes, residency and spatial unrolling of a loop nest on all levels of a machine, jointly."""

@@ -1,0 +1,150 @@
+"""A mapping problem: a loop nest with its operands, and the levels and array of the machine that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+Coefficients = Mapping[str, int]
+"""One dimension of a tensor as a linear form over the indices of the nest."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor of the nest. `index` has the coefficients of each of its dimensions; the output accumulates."""
+
+    name: str
+    index: tuple[Coefficients, ...]
+    is_output: bool = False
+    element_bytes: int = 1
+
+    @cached_property
+    def indices(self) -> frozenset[str]:
+        """The indices on which the accessed element depends."""
+        return frozenset(name for form in self.index for name, coefficient in form.items() if coefficient)
+
+    def box(self, extents: Mapping[str, int]) -> tuple[int, ...]:
+        """Sizes of the box that the access touches while each index runs over that many successive values."""
+        return tuple(
+            1 + sum(abs(c) * (extents.get(name, 1) - 1) for name, c in form.items()) for form in self.index
+        )
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """A perfect nest: the range of each index and the operands of its one statement, the output last."""
+
+    ranges: Mapping[str, int]
+    operands: tuple[Operand, ...]
+
+    @property
+    def output(self) -> Operand:
+        return self.operands[-1]
+
+    @property
+    def points(self) -> int:
+        return prod(self.ranges.values())
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The indices, those that share a dimension of an operand together (`x + k` of a window): the number of
+        elements of any box is a product with one factor for each group."""
+        groups: list[set[str]] = [{name} for name in self.ranges]
+        for operand in self.operands:
+            for form in operand.index:
+                linked = {name for name, coefficient in form.items() if coefficient}
+                joined = [group for group in groups if group & linked]
+                if len(joined) > 1:
+                    groups = [g for g in groups if g not in joined] + [set[str]().union(*joined)]
+        order = list(self.ranges)
+        return tuple(tuple(sorted(group, key=order.index)) for group in groups)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of the array of parallel units: at most `size` values of `indices` run along it at one time.
+
+    Elements that several positions need are read once and multicast; results that they add to one element are summed
+    on the way.
+    """
+
+    name: str
+    size: int
+    indices: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A memory. `capacity` in bytes is that of one instance and shared by the operands that it holds (None: no limit).
+
+    There is an instance at each position of the axes `along`, and it holds what its position works on. Energies are in
+    pJ for a byte. An operand in `optional` may bypass the level.
+    """
+
+    memory: str
+    operands: frozenset[str]
+    capacity: int | None = None
+    read_pJ: float = 0.0
+    write_pJ: float = 0.0
+    along: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Target:
+    """The machine: levels from the outermost, which holds everything, to the innermost; axes of the array.
+
+    `compute_pJ` is the energy of one point of the nest. With `keep_halo` a level gets of a new box only what the box
+    before did not hold, else all of it.
+    """
+
+    levels: tuple[Level, ...]
+    axes: tuple[Axis, ...] = ()
+    compute_pJ: float = 0.0
+    keep_halo: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """A level that holds an operand, and the place of the two in the target and the nest."""
+
+    level: Level
+    operand: Operand
+
+    def __str__(self) -> str:
+        return f"{self.operand.name}@{self.level.memory}"
+
+
+def residencies(nest: LoopNest, target: Target) -> Iterator[tuple[tuple[Node, ...], ...]]:
+    """For each choice of bypasses the chain of nodes of every operand, below the outermost level."""
+    chains: list[tuple[tuple[Node, ...], ...]] = []
+    for operand in nest.operands:
+        found: list[tuple[Node, ...]] = [()]
+        for level in target.levels[1:]:
+            if operand.name in level.operands:
+                skipped = found if operand.name in level.optional else []
+                found = [(*chain, Node(level, operand)) for chain in found] + skipped
+        chains.append(tuple(found))
+    yield from _products(chains)
+
+
+def _products(chains: list[tuple[tuple[Node, ...], ...]]) -> Iterator[tuple[tuple[Node, ...], ...]]:
+    if not chains:
+        yield ()
+        return
+    for first in chains[0]:
+        for rest in _products(chains[1:]):
+            yield (first, *rest)
+
+
+def interleavings(chains: tuple[tuple[Node, ...], ...]) -> Iterator[tuple[Node, ...]]:
+    """All orders of the nodes, outermost first, that keep the order of each chain."""
+    if not any(chains):
+        yield ()
+        return
+    for n, chain in enumerate(chains):
+        if chain:
+            for rest in interleavings((*chains[:n], chain[1:], *chains[n + 1 :])):
+                yield (chain[0], *rest)

@@ -1,0 +1,215 @@
+"""The search for the cheapest mappings: complete over divisors, pruned by dominance and by bounds.
+
+The price and all limits grow with each factor of each term. So of two choices for a group of indices, one of which has
+no larger factor in any term, the other can be dropped: in every mapping that has it the first does as well. The same
+holds for choices of several groups together. What is left is combined group by group; a combination is dropped when it
+breaks a limit, or when the price that it reaches with the smallest factors of the other groups is no better than
+mappings that are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappush, heapreplace
+from itertools import product
+from math import inf, nextafter, prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from stripe.cost.mapping.problem import LoopNest, Node, Target, interleavings, residencies
+from stripe.cost.mapping.terms import Floats, Skeleton, Slide, Split, Terms, splits
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+CHUNK = 1 << 18
+"""Combinations that are priced at once."""
+BEAM = 256
+BLOCK = 256
+DENSE = 4096
+"""Combinations among which dominance is looked for; with more it takes longer than pricing them."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A mapping: the nodes in order, and for each index its extent inside each of them and along each axis."""
+
+    skeleton: Skeleton
+    splits: dict[str, Split]
+    energy_pJ: float
+
+    def loops(self, nest: LoopNest) -> list[list[tuple[str, int]]]:
+        """The loops in time as (index, rounds), outermost first: for each node those between it and the node outside,
+        then those inside of the last node. A loop that a window slides along is the last of its list.
+        """
+        found: list[list[tuple[str, int]]] = []
+        last = dict(nest.ranges)
+        for n, node in enumerate(self.skeleton.nodes):
+            sliding = next((slide.index for slide in self.skeleton.slides if slide.node is node), None)
+            order = sorted(nest.ranges, key=lambda name: name == sliding)
+            inside = {name: self.splits[name].within[n] for name in order}
+            found.append([(name, last[name] // inside[name]) for name in order if inside[name] < last[name]])
+            last = inside
+        found.append([
+            (name, rounds)
+            for name, extent in last.items()
+            if (rounds := extent // prod(self.splits[name].spatial)) > 1
+        ])  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best plans, cheapest first, and how many mappings were priced and how many there are."""
+
+    plans: tuple[Plan, ...]
+    priced: int
+    mappings: int
+
+
+class _Best:
+    """The cheapest plans so far."""
+
+    def __init__(self, number: int, ceiling: float = inf) -> None:
+        self._number = number
+        self._ceiling = ceiling
+        self._heap: list[tuple[float, int, Plan]] = []
+        self._count = 0
+
+    @property
+    def bound(self) -> float:
+        """The price that a plan has to be below to be among the best."""
+        return -self._heap[0][0] if len(self._heap) == self._number else self._ceiling
+
+    def add(self, plan: Plan) -> None:
+        self._count += 1
+        entry = (-plan.energy_pJ, -self._count, plan)
+        if len(self._heap) < self._number:
+            heappush(self._heap, entry)
+        else:
+            heapreplace(self._heap, entry)
+
+    def plans(self) -> tuple[Plan, ...]:
+        return tuple(plan for _, _, plan in sorted(self._heap, key=lambda e: (-e[0], -e[1])))
+
+
+def skeletons(nest: LoopNest, target: Target) -> Iterator[Skeleton]:
+    """All orders of the nodes for each choice of bypasses and slides."""
+    for chains in residencies(nest, target):
+        for nodes in interleavings(chains):
+            slides = [_slides(node) if target.keep_halo else [None] for node in nodes]
+            for chosen in product(*slides):
+                yield Skeleton(nodes, tuple(slide for slide in chosen if slide is not None))
+
+
+def _slides(node: Node) -> list[Slide | None]:
+    """A window slides along one of its indices, over one value at least."""
+    shared = [name for form in node.operand.index if sum(map(bool, form.values())) > 1 for name in form]
+    return [Slide(node, name) for name in dict.fromkeys(shared)] or [None]
+
+
+def search(nest: LoopNest, target: Target, *, plans: int = 1) -> Found:
+    """The cheapest mappings of a nest by energy; none when no mapping fits."""
+    best = _Best(plans)
+    priced = mappings = 0
+    problems = [_Combination(nest, target, skeleton) for skeleton in skeletons(nest, target)]
+    problems.sort(key=lambda problem: problem.bound)
+    mappings = sum(problem.mappings for problem in problems)
+    # A beam finds good plans within milliseconds; the prices that they set prune most of the exact search.
+    beam = _Best(plans)
+    for problem in problems:
+        if problem.bound < beam.bound:
+            priced += problem.search(beam, width=BEAM)
+    best = _Best(plans, ceiling=nextafter(beam.bound, inf))
+    for problem in problems:
+        if problem.bound < best.bound:
+            priced += problem.search(best)
+    return Found(best.plans(), priced, mappings)
+
+
+class _Combination:
+    """The search of one skeleton."""
+
+    def __init__(self, nest: LoopNest, target: Target, skeleton: Skeleton) -> None:
+        self.terms = Terms(nest, target, skeleton)
+        self.skeleton = skeleton
+        self.pJ = np.array(self.terms.pJ)
+        self.mappings = 1
+        self.tables: list[tuple[tuple[str, ...], Floats, list[tuple[Split, ...]]]] = []
+        for group in nest.groups:
+            ways = {name: splits(nest, target, skeleton, name) for name in group}
+            factors, choices = self.terms.factors(group, ways)
+            self.mappings *= len(choices)
+            kept = undominated(factors)
+            self.tables.append((group, factors[kept], [choices[n] for n in kept]))
+        self.tables.sort(key=lambda table: len(table[2]))
+        lows = [table[1].min(axis=0) for table in self.tables]
+        self.rests = [np.prod([np.ones(len(self.pJ)), *lows[n + 1 :]], axis=0) for n in range(len(lows))]
+        self.bound = float(np.prod(lows, axis=0) @ self.pJ) + self.terms.constant_pJ
+
+    def search(self, best: _Best, width: int | None = None) -> int:
+        """Adds the plans of this skeleton that are among the best; the number of combinations that were priced.
+
+        With `width` no more than that many combinations of the first groups are kept, the most promising ones.
+        """
+        priced = 0
+        rows = np.ones((1, len(self.pJ)))
+        picks = np.zeros((1, 0), np.int64)
+        for number, (_, factors, _) in enumerate(self.tables):
+            found: list[tuple[Floats, Integers, Integers]] = []
+            size = max(1, CHUNK // len(factors))
+            for start in range(0, len(rows), size):
+                block = rows[start : start + size] * self.rests[number]
+                price = (block * self.pJ) @ factors.T + self.terms.constant_pJ
+                priced += price.size
+                keep = price < best.bound
+                for numbers, limit in self.terms.limits:
+                    keep &= block[:, numbers] @ factors[:, numbers].T <= limit
+                left, right = np.nonzero(keep)
+                found.append((price[left, right], left + start, right))
+            prices, left, right = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            order = np.argsort(prices, kind="stable")
+            if number == len(self.tables) - 1:
+                for n in order:
+                    if prices[n] >= best.bound:
+                        break
+                    best.add(self._plan([*picks[left[n]].tolist(), int(right[n])], float(prices[n])))
+                break
+            order = order[:width]
+            left, right = left[order], right[order]
+            rows, picks = rows[left] * factors[right], np.column_stack([picks[left], right])
+            if not len(rows):
+                break
+            if len(rows) <= DENSE:
+                kept = undominated(rows)
+                rows, picks = rows[kept], picks[kept]
+        return priced
+
+    def _plan(self, pick: Sequence[int], price: float) -> Plan:
+        found: dict[str, Split] = {}
+        for (group, _, choices), number in zip(self.tables, pick, strict=True):
+            found.update(zip(group, choices[number], strict=True))
+        return Plan(self.skeleton, found, price)
+
+
+def undominated(rows: Floats) -> Integers:
+    """The numbers of the rows that no other row undercuts or equals in every column; of equal rows one."""
+    _, first = np.unique(rows, axis=0, return_index=True)
+    varied = rows[first][:, np.any(rows != rows[0], axis=0)]
+    order = np.argsort(varied.sum(axis=1), kind="stable")  # who dominates comes before
+    first, varied = first[order], varied[order]
+    kept = np.empty((0, varied.shape[1]))
+    numbers: list[Integers] = []
+    for start in range(0, len(varied), BLOCK):
+        block = varied[start : start + BLOCK]
+        alive = np.ones(len(block), np.bool_)
+        for known in (kept[n : n + BLOCK] for n in range(0, len(kept), BLOCK)):
+            alive[alive] = ~np.any(np.all(known[None, :, :] <= block[alive][:, None, :], axis=2), axis=1)
+        rest = block[alive]
+        earlier = np.tri(len(rest), k=-1, dtype=np.bool_)
+        alive[alive] = ~np.any(np.all(rest[None, :, :] <= rest[:, None, :], axis=2) & earlier, axis=1)
+        kept = np.concatenate([kept, block[alive]])
+        numbers.append(first[start : start + BLOCK][alive])
+    return np.sort(np.concatenate(numbers))

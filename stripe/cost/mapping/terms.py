@@ -1,0 +1,269 @@
+"""The price of a mapping as a polynomial: a sum of products with one factor for each group of indices.
+
+A mapping puts the nodes (a level that holds an operand) into one order, from outermost to innermost, and splits each
+index into a part that runs in space and loops between the nodes. All loops above a node count as its fills. Loops right
+above a node on which its operand does not depend would be no new fills; but a node may as well stand above such
+loops, where its box is the same, and that order is among those searched. So the order of loops between two nodes never
+matters, and an operand moves
+
+    product over groups of (loops of the group above the node) * (elements of the box, as far as the group tells)
+
+elements into a node. For an index on which the operand does not depend the second factor is 1, so that the node is best
+placed right below the nearest node above it that does depend on the index: only dependent nodes split an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from stripe.cost.mapping.problem import Level, LoopNest, Node, Operand, Target
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Extents: TypeAlias = dict[str, Integers]
+"""For each index of a group its extent (how many values it takes inside of a node), one row a choice."""
+
+
+@dataclass(frozen=True)
+class Slide:
+    """With `keep_halo`: the loop right above `node` is over `index`, and moves a window that keeps what it holds."""
+
+    node: Node
+    index: str
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """What is decided before the sizes: the nodes in order, outermost first, and the slides."""
+
+    nodes: tuple[Node, ...]
+    slides: tuple[Slide, ...] = ()
+
+    def chain(self, operand: Operand) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.operand is operand)
+
+    def __str__(self) -> str:
+        text = " > ".join(map(str, self.nodes))
+        return text + "".join(f", {slide.node} slides along {slide.index}" for slide in self.slides)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The parts of one index: its extent inside each node (space included), and along each axis of the array."""
+
+    within: tuple[int, ...]
+    spatial: tuple[int, ...]
+
+
+class Terms:
+    """The terms of a skeleton, and their factors for the choices of a group."""
+
+    def __init__(self, nest: LoopNest, target: Target, skeleton: Skeleton) -> None:
+        self.nest = nest
+        self.target = target
+        self.skeleton = skeleton
+        self.names: list[str] = []
+        self.pJ: list[float] = []
+        self.constant_pJ = nest.points * target.compute_pJ
+        self._holds: list[Node] = []
+        self.limits: list[tuple[list[int], float]] = []
+        for operand in nest.operands:
+            self._add_operand(operand)
+        for level in target.levels[1:]:
+            self._add_limit(level)
+        for axis in target.axes:
+            self.limits.append(([self._add(f"positions along {axis.name}", 0.0)], float(axis.size)))
+
+    def _add(self, name: str, pJ: float) -> int:
+        self.names.append(name)
+        self.pJ.append(pJ)
+        return len(self.names) - 1
+
+    def _add_operand(self, operand: Operand) -> None:
+        parent = self.target.levels[0]
+        size = operand.element_bytes
+        total = prod(operand.box(self.nest.ranges)) * size
+        for node in self.skeleton.chain(operand):
+            level = node.level
+            inwards, outwards = parent.read_pJ * size, parent.write_pJ * size
+            own_in, own_out = level.write_pJ * size, level.read_pJ * size
+            if operand.is_output:
+                # An element goes up each time its box leaves; the first time that it enters, nothing is read.
+                inwards, own_in = inwards + outwards, own_in + own_out
+                self.constant_pJ -= total * (parent.read_pJ + level.write_pJ)
+            self._add(f"{node} elements moved", inwards)
+            self._add(f"{node} elements moved, instances", own_in)
+            parent = level
+        pJ = parent.read_pJ * size
+        if operand.is_output:
+            # Each step writes a result and reads what it adds to, but for the first time.
+            pJ += parent.write_pJ * size
+            self.constant_pJ -= total * parent.read_pJ
+        self._add(f"{operand.name} array", pJ)
+
+    def _add_limit(self, level: Level) -> None:
+        if level.capacity is None:
+            return
+        held = [node for node in self.skeleton.nodes if node.level is level]
+        numbers = [self._add(f"{node} bytes held", 0.0) for node in held]
+        self._holds += held
+        if numbers:
+            self.limits.append((numbers, float(level.capacity)))
+
+    def factors(
+        self, group: Sequence[str], splits: Mapping[str, Sequence[Split]]
+    ) -> tuple[Floats, list[tuple[Split, ...]]]:
+        """The factor of each term for each combination of splits of the indices of a group: one row a choice."""
+        choices = list(product(*(splits[name] for name in group)))
+        within = {name: _table([choice[n].within for choice in choices]) for n, name in enumerate(group)}
+        spatial = {name: _table([choice[n].spatial for choice in choices]) for n, name in enumerate(group)}
+        return np.stack(list(self._columns(group, within, spatial)), axis=1), choices
+
+    def _columns(self, group: Sequence[str], within: Extents, spatial: Extents) -> Iterator[Floats]:
+        """The factors in the order of the terms."""
+        ranges = self.nest.ranges
+
+        def inside(node: Node) -> Extents:
+            return {name: within[name][:, self.skeleton.nodes.index(node)] for name in group}
+
+        positions = {name: spatial[name].prod(axis=1) for name in group}
+        for operand in self.nest.operands:
+            chain = self.skeleton.chain(operand)
+            shared = [name for name in group if name not in operand.indices]
+            for node in chain:
+                fills = _product(ranges[name] / inside(node)[name] for name in group)
+                slide = next((s for s in self.skeleton.slides if s.node is node and s.index in group), None)
+                if slide is None:
+                    moved = fills * _volume(operand, group, inside(node))
+                else:
+                    moved = self._slid(slide, group, within, inside(node), fills)
+                yield moved
+                copies = self._along(node.level if shared else None, spatial)
+                yield moved * _product(copies[name] for name in shared)
+            # The positions of one instance share what they need; each instance is read on its own.
+            apart = self._along(chain[-1].level if chain else None, spatial)
+            together = {name: positions[name] // apart[name] for name in group}
+            steps = _product(ranges[name] / positions[name] for name in group)
+            yield steps * _volume(operand, group, together) * _product(apart.values())
+        for node in self._holds:
+            apart = self._along(node.level, spatial)
+            held = {name: extent // apart[name] for name, extent in inside(node).items()}
+            yield _volume(node.operand, group, held) * self._element_bytes(node.operand, group)
+        for axis in range(len(self.target.axes)):
+            yield _product(spatial[name][:, axis] for name in group)
+
+    def _along(self, level: Level | None, spatial: Extents) -> Extents:
+        """For each index the positions at which the level has an instance of its own; 1 without a level."""
+        axes = [
+            n for n, axis in enumerate(self.target.axes) if level is not None and axis.name in level.along
+        ]
+        return {name: values[:, axes].prod(axis=1) for name, values in spatial.items()}
+
+    def _element_bytes(self, operand: Operand, group: Sequence[str]) -> int:
+        """The size of an element, as a factor of the first group."""
+        return operand.element_bytes if group[0] == self.nest.groups[0][0] else 1
+
+    def _slid(
+        self, slide: Slide, group: Sequence[str], within: Extents, inside: Extents, fills: Floats
+    ) -> Floats:
+        """Elements moved when a window slides: the first box, then what each step adds."""
+        nodes = self.skeleton.nodes
+        place = nodes.index(slide.node)
+        above = (
+            within[slide.index][:, place - 1] if place else np.full(len(fills), self.nest.ranges[slide.index])
+        )
+        steps = above / inside[slide.index]
+        total = fills / steps
+        for form in slide.node.operand.index:
+            names = {name for name, c in form.items() if c} & set(group)
+            if not names:
+                continue
+            size = 1.0 + sum(abs(form[name]) * (inside[name] - 1) for name in names)
+            step = abs(form.get(slide.index, 0)) * inside[slide.index]
+            total = total * (size + (steps - 1) * np.minimum(size, step) if slide.index in names else size)
+        return total
+
+
+def _table(rows: Sequence[tuple[int, ...]]) -> Integers:
+    return np.array(rows, np.int64).reshape(len(rows), -1)
+
+
+def _product(factors: Iterable[Integers | Floats]) -> Floats:
+    """The product of columns; 1.0 of none."""
+    total: Floats = np.ones(())
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+def _volume(operand: Operand, group: Sequence[str], extents: Extents) -> Floats:
+    """Elements of the box of an operand, as far as the indices of a group tell."""
+    total: Floats = np.ones(len(next(iter(extents.values()))))
+    for form in operand.index:
+        names = [name for name in group if form.get(name)]
+        if names:
+            total = total * (1.0 + sum(abs(form[name]) * (extents[name] - 1) for name in names))
+    return total
+
+
+def splits(nest: LoopNest, target: Target, skeleton: Skeleton, index: str) -> list[Split]:
+    """All ways to split an index by divisors, but for those that a limit of a level or axis excludes on its own."""
+    nodes = skeleton.nodes
+    size = nest.ranges[index]
+    dependent = [n for n, node in enumerate(nodes) if index in node.operand.indices]
+    found: list[Split] = []
+    for spatial in _spatial(target, index, size, 0):
+        across = prod(spatial)
+
+        def chains(
+            rest: Sequence[int], temporal: int, spatial: tuple[int, ...] = spatial
+        ) -> Iterator[tuple[int, ...]]:
+            if not rest:
+                yield ()
+                return
+            limit = _limit(nodes[rest[0]], index, target, spatial)
+            for part in _divisors(temporal):
+                if part <= limit:
+                    for inner in chains(rest[1:], part):
+                        yield (part, *inner)
+
+        for chain in chains(dependent, size // across):
+            within: list[int] = []
+            last = size
+            extents = dict(zip(dependent, chain, strict=True))
+            for n in range(len(nodes)):
+                last = extents[n] * across if n in extents else last
+                within.append(last)
+            found.append(Split(tuple(within), spatial))
+    return found
+
+
+def _limit(node: Node, index: str, target: Target, spatial: Sequence[int]) -> float:
+    """The largest temporal extent inside a node that its capacity allows."""
+    if node.level.capacity is None:
+        return float("inf")
+    step = max(abs(form.get(index, 0)) for form in node.operand.index)
+    held = prod(s for s, axis in zip(spatial, target.axes, strict=True) if axis.name not in node.level.along)
+    return ((node.level.capacity // node.operand.element_bytes - 1) / step + 1) / held
+
+
+def _spatial(target: Target, index: str, size: int, axis: int) -> Iterator[tuple[int, ...]]:
+    if axis == len(target.axes):
+        yield ()
+        return
+    one = target.axes[axis]
+    for part in _divisors(size) if index in one.indices else (1,):
+        if part <= one.size:
+            for rest in _spatial(target, index, size // part, axis + 1):
+                yield (part, *rest)
+
+
+def _divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]

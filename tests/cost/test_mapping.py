@@ -1,0 +1,182 @@
+"""The mapper on the machine of ref16x16: energies that an annealer found, reached or beaten, and counted."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import pytest
+
+from stripe.cost.counts.counts import count_program
+from stripe.cost.mapping.problem import Axis, Level, LoopNest, Operand, Target
+from stripe.cost.mapping.search import Plan, search, undominated
+from stripe.hw import load_hardware
+from support.mappings import Mapped, as_stripe
+
+ALL = frozenset({"W", "I", "O"})
+
+
+def matmul(m: int, n: int, k: int) -> LoopNest:
+    operands = (
+        Operand("W", ({"k": 1}, {"n": 1})),
+        Operand("I", ({"m": 1}, {"k": 1})),
+        Operand("O", ({"m": 1}, {"n": 1}), is_output=True),
+    )
+    return LoopNest({"m": m, "n": n, "k": k}, operands)
+
+
+def conv(size: int, window: int, c: int, k: int, stride: int = 1) -> LoopNest:
+    operands = (
+        Operand("W", ({"fx": 1}, {"fy": 1}, {"c": 1}, {"k": 1})),
+        Operand("I", ({"ox": stride, "fx": 1}, {"oy": stride, "fy": 1}, {"c": 1})),
+        Operand("O", ({"ox": 1}, {"oy": 1}, {"k": 1}), is_output=True),
+    )
+    return LoopNest({"ox": size, "fx": window, "oy": size, "fy": window, "c": c, "k": k}, operands)
+
+
+def target(nest: LoopNest, *, free: bool = False, bypass: bool = False, keep: bool = False) -> Target:
+    """ref16x16. Unless `free`, inputs are multicast over the columns, and the rows are summed."""
+    reduced = frozenset(nest.ranges) - nest.output.indices
+    inputs = nest.operands[1].indices
+    rows = frozenset(nest.ranges) if free else reduced
+    columns = nest.output.indices if free else nest.output.indices - inputs
+    levels = (
+        Level("DRAM", ALL, None, 160, 170),
+        Level("SRAM", ALL, 131072, 5, 7, optional=frozenset({"O"} if bypass else ())),
+        Level("Orf", frozenset({"O"}), 64, 0.07, 0.11, frozenset({"columns"})),
+        Level("Wreg", frozenset({"W"}), 1, 0.03, 0.05, frozenset({"rows", "columns"})),
+    )
+    return Target(levels, (Axis("rows", 16, rows), Axis("columns", 16, columns)), 0.3, keep_halo=keep)
+
+
+MATMUL = matmul(512, 512, 512)
+CONV = conv(56, 3, 64, 64)
+TABLE = [
+    (MATMUL, {}, 330.737),
+    (MATMUL, {"bypass": True}, 330.737),
+    (MATMUL, {"keep": True}, 330.737),
+    (MATMUL, {"free": True}, 321.866),
+    (CONV, {}, 167.163),
+    (CONV, {"bypass": True}, 164.76),
+]
+SLOW = [
+    (CONV, {"keep": True}, 163.338),
+    (CONV, {"free": True}, 155.046),
+    (MATMUL, {"free": True, "bypass": True}, 321.866),
+    (MATMUL, {"free": True, "bypass": True, "keep": True}, 321.866),
+    (CONV, {"free": True, "bypass": True}, 152.637),
+    (CONV, {"free": True, "bypass": True, "keep": True}, 148.773),
+]
+ROWS = [*TABLE, *(pytest.param(*row, marks=pytest.mark.slow) for row in SLOW)]
+
+
+@pytest.mark.parametrize(("nest", "rules", "microjoules"), ROWS)
+def test_energies_of_the_annealer_are_reached(
+    nest: LoopNest, rules: dict[str, bool], microjoules: float
+) -> None:
+    (plan,) = search(nest, target(nest, **rules)).plans
+    assert plan.energy_pJ / 1e6 <= microjoules + 0.0005
+
+
+def mapped(nest: LoopNest, plan: Plan) -> Mapped:
+    """The plan as loops; a loop of one round after each node keeps the boundaries of levels apart."""
+    loops: list[tuple[str, int]] = []
+    outside: list[tuple[str, str, int]] = []
+    for node, around in zip(plan.skeleton.nodes, plan.loops(nest), strict=False):
+        loops += [*around, (next(iter(nest.ranges)), 1)]
+        outside.append((node.operand.name, node.level.memory, len(loops)))
+    loops += plan.loops(nest)[-1]
+    within: dict[str, list[tuple[str, int]]] = {operand.name: [] for operand in nest.operands}
+    for operand, memory, above in outside:
+        within[operand].append((memory, len(loops) - above))
+    spatial = tuple(
+        (name, prod(split.spatial)) for name, split in plan.splits.items() if prod(split.spatial) > 1
+    )
+    operands = {operand.name: operand.index for operand in nest.operands}
+    return Mapped(
+        "plan", operands, tuple(loops), spatial, {name: tuple(levels) for name, levels in within.items()}
+    )
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("bypass", [False, True])
+@pytest.mark.parametrize(
+    "nest", [matmul(32, 64, 48), conv(14, 3, 16, 32), conv(7, 3, 32, 16, stride=2), conv(8, 1, 64, 64)]
+)
+def test_plans_cost_what_counting_says(nest: LoopNest, bypass: bool, keep: bool) -> None:
+    machine = target(nest, bypass=bypass, keep=keep)
+    hardware = load_hardware("ref16x16")
+    for plan in search(nest, machine, plans=5).plans:
+        (counted,) = count_program(as_stripe(mapped(nest, plan)), "keep" if keep else "refetch", hardware)
+        assert counted.energy_pJ is not None
+        # A price may be too high where a step of several loops ends at the box where it began; never too low.
+        assert counted.energy_pJ <= plan.energy_pJ * (1 + 1e-9)
+        assert counted.energy_pJ >= plan.energy_pJ * 0.99
+
+
+def test_several_plans_are_ranked_and_distinct() -> None:
+    nest = matmul(16, 32, 64)
+    plans = search(nest, target(nest), plans=20).plans
+    assert len(plans) == 20
+    assert [p.energy_pJ for p in plans] == sorted(p.energy_pJ for p in plans)
+    assert len({(str(p.skeleton), tuple(p.splits.items())) for p in plans}) == 20
+
+
+def brute(nest: LoopNest, machine: Target) -> float:
+    """The cheapest mapping of one loop order a level, by counting all of them: three levels of loops, no space."""
+    best = float("inf")
+    hardware = load_hardware("ref16x16")
+    names = list(nest.ranges)
+    for inner in product(*(divisors(size) for size in nest.ranges.values())):
+        for outer in product(*(divisors(n) for n in inner)):
+            loops: list[tuple[str, int]] = []
+            for sizes, over in ((nest.ranges.values(), inner), (inner, outer), (outer, (1,) * len(outer))):
+                loops += [(name, a // b) for name, a, b in zip(names, sizes, over, strict=True)]
+            shape = dict(zip(names, outer, strict=True))
+            if (
+                prod(shape[name] for name in nest.operands[0].indices) > 1
+                or prod(nest.output.box(shape)) > 64
+            ):
+                continue
+            within = {
+                "W": (("SRAM", 2 * len(names)), ("Wreg", len(names))),
+                "I": (("SRAM", 2 * len(names)),),
+                "O": (("SRAM", 2 * len(names)), ("Orf", len(names))),
+            }
+            plan = Mapped("plan", {o.name: o.index for o in nest.operands}, tuple(loops), (), within)
+            (counted,) = count_program(as_stripe(plan), "refetch", hardware)
+            assert counted.energy_pJ is not None
+            best = min(best, counted.energy_pJ)
+    return best
+
+
+def divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]
+
+
+def test_nothing_that_is_enumerated_is_cheaper() -> None:
+    nest = matmul(4, 6, 2)
+    machine = target(nest)
+    machine = Target(machine.levels, (), machine.compute_pJ)
+    (plan,) = search(nest, machine).plans
+    assert plan.energy_pJ <= brute(nest, machine) * (1 + 1e-9)
+
+
+def test_no_plan_where_nothing_fits() -> None:
+    nest = matmul(4, 4, 4)
+    levels = (Level("DRAM", ALL, None, 160, 170), Level("SRAM", ALL, 2, 5, 7))
+    assert search(nest, Target(levels)).plans == ()
+
+
+def test_rows_that_others_undercut_are_dropped() -> None:
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    rows = generator.integers(0, 6, (900, 4)).astype(np.float64)
+    kept = undominated(rows)
+    front = rows[kept]
+    for row in rows:
+        assert (front <= row).all(axis=1).any()
+    for number, row in enumerate(front):
+        others = np.delete(front, number, axis=0)
+        assert not (others <= row).all(axis=1).any()
