@@ -78,8 +78,11 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
     before: list[set[int]] = [set() for _ in nest.block.statements]
     for dependence in dependences(nest):
         before[dependence.after].add(dependence.before)
-    if not reduced:
-        return tuple(tuple(sorted(deps)) for deps in before)
+    return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
+
+
+def transitive_reduction(before: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    """Dependences on earlier statements without those that follow from others."""
     reach: list[int] = []  # bit n: statement n; sets would take memory with the square of a long program
     result: list[tuple[int, ...]] = []
     for deps in before:

@@ -15,7 +15,7 @@ from stripe.ir import ConfigError, Program, Stage, parse_program, print_program,
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.passes.schedule.banks import Banks
-from stripe.passes.schedule.time import Task, list_schedule
+from stripe.passes.schedule.time import UnitLoad, list_schedule
 from tests.passes.programs import assert_same_results, lines_of
 from tests.passes.test_memory_placement import chain
 
@@ -148,7 +148,7 @@ def test_it_runs_once() -> None:
 
 
 def test_banks_take_the_smallest_hole_and_avoid_what_was_just_given_back() -> None:
-    banks = Banks(1, 100, 4)
+    banks = Banks("SRAM", 1, 100, 4)
     first, second = banks.allocate(40, [0]), banks.allocate(20, [0])
     assert first is not None
     assert second is not None
@@ -161,8 +161,8 @@ def test_banks_take_the_smallest_hole_and_avoid_what_was_just_given_back() -> No
 
 
 def test_list_scheduling_overlaps_transfers_with_computing() -> None:
-    tasks = [Task(("DMA",), 10), Task(("CONV",), 20), Task(("DMA",), 10), Task(("CONV",), 20)]
-    table = list_schedule(tasks, [(), (0,), (), (1, 2)])
+    loads = [UnitLoad(("DMA",), 10), UnitLoad(("CONV",), 20), UnitLoad(("DMA",), 10), UnitLoad(("CONV",), 20)]
+    table = list_schedule(loads, [(), (0,), (), (1, 2)])
     assert table.starts == (0, 10, 10, 30)
     assert table.makespan == 50
     assert table.lower_bound == 50
@@ -171,7 +171,7 @@ def test_list_scheduling_overlaps_transfers_with_computing() -> None:
 def test_what_tasks_share_bounds_the_time_of_a_schedule() -> None:
     """Two units at the same time, both of which need the same ports for nine of their ten cycles."""
     ports = (("ports of SRAM[0]", 9.0),)
-    table = list_schedule([Task(("CONV[0]",), 10, ports), Task(("CONV[1]",), 10, ports)], [(), ()])
+    table = list_schedule([UnitLoad(("CONV[0]",), 10, ports), UnitLoad(("CONV[1]",), 10, ports)], [(), ()])
     assert table.makespan == 10
     assert table.busiest_shared == ("ports of SRAM[0]", 18.0)
     assert table.estimate == table.lower_bound == 18

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from stripe.ir import Location
 
 WINDOW = 2
 """Ranges given back lately that are avoided."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A range of bytes in one bank."""
+class BankRange:
+    """A range of bytes in one bank of a memory."""
 
+    memory: str
     bank: int
     address: int
     bytes: int
@@ -21,7 +24,11 @@ class Place:
     def end(self) -> int:
         return self.address + self.bytes
 
-    def overlaps(self, other: Place) -> bool:
+    @property
+    def location(self) -> Location:
+        return Location.of(self.memory, self.bank)
+
+    def overlaps(self, other: BankRange) -> bool:
         return self.bank == other.bank and self.address < other.end and other.address < self.end
 
 
@@ -31,44 +38,49 @@ class Banks:
     free: reusing a range at once would make the new owner wait for the old one.
     """
 
+    memory: str
     count: int
     bytes: int
     alignment: int
-    taken: list[Place] = field(default_factory=list["Place"])
-    recent: list[Place] = field(default_factory=list["Place"])
+    taken: list[BankRange] = field(default_factory=list[BankRange])
+    recent: list[BankRange] = field(default_factory=list[BankRange])
 
     def copy(self) -> Banks:
-        return Banks(self.count, self.bytes, self.alignment, list(self.taken), list(self.recent))
+        return replace(self, taken=list(self.taken), recent=list(self.recent))
 
-    def allocate(self, size: int, banks: Sequence[int]) -> Place | None:
+    def aligned(self, size: int) -> int:
+        """`size` rounded up to the alignment."""
+        return -(-size // self.alignment) * self.alignment
+
+    def allocate(self, size: int, banks: Sequence[int]) -> BankRange | None:
         """A free range in one of `banks`, the emptiest first; None when none is large enough."""
         order = sorted(banks, key=lambda bank: (sum(p.bytes for p in self.taken if p.bank == bank), bank))
         for avoided in (self.recent, []):
             for bank in order:
                 address = self._fit(size, bank, avoided)
                 if address is not None:
-                    place = Place(bank, address, size)
-                    self.taken.append(place)
-                    return place
+                    found = BankRange(self.memory, bank, address, size)
+                    self.taken.append(found)
+                    return found
             if not self.recent:
                 break
         return None
 
-    def _fit(self, size: int, bank: int, avoided: Iterable[Place]) -> int | None:
+    def _fit(self, size: int, bank: int, avoided: Iterable[BankRange]) -> int | None:
         """The start of the smallest hole that holds `size` bytes."""
         busy = sorted((p.address, p.end) for p in (*self.taken, *avoided) if p.bank == bank)
         best: tuple[int, int] | None = None
         start = 0
         for low, high in (*busy, (self.bytes, self.bytes)):
-            address = -(-start // self.alignment) * self.alignment
+            address = self.aligned(start)
             if address + size <= low and (best is None or low - address < best[0]):
                 best = (low - address, address)
             start = max(start, high)
         return best[1] if best is not None else None
 
-    def release(self, place: Place) -> None:
-        self.taken.remove(place)
-        self.recent = [*self.recent, place][-WINDOW:]
+    def release(self, range_: BankRange) -> None:
+        self.taken.remove(range_)
+        self.recent = [*self.recent, range_][-WINDOW:]
 
     @property
     def capacity(self) -> int:

@@ -1,16 +1,14 @@
-"""From the steps of a plan to IR: copies, transfers, statements on the copies, and their dependences."""
+"""From the steps of a plan to IR: copies, copy blocks, statements on the copies, and dependences of reused memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stripe.ir import (
-    Affine,
     Agg,
     Block,
     ConfigError,
-    Direction,
     Location,
     Nest,
     Path,
@@ -21,170 +19,112 @@ from stripe.ir import (
     map_views,
     replace_at,
     retarget,
-    row_major,
 )
 from stripe.passes.base import PassContext
-from stripe.passes.schedule.banks import Place
-from stripe.passes.schedule.plan import Entry, Run, Step, SwapIn, SwapOut
-from stripe.poly import element_names, elements, pieces, through_view
+from stripe.passes.schedule.banks import BankRange
+from stripe.passes.schedule.plan import Execute, NearCopy, ScheduleStep, SwapIn
+from stripe.poly import Points, element_names, elements, pieces, through_view
 from stripe.rewrite.cached import CacheOptions, Region, cache_view, transfer_block
 from stripe.rewrite.locate import move_buffers, placed_as
 from stripe.rewrite.refusal import Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where the copies lie and what moves them."""
-
-    memory: str
-    transfer: Location
-    depth: int
-
-    def location(self, bank: int) -> Location:
-        """The memory of bank number `bank`."""
-        return Location.of(self.memory, bank)
-
-    def copying(self, bank: int) -> CacheOptions:
-        """How views are copied into that bank."""
-        return CacheOptions(self.location(bank), self.transfer)
-
-
 def stream_operands(
-    entry: Block, path: Path, steps: Sequence[Step], target: Target, context: PassContext
+    entry: Block, path: Path, steps: Sequence[ScheduleStep], unit: Location, depth: int, context: PassContext
 ) -> Block:
-    """Copies the streamed operands of each statement of the block at `path` tile by tile, inside the statement, and
-    gives what it allocates itself its addresses.
+    """Copies the streamed operands of each statement of the block at `path` tile by tile, inside the statement, on
+    `unit` and with `depth` buffers, and gives its scratch buffers their addresses.
     """
     for step in steps:
-        if not isinstance(step, Run):
+        if not isinstance(step, Execute):
             continue
+        number = (*path, step.number)
         for scratch, place in step.scratch.items():
-            where = (*path, step.number, *scratch.path)
-            entry = replace_at(
-                entry, where, lambda b, s=scratch, at=place: _placed(b, s.name, at, s.buffers, target)
-            )
+            entry = _placed(entry, (*number, *scratch.path), scratch.name, place, scratch.buffers)
         for name, place in step.streams.items():
-            entry = _stream(entry, (*path, step.number), name, place, target, context)
+            block = block_at(entry, number)
+            for view in [ref.name for ref in block.refinements if ref.source == name]:
+                cached = cache_view(entry, number, view, CacheOptions(place.location, unit))
+                if isinstance(cached, Refusal):
+                    context.missed(block, cached.reason)
+                    raise ConfigError(
+                        f"{name} does not fit into the near memory whole, and {block.name} cannot take it tile by tile",
+                        hint="a tile reads it before it writes it; tile another way or enlarge the memory",
+                    )
+                context.applied(block, cached.summary)
+                entry = _placed(cached.entry, number, view, place, depth)
+                # Further views of the operand lie behind this one.
+                taken = block_at(entry, number).ref(view).bytes * depth
+                place = replace(place, address=place.address + taken)
     return entry
 
 
-def _stream(entry: Block, path: Path, name: str, place: Place, target: Target, context: PassContext) -> Block:
-    block = block_at(entry, path)
-    for view in [ref.name for ref in block.refinements if ref.source == name]:
-        cached = cache_view(entry, path, view, target.copying(place.bank))
-        if isinstance(cached, Refusal):
-            context.missed(block, cached.reason)
-            raise ConfigError(
-                f"{name} does not fit into the near memory whole, and {block.name} cannot take it tile by tile",
-                hint="a tile reads it before it writes it; tile another way or enlarge the memory",
-            )
-        context.applied(block, cached.summary)
-        entry = replace_at(
-            cached.entry, path, lambda b, view=view, at=place: _placed(b, view, at, target.depth, target)
+def _placed(entry: Block, path: Path, name: str, place: BankRange, buffers: int) -> Block:
+    """Gives the allocation `name` of the block at `path` its address; `buffers` of it lie behind each other there."""
+
+    def put(block: Block) -> Block:
+        block = move_buffers(block, {name: place.location})
+        tags = block.ref(name).tags.add("placed")
+        if buffers > 1:
+            tags = tags.set("buffers", buffers)
+            block = replace(block, tags=block.tags.set("pipeline_depth", buffers))
+        refs = (
+            replace(ref, offset=place.address, tags=tags) if ref.name == name else ref
+            for ref in block.refinements
         )
-        taken = block_at(entry, path).ref(view).bytes * target.depth
-        place = replace(place, address=place.address + taken)
-    return entry
+        return replace(block, refinements=tuple(refs))
 
-
-def _placed(block: Block, name: str, place: Place, buffers: int, target: Target) -> Block:
-    """Gives the allocation `name` of a block its address; `buffers` of it lie behind each other there."""
-    block = move_buffers(block, {name: target.location(place.bank)})
-
-    def put(ref: Refinement) -> Refinement:
-        tags = ref.tags.add("placed")
-        return replace(ref, offset=place.address, tags=tags.set("buffers", buffers) if buffers > 1 else tags)
-
-    refs = tuple(put(ref) if ref.name == name else ref for ref in block.refinements)
-    tags = block.tags.set("pipeline_depth", buffers) if buffers > 1 else block.tags
-    return replace(block, refinements=refs, tags=tags)
+    return replace_at(entry, path, put)
 
 
 def build_statements(
-    nest: Nest, steps: Sequence[Step], entries: Sequence[Entry], target: Target
-) -> tuple[Block, list[Step]]:
-    """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order."""
+    nest: Nest, steps: Sequence[ScheduleStep], copies: Sequence[NearCopy], unit: Location
+) -> tuple[Block, list[ScheduleStep]]:
+    """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order, without
+    dependences; and the step of each statement: a swap of a region in several pieces takes several.
+    """
     block = nest.block
-    copies = {entry.name: _copy(block.ref(entry.buffer), entry, target) for entry in entries}
+    allocs = {copy: _allocation(block.ref(copy.buffer), copy) for copy in copies}
     written = _written_regions(nest)
     statements: list[Statement] = []
+    origins: list[ScheduleStep] = []
     for step in steps:
-        match step:
-            case SwapIn(entry) | SwapOut(entry):
-                far, copy = block.ref(entry.buffer), copies[entry.name]
-                moved = _swap(
-                    block, far, copy, written, target, entry.place.bank, load=isinstance(step, SwapIn)
+        if isinstance(step, Execute):
+            on = {name: allocs[copy] for name, copy in step.copies.items()}
+            made = [_on_copies(block.statements[step.number], on)]
+        else:
+            copy, load = step.copy, isinstance(step, SwapIn)
+            far, options = block.ref(copy.buffer), CacheOptions(copy.place.location, unit)
+            verb = "swap_in" if load else "swap_out"
+            made: list[Statement] = []
+            for region in written.get(copy.buffer, [Region(())]):
+                moved = transfer_block(
+                    block, far, allocs[copy], [0] * far.rank, region, options, load=load, agg=Agg.ASSIGN
                 )
-                statements.extend(moved)
-            case Run(number, on, _):
-                statements.append(
-                    _on_copies(block.statements[number], {n: copies[e.name] for n, e in on.items()})
-                )
-    expanded = [s for step in steps for s in [step] * _width(step, written)]
-    refs = (*block.refinements, *copies.values())
-    return replace(
-        block, refinements=refs, statements=tuple(replace(s, deps=()) for s in statements)
-    ), expanded
+                made.append(replace(moved, name=f"{verb}_{copy.name}", tags=moved.tags.add(verb)))
+        statements += (replace(statement, deps=()) for statement in made)
+        origins += [step] * len(made)
+    refs = (*block.refinements, *allocs.values())
+    return replace(block, refinements=refs, statements=tuple(statements)), origins
 
 
-def _width(step: Step, written: dict[str, list[Region]]) -> int:
-    """Statements that a step becomes: a transfer of a region in several pieces takes several."""
-    return 1 if isinstance(step, Run) else len(written.get(step.entry.buffer, [Region(())]))
-
-
-def _copy(far: Refinement, entry: Entry, target: Target) -> Refinement:
+def _allocation(far: Refinement, copy: NearCopy) -> Refinement:
     """The allocation of a whole copy, compact, at its address."""
-    zeros = (Affine(),) * far.rank
-    tags = Tags.of("cached", "placed")
-    return Refinement(
-        entry.name, Direction.NONE, "", zeros, far.dtype, row_major(far.sizes),
-        location=target.location(entry.place.bank), offset=entry.place.address, tags=tags,
-    )  # fmt: skip
+    alloc = Refinement.alloc(copy.name, far.dtype, far.sizes, location=copy.place.location)
+    return replace(alloc, offset=copy.place.address, tags=Tags.of("cached", "placed"))
 
 
 def _written_regions(nest: Nest) -> dict[str, list[Region]]:
-    """For each view that the block writes only in part, which of its elements; only these may be transferred."""
+    """For each view that the block writes only in part, the written elements; only these may be transferred."""
     found: dict[str, list[Region]] = {}
-    for ref in nest.block.refinements:
-        if not ref.dir.writes:
-            continue
-        names = element_names(ref.rank)
+    for ref in nest.block.outputs:
         writers = [access for access in through_view(nest, ref.name) if access.is_write]
         touched = elements(writers, ref.rank).coalesced()
-        whole = (
-            elements([], ref.rank)
-            .universe(names)
-            .where(
-                [
-                    a
-                    for n, size in zip(names, ref.sizes, strict=True)
-                    for a in (Affine.var(n), size - 1 - Affine.var(n))
-                ]
-            )
-        )
+        sizes = zip(element_names(ref.rank), ref.sizes, strict=True)
+        whole = Points.build(element_names(ref.rank), {name: (0, size - 1) for name, size in sizes})
         if not whole.subset_of(touched):
             found[ref.name] = [Region(piece.gist(whole).affines()) for piece in pieces(touched)]
     return found
-
-
-def _swap(
-    block: Block,
-    far: Refinement,
-    copy: Refinement,
-    written: dict[str, list[Region]],
-    target: Target,
-    bank: int,
-    *,
-    load: bool,
-) -> list[Statement]:
-    verb = "swap_in" if load else "swap_out"
-    moved: list[Statement] = []
-    for region in written.get(far.name, [Region(())]):
-        made = transfer_block(
-            block, far, copy, [0] * far.rank, region, target.copying(bank), load=load, agg=Agg.ASSIGN
-        )
-        moved.append(replace(made, name=f"{verb}_{copy.name}", tags=made.tags.add(verb)))
-    return moved
 
 
 def _on_copies(statement: Statement, copies: dict[str, Refinement]) -> Statement:
@@ -199,42 +139,22 @@ def _on_copies(statement: Statement, copies: dict[str, Refinement]) -> Statement
     )
 
 
-def reuse_deps(steps: Sequence[Step]) -> list[set[int]]:
-    """Dependences that come from memory alone: who takes a range waits for all who used what lay there before."""
+def reuse_deps(steps: Sequence[ScheduleStep]) -> list[set[int]]:
+    """Dependences that come from memory alone: a statement that takes a range waits for all users of the range's
+    contents before."""
+    # Each range that holds a copy, a stream or a scratch buffer, with the numbers of the steps that use it.
+    owners: dict[object, tuple[BankRange, list[int]]] = {}
+    for number, step in enumerate(steps):
+        for copy in step.copies.values() if isinstance(step, Execute) else [step.copy]:
+            owners.setdefault(copy, (copy.place, []))[1].append(number)
+        if isinstance(step, Execute):
+            for key, place in (*step.streams.items(), *step.scratch.items()):
+                owners[number, key] = place, [number]
     deps: list[set[int]] = [set() for _ in steps]
-    owners: list[tuple[Place, list[int]]] = _owners(steps)
-    for later, (place, users) in enumerate(owners):
-        for earlier, before in owners[:later]:
+    in_order = sorted(owners.values(), key=lambda item: (item[1][0], item[0].bank, item[0].address))
+    for later, (place, users) in enumerate(in_order):
+        for earlier, before in in_order[:later]:
             if place.overlaps(earlier) and max(before) < min(users):
                 for user in users:
                     deps[user].update(before)
     return deps
-
-
-def _owners(steps: Sequence[Step]) -> list[tuple[Place, list[int]]]:
-    """Each range of memory that something holds, with the numbers of the steps that use it, by first use."""
-    found: dict[object, tuple[Place, list[int]]] = {}
-    for number, step in enumerate(steps):
-        entries = step.entries.values() if isinstance(step, Run) else [step.entry]
-        for entry in entries:
-            found.setdefault(entry.name, (entry.place, []))[1].append(number)
-        if isinstance(step, Run):
-            own = (*step.streams.items(), *step.scratch.items())
-            found.update({(number, key): (place, [number]) for key, place in own})
-    return sorted(found.values(), key=lambda item: (item[1][0], item[0].bank, item[0].address))
-
-
-def reduced(deps: Sequence[set[int]]) -> list[tuple[int, ...]]:
-    """The dependences without those that follow from others."""
-    reach: list[int] = []  # bit sets
-    result: list[tuple[int, ...]] = []
-    for wanted in deps:
-        seen = 0
-        direct: list[int] = []
-        for dep in sorted(wanted, reverse=True):
-            if not seen >> dep & 1:
-                direct.append(dep)
-                seen |= reach[dep] | 1 << dep
-        reach.append(seen)
-        result.append(tuple(sorted(direct)))
-    return result

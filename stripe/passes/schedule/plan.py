@@ -1,8 +1,8 @@
 """Which buffers lie in the near memories when: residency, eviction by next use, streaming by tiles.
 
 Statements are taken in program order. For each, its operands become resident as whole copies or are streamed tile by
-tile; of the ways that fit, the one that moves the fewest bytes is taken, the bytes of what has to be evicted for it
-included. What is evicted is what is needed again last (Belady's rule).
+tile; of the choices that fit, the planner takes the one that moves the fewest bytes, evictions for it included. The
+copy with the latest next use is evicted first (Belady's rule).
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stripe.ir import Block, ConfigError
-from stripe.passes.schedule.banks import Banks, Place
-from stripe.passes.schedule.uses import Operand, Scratch, operands_of
+from stripe.passes.schedule.banks import BankRange, Banks
+from stripe.passes.schedule.uses import Needs, OperandUse, Scratch
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
-    """A whole copy of a buffer in near memory. `dirty`: the far buffer does not hold its contents."""
+class NearCopy:
+    """A whole copy of a buffer in near memory, for its stay number `version`. `dirty`: the far buffer does not hold its
+    contents."""
 
     buffer: str
     version: int
-    place: Place
+    place: BankRange
     dirty: bool = False
-    steps: list[int] = field(default_factory=list[int])
 
     @property
     def name(self) -> str:
+        """The name of its allocation."""
         return f"{self.buffer}^{self.version}"
 
 
@@ -34,257 +35,229 @@ class Entry:
 class SwapIn:
     """Far to near."""
 
-    entry: Entry
+    copy: NearCopy
 
 
 @dataclass(frozen=True, slots=True)
 class SwapOut:
     """Near to far."""
 
-    entry: Entry
+    copy: NearCopy
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The statement, on these copies; `streams` are the operands that it moves tile by tile through these places,
-    `scratch` the places of what it allocates itself.
+class Execute:
+    """Statement `number` on the copies of its operands; the places of the operands that it streams tile by tile and of
+    its scratch buffers.
     """
 
     number: int
-    entries: Mapping[str, Entry]
-    streams: Mapping[str, Place]
-    scratch: Mapping[Scratch, Place]
+    copies: Mapping[str, NearCopy]
+    streams: Mapping[str, BankRange]
+    scratch: Mapping[Scratch, BankRange]
 
 
-Step = SwapIn | SwapOut | Run
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a plan must respect. `banks_of[n]` are the banks that statement n reaches; `fresh` are the buffers that hold
-    nothing at the beginning.
-    """
-
-    banks: Banks
-    depth: int
-    banks_of: Sequence[Sequence[int]]
-    outputs: frozenset[str]
-    fresh: frozenset[str]
-    streamable: Sequence[bool]
-    scratch: Sequence[Sequence[Scratch]]
+ScheduleStep = SwapIn | SwapOut | Execute
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the operands of one statement go: whole copies, tiles of streams, and what it allocates itself."""
+    """The places of the operands and scratch buffers of one statement: whole copies, tiles of streams, scratch."""
 
-    whole: dict[str, Place] = field(default_factory=dict[str, Place])
-    streams: dict[str, Place] = field(default_factory=dict[str, Place])
-    scratch: dict[Scratch, Place] = field(default_factory=dict[Scratch, Place])
+    whole: dict[str, BankRange] = field(default_factory=dict[str, BankRange])
+    streams: dict[str, BankRange] = field(default_factory=dict[str, BankRange])
+    scratch: dict[Scratch, BankRange] = field(default_factory=dict[Scratch, BankRange])
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
-    """One way to run a statement."""
+class _Residency:
+    """A choice for one statement: the bytes that it moves, the copies evicted for it, places, and the banks after."""
 
     cost: int
-    evicted: tuple[Entry, ...]
+    evicted: tuple[NearCopy, ...]
     places: _Places
     banks: Banks
 
 
-class Planner:
-    """Makes the steps of one block; use once."""
+class ResidencyPlanner:
+    """Makes the steps of one block; use once. `outputs` are the buffers that outlive the block, `fresh` those that hold
+    nothing at its beginning; streams have `depth` buffers.
+    """
 
-    def __init__(self, block: Block, limits: Limits) -> None:
+    def __init__(
+        self,
+        block: Block,
+        needs: Sequence[Needs],
+        banks: Banks,
+        depth: int,
+        outputs: frozenset[str],
+        fresh: frozenset[str],
+    ) -> None:
         self._block = block
-        self._limits = limits
-        self._banks = limits.banks
-        self._operands = [operands_of(block, number) for number in range(len(block.statements))]
+        self._needs = needs
+        self._banks = banks
+        self._depth = depth
+        self._outputs = outputs
+        self._fresh = fresh
         self._uses: dict[str, list[int]] = {}
-        for number, operands in enumerate(self._operands):
-            for operand in operands:
+        self._last_write: dict[str, int] = {}
+        for number, need in enumerate(needs):
+            for operand in need.operands:
                 self._uses.setdefault(operand.name, []).append(number)
-        self._written = {
-            op.name: max(
-                n for n, ops in enumerate(self._operands) for o in ops if o.name == op.name and o.writes
-            )
-            for ops in self._operands
-            for op in ops
-            if op.writes
-        }
-        self._resident: dict[str, Entry] = {}
+                if operand.writes:
+                    self._last_write[operand.name] = number
+        self._resident: dict[str, NearCopy] = {}
         self._versions: dict[str, int] = {}
         self._far: set[str] = set()  # buffers that a swap-out or a stream wrote
-        self.entries: list[Entry] = []
-        self.steps: list[Step] = []
+        self.copies: list[NearCopy] = []
+        self.steps: list[ScheduleStep] = []
 
-    def run(self) -> list[Step]:
+    def run(self) -> list[ScheduleStep]:
         """All steps; raises ConfigError, with the sizes, when a statement cannot be made to fit."""
-        for number in range(len(self._block.statements)):
-            self._place(number)
+        for number, need in enumerate(self._needs):
+            choice = self._cheapest(number)
+            if choice is None:
+                raise self._too_large(number)
+            for copy in choice.evicted:
+                if copy.dirty and self._next_use(copy.buffer, number - 1) is not None:
+                    self._store(copy)
+                del self._resident[copy.buffer]
+            self._banks = choice.banks
+            places = choice.places
+            operands = {operand.name: operand for operand in need.operands}
+            for name, place in places.whole.items():
+                self._enter(operands[name], place)
+            copies = {name: self._resident[name] for name in operands if name in self._resident}
+            self.steps.append(Execute(number, copies, places.streams, places.scratch))
+            for place in (*places.streams.values(), *places.scratch.values()):
+                self._banks.release(place)
+            self._after(number)
         return self.steps
 
-    def _place(self, number: int) -> None:
-        operands = self._operands[number]
-        choice = self._cheapest(number, operands)
-        if choice is None:
-            raise self._too_large(number, operands)
-        for entry in choice.evicted:
-            self._evict(entry, number)
-        self._banks = choice.banks
-        for name, place in choice.places.whole.items():
-            self._enter(name, place, number)
-        step = len(self.steps)
-        entries = {op.name: self._resident[op.name] for op in operands if op.name in self._resident}
-        for entry in entries.values():
-            entry.steps.append(step)
-        places = choice.places
-        self.steps.append(Run(number, entries, places.streams, places.scratch))
-        for place in (*places.streams.values(), *places.scratch.values()):
-            self._banks.release(place)
-        self._after(number, operands)
-
-    def _enter(self, name: str, place: Place, number: int) -> None:
-        entry = Entry(name, self._versions.get(name, 0), place)
-        self._versions[name] = entry.version + 1
-        self._resident[name] = entry
-        self.entries.append(entry)
-        operand = next(op for op in self._operands[number] if op.name == name)
+    def _enter(self, operand: OperandUse, place: BankRange) -> None:
+        """Makes an operand resident."""
+        name = operand.name
+        copy = NearCopy(name, self._versions.get(name, 0), place)
+        self._versions[name] = copy.version + 1
+        self._resident[name] = copy
+        self.copies.append(copy)
         if self._has_to_come(operand):
-            entry.steps.append(len(self.steps))
-            self.steps.append(SwapIn(entry))
+            self.steps.append(SwapIn(copy))
 
-    def _has_to_come(self, operand: Operand) -> bool:
-        """Whether the far memory holds what the statement needs: what it reads of a fresh buffer it writes itself."""
-        return operand.name in self._far or (operand.reads and operand.name not in self._limits.fresh)
+    def _has_to_come(self, operand: OperandUse) -> bool:
+        """Whether the statement needs contents of the far buffer: it writes itself what it reads of a fresh buffer."""
+        return operand.name in self._far or (operand.reads and operand.name not in self._fresh)
 
-    def _after(self, number: int, operands: Sequence[Operand]) -> None:
-        """Marks what was written, stores outputs that are complete, and gives back what nobody needs again."""
-        for operand in operands:
-            entry = self._resident.get(operand.name)
-            if operand.writes and entry is None:
+    def _after(self, number: int) -> None:
+        """Marks written copies, stores outputs that are complete, and gives back the places of copies without a next
+        use."""
+        for operand in self._needs[number].operands:
+            copy = self._resident.get(operand.name)
+            if operand.writes and copy is None:
                 self._far.add(operand.name)
-            if operand.writes and entry is not None:
-                entry.dirty = True
-                if operand.name in self._limits.outputs and self._written[operand.name] == number:
-                    self._store(entry)
-            if entry is not None and self._next_use(operand.name, number) is None:
+            if operand.writes and copy is not None:
+                copy.dirty = True
+                if operand.name in self._outputs and self._last_write[operand.name] == number:
+                    self._store(copy)
+            if copy is not None and self._next_use(operand.name, number) is None:
                 del self._resident[operand.name]
-                self._banks.release(entry.place)
+                self._banks.release(copy.place)
 
-    def _store(self, entry: Entry) -> None:
-        entry.steps.append(len(self.steps))
-        self.steps.append(SwapOut(entry))
-        entry.dirty = False
-        self._far.add(entry.buffer)
-
-    def _evict(self, entry: Entry, number: int) -> None:
-        if entry.dirty and self._next_use(entry.buffer, number - 1) is not None:
-            self._store(entry)
-        del self._resident[entry.buffer]
+    def _store(self, copy: NearCopy) -> None:
+        self.steps.append(SwapOut(copy))
+        copy.dirty = False
+        self._far.add(copy.buffer)
 
     def _next_use(self, name: str, after: int) -> int | None:
         return next((use for use in self._uses[name] if use > after), None)
 
-    def _cheapest(self, number: int, operands: Sequence[Operand]) -> _Choice | None:
+    def _cheapest(self, number: int) -> _Residency | None:
         """Streams the k largest operands, of those not resident or of all, for each k; the cheapest that fits."""
-        by_size = sorted(operands, key=lambda op: (-op.bytes, op.name))
+        by_size = sorted(self._needs[number].operands, key=lambda op: (-op.bytes, op.name))
         absent = [op for op in by_size if op.name not in self._resident]
-        candidates: list[Sequence[Operand]] = [()]
-        if self._limits.streamable[number]:
+        candidates: list[Sequence[OperandUse]] = [()]
+        if self._needs[number].streamable:
             candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
-        best: _Choice | None = None
-        for streamed in candidates:
-            choice = self._choice(number, operands, streamed)
-            if choice is not None and (best is None or choice.cost < best.cost):
-                best = choice
-        return best
+        choices = (self._choice(number, streamed) for streamed in candidates)
+        return min((c for c in choices if c is not None), key=lambda choice: choice.cost, default=None)
 
-    def _choice(
-        self, number: int, operands: Sequence[Operand], streamed: Sequence[Operand]
-    ) -> _Choice | None:
-        """Evicts, one after the other, what is needed again last, until all fits; None when it never does.
-
-        A resident operand that is to be streamed is evicted first of all.
-        """
+    def _choice(self, number: int, streamed: Sequence[OperandUse]) -> _Residency | None:
+        """Evicts copies, the latest next use first, until all fits; None when it never does."""
+        operands = self._needs[number].operands
         names = {op.name for op in operands}
         whole = [op for op in operands if op not in streamed and op.name not in self._resident]
+        # A resident operand that is to be streamed is evicted before all others; a half-written copy stays.
         forced = [self._resident[op.name] for op in streamed if op.name in self._resident]
-        if not all(self._complete(entry, number) for entry in forced):
+        if not all(self._complete(copy, number) for copy in forced):
             return None
-        others = [e for e in self._resident.values() if e.buffer not in names and self._complete(e, number)]
-        others.sort(key=lambda e: (-(self._next_use(e.buffer, number - 1) or _NEVER), -e.place.bytes, e.name))
+        others = [c for c in self._resident.values() if c.buffer not in names and self._complete(c, number)]
+        others.sort(key=lambda c: (-(self._next_use(c.buffer, number - 1) or _NEVER), -c.place.bytes, c.name))
         banks = self._banks.copy()
-        for entry in forced:
-            banks.release(entry.place)
+        for copy in forced:
+            banks.release(copy.place)
         for evictions in range(len(others) + 1):
             if evictions:
                 banks.release(others[evictions - 1].place)
             trial = banks.copy()
-            placed = self._allocate(number, streamed, whole, trial)
-            if placed is not None:
+            places = self._allocate(number, streamed, whole, trial)
+            if places is not None:
                 evicted = (*forced, *others[:evictions])
-                return _Choice(self._cost(number, streamed, whole, evicted), evicted, placed, trial)
+                return _Residency(self._cost(number, streamed, whole, evicted), evicted, places, trial)
         return None
 
     def _allocate(
-        self,
-        number: int,
-        streamed: Sequence[Operand],
-        whole: Sequence[Operand],
-        banks: Banks,
+        self, number: int, streamed: Sequence[OperandUse], whole: Sequence[OperandUse], banks: Banks
     ) -> _Places | None:
         """Places for the whole copies, for the buffers of the streams and for scratch, the largest first."""
-        align = banks.alignment
-        wanted: list[tuple[int, str, str | Scratch, bool]] = [
-            (op.bytes, op.name, op.name, False) for op in whole
-        ]
-        for op in streamed:
-            size = -(-op.tile_bytes // align) * align * self._limits.depth
-            wanted.append((size, op.name, op.name, True))
-        wanted += [(scratch.bytes, scratch.name, scratch, True) for scratch in self._limits.scratch[number]]
-        wanted.sort(key=lambda item: (-item[0], item[1]))
         places = _Places()
-        for size, _, key, streams in wanted:
-            place = banks.allocate(size, self._limits.banks_of[number])
+        wanted: list[tuple[int, str, Scratch | dict[str, BankRange]]] = [
+            *((op.bytes, op.name, places.whole) for op in whole),
+            *((banks.aligned(op.tile_bytes) * self._depth, op.name, places.streams) for op in streamed),
+            *((scratch.bytes, scratch.name, scratch) for scratch in self._needs[number].scratch),
+        ]
+        for size, name, kind in sorted(wanted, key=lambda item: (-item[0], item[1])):
+            place = banks.allocate(size, self._needs[number].banks)
             if place is None:
                 return None
-            if isinstance(key, Scratch):
-                places.scratch[key] = place
+            if isinstance(kind, Scratch):
+                places.scratch[kind] = place
             else:
-                (places.streams if streams else places.whole)[key] = place
+                kind[name] = place
         return places
 
-    def _complete(self, entry: Entry, number: int) -> bool:
-        """Whether all writers of the buffer have run: a half-written copy stays."""
-        return self._written.get(entry.buffer, -1) < number
+    def _complete(self, copy: NearCopy, number: int) -> bool:
+        """Whether all writers of the buffer have run."""
+        return self._last_write.get(copy.buffer, -1) < number
 
     def _cost(
-        self, number: int, streamed: Sequence[Operand], whole: Sequence[Operand], evicted: Sequence[Entry]
+        self,
+        number: int,
+        streamed: Sequence[OperandUse],
+        whole: Sequence[OperandUse],
+        evicted: Sequence[NearCopy],
     ) -> int:
         """Bytes moved now, or later because of this choice."""
         cost = sum(op.streamed_bytes for op in streamed)
         for op in whole:
-            cost += op.bytes * (int(self._has_to_come(op)) + int(op.name in self._limits.outputs))
+            cost += op.bytes * (int(self._has_to_come(op)) + int(op.name in self._outputs))
         for op in streamed:
             if op.writes and self._next_use(op.name, number) is not None:
                 cost += op.bytes  # it will have to come back
-        for entry in evicted:
-            if self._next_use(entry.buffer, number - 1) is not None:
-                cost += entry.place.bytes * (1 + int(entry.dirty))
+        for copy in evicted:
+            if self._next_use(copy.buffer, number - 1) is not None:
+                cost += copy.place.bytes * (1 + int(copy.dirty))
         return cost
 
-    def _too_large(self, number: int, operands: Sequence[Operand]) -> ConfigError:
+    def _too_large(self, number: int) -> ConfigError:
         statement = self._block.statements[number]
         title = statement.name if isinstance(statement, Block) else f"statement {number}"
+        operands, banks = self._needs[number].operands, self._banks
         sizes = ", ".join(f"{op.name} {op.bytes}" for op in operands)
-        tiles = sum(op.tile_bytes for op in operands) * self._limits.depth
-        banks = self._limits.banks
-        own = sum(scratch.bytes for scratch in self._limits.scratch[number])
+        tiles = sum(op.tile_bytes for op in operands) * self._depth
+        own = sum(scratch.bytes for scratch in self._needs[number].scratch)
         return ConfigError(
             f"{title} does not fit into the near memory: {banks.count} banks of {banks.bytes} bytes; its operands take "
-            f"{sizes} bytes whole, its tiles {tiles} bytes with {self._limits.depth} buffers "
+            f"{sizes} bytes whole, its tiles {tiles} bytes with {self._depth} buffers "
             f"each, what it allocates itself {own}",
             hint="tile it more finely (autotile with memory), or enlarge the memory",
         )

@@ -32,11 +32,11 @@ from stripe.ir import (
 )
 from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.schedule.banks import Banks
-from stripe.passes.schedule.build import Target, build_statements, reduced, reuse_deps, stream_operands
-from stripe.passes.schedule.plan import Limits, Planner, Step, SwapIn, SwapOut
-from stripe.passes.schedule.time import Timetable, list_schedule, task_of
-from stripe.passes.schedule.uses import is_tiled, operands_of, scratch_of, tiled_to_fit
-from stripe.poly import statement_deps
+from stripe.passes.schedule.build import build_statements, reuse_deps, stream_operands
+from stripe.passes.schedule.plan import ResidencyPlanner, ScheduleStep, SwapIn, SwapOut
+from stripe.passes.schedule.time import Timetable, list_schedule, load_of
+from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
+from stripe.poly import statement_deps, transitive_reduction
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
 
@@ -101,35 +101,35 @@ class Schedule(Pass):
                 break
         if entry is program.entry:
             return program
-        user = user_tensors(program)
-        entry = prune_refinements(with_directions(entry), user)
+        entry = prune_refinements(with_directions(entry), user_tensors(program))
         return drop_constants(with_entry(program, entry))
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
+        """The entry with the block at `path` scheduled."""
+        depth, unit = self.pipeline_depth, self.xfer_loc.fixed()
         banks = self._banks(block_at(entry, path), context.hardware)
         entry = replace_at(entry, path, lambda block: self._tiled(block, banks, context))
         block = block_at(entry, path)
-        outputs = frozenset(ref.name for ref in block.outputs if self._outlives(entry, block, ref.source))
-        memory, align = self.mem_loc.name, banks.alignment
-        scratch = [scratch_of(s, memory, self.pipeline_depth, align) for s in block.statements]
-        limits = Limits(
-            banks, self.pipeline_depth, self._reachable(block, banks, context.hardware),
-            outputs, _fresh(entry, block),
-            tuple(map(is_tiled, block.statements)), scratch,
-        )  # fmt: skip
-        planner = Planner(block, limits)
+        graph = UnitGraph(context.hardware) if context.hardware is not None else None
+        needs = [
+            Needs(
+                operands_of(block, n), scratch_of(s, banks, depth), _reachable(s, banks, graph), is_tiled(s)
+            )
+            for n, s in enumerate(block.statements)
+        ]
+        # Buffers that the outside sees, and buffers that hold nothing before: the block's own, and temporaries of the
+        # program where the block is main.
+        main = "main" in block.tags
+        user = {ref.name for ref in entry.refinements if ref.tags.has_any(("user", "const"))}
+        fresh = frozenset(r.name for r in block.refinements if r.is_alloc or (main and r.source not in user))
+        inner = {ref.name for ref in entry.refinements if "user" not in ref.tags} if main else set[str]()
+        outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
+        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh)
         steps = planner.run()
-        target = Target(self.mem_loc.name, self.xfer_loc.fixed(), self.pipeline_depth)
-        entry = stream_operands(entry, path, steps, target, context)
-        built, expanded = build_statements(nest_at(entry, path), steps, planner.entries, target)
+        entry = stream_operands(entry, path, steps, unit, depth, context)
+        built, origins = build_statements(nest_at(entry, path), steps, planner.copies, unit)
         entry = replace_at(entry, path, lambda _: with_directions(built))
-        return self._ordered(entry, path, expanded, context)
-
-    @staticmethod
-    def _outlives(entry: Block, block: Block, source: str) -> bool:
-        """Whether somebody outside of the block sees what it writes there."""
-        outside = entry.find_ref(source)
-        return outside is None or "user" in outside.tags or "main" not in block.tags
+        return self._ordered(entry, path, origins, context)
 
     def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
         unit = hardware.mem_units.get(self.mem_loc.name) if hardware is not None else None
@@ -147,111 +147,69 @@ class Schedule(Pass):
             )
         alignment = max(self.alignment, unit.alignment if unit else 1)
         widths = (ref.dtype.bytes for ref in block.refinements)
-        return Banks(count, size, math.lcm(alignment, *widths))
-
-    def _reachable(self, block: Block, banks: Banks, hardware: HardwareModel | None) -> list[tuple[int, ...]]:
-        """The banks that each statement may use."""
-        everything = tuple(range(banks.count))
-        result: list[tuple[int, ...]] = []
-        graph = UnitGraph(hardware) if hardware is not None else None
-        for statement in block.statements:
-            location = statement.location if isinstance(statement, Block) else Location()
-            result.append(self._reached_from(location, everything, graph))
-        return result
-
-    def _reached_from(
-        self, location: Location, everything: tuple[int, ...], graph: UnitGraph | None
-    ) -> tuple[int, ...]:
-        if graph is None or not location or str(location) not in graph.units:
-            return everything
-        near = graph.memories_of(str(location))
-        found = tuple(bank for bank in everything if f"{self.mem_loc.name}[{bank}]" in near)
-        if not found:
-            hint = "add a bus to the hardware model, or locate the block elsewhere"
-            raise ConfigError(f"{location} reaches no {self.mem_loc.name}", hint=hint)
-        return found
+        return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths))
 
     def _tiled(self, block: Block, banks: Banks, context: PassContext) -> Block:
         """Tiles each statement whose operands cannot all be resident and that is not tiled yet."""
-        statements: list[Statement] = []
+        statements = list(block.statements)
         for number, statement in enumerate(block.statements):
-            whole = sum(
-                -(-op.bytes // banks.alignment) * banks.alignment for op in operands_of(block, number)
-            )
-            largest = max((op.bytes for op in operands_of(block, number)), default=0)
-            fits = whole <= banks.capacity and largest <= banks.bytes
-            if isinstance(statement, Block) and not fits and not is_tiled(statement):
-                tiled = None
-                if not any(True for _ in statement.blocks):
-                    tiled = tiled_to_fit(statement, banks, self.pipeline_depth)
-                if tiled is not None:
-                    points = tiled.points
-                    context.applied(
-                        statement, f"tiled into {points} tiles to stream: {whole} bytes, {banks.capacity} fit"
-                    )
-                    statement = tiled
-            statements.append(statement)
+            sizes = [operand.bytes for operand in operands_of(block, number)]
+            whole = sum(map(banks.aligned, sizes))
+            if not isinstance(statement, Block) or any(True for _ in statement.blocks):
+                continue
+            if whole <= banks.capacity and max(sizes, default=0) <= banks.bytes:
+                continue
+            tiled = tiled_to_fit(statement, banks, self.pipeline_depth)
+            if tiled is not None:
+                remark = f"tiled into {tiled.points} tiles to stream: {whole} bytes, {banks.capacity} fit"
+                context.applied(statement, remark)
+                statements[number] = tiled
         return with_statements(block, statements)
 
-    def _ordered(self, entry: Block, path: Path, steps: Sequence[Step], context: PassContext) -> Block:
+    def _ordered(
+        self, entry: Block, path: Path, origins: Sequence[ScheduleStep], context: PassContext
+    ) -> Block:
         """Sets the dependences and puts the statements in the order of their start."""
         nest = nest_at(entry, path)
-        deps = reuse_deps(steps)
-        for wanted, data in zip(deps, statement_deps(nest, reduced=False), strict=True):
-            wanted.update(data)
-        final = reduced(deps)
+        data = statement_deps(nest, reduced=False)
+        deps = transitive_reduction([{*a, *b} for a, b in zip(reuse_deps(origins), data, strict=True)])
         model = CostModel(Machine(context.hardware)) if context.hardware is not None else None
-        tasks = [task_of(nest, number, model) for number in range(len(nest.block.statements))]
-        table = list_schedule(tasks, final)
-        statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, final, strict=True)]
+        loads = [load_of(nest, number, model) for number in range(len(nest.block.statements))]
+        table = list_schedule(loads, deps)
+        statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, deps, strict=True)]
+        # A statement waits for earlier ones only, so that equal starts in their old order keep dependences, too.
         order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
-        block = keep_statements(with_statements(nest.block, statements), _topological(order, final))
+        block = keep_statements(with_statements(nest.block, statements), order)
         block = replace(block, tags=block.tags.add("scheduled"))
-        self._report(block, steps, table, context)
-        return replace_at(
-            entry,
-            path,
-            lambda _: prune_refinements(
-                block, frozenset(r.name for r in entry.refinements if "user" in r.tags)
-            ),
-        )
-
-    def _report(self, block: Block, steps: Sequence[Step], table: Timetable, context: PassContext) -> None:
-        ins = sum(isinstance(step, SwapIn) for step in steps)
-        outs = sum(isinstance(step, SwapOut) for step in steps)
-        streams = sum("pipeline_depth" in statement.tags for statement in block.statements)
-        context.applied(
-            block, f"{len(steps)} statements: {ins} swap-ins, {outs} swap-outs, {streams} streamed"
-        )
-        gap = (table.estimate / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
-        unit, busy = table.busiest_unit
-        shared, moved = table.busiest_shared
-        context.analysis(
-            block,
-            f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
-            f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
-        )
+        _report(block, origins, table, context)
+        user = frozenset(ref.name for ref in entry.refinements if "user" in ref.tags)
+        return replace_at(entry, path, lambda _: prune_refinements(block, user))
 
 
-def _topological(order: Sequence[int], deps: Sequence[Sequence[int]]) -> list[int]:
-    """`order` with each statement after those it waits for, also where starts are equal."""
-    result: list[int] = []
-    done: set[int] = set()
-    pending = list(order)
-    while pending:
-        for number in pending:
-            if all(dep in done for dep in deps[number]):
-                result.append(number)
-                done.add(number)
-                pending.remove(number)
-                break
-    return result
+def _reachable(statement: Statement, banks: Banks, graph: UnitGraph | None) -> tuple[int, ...]:
+    """The banks that a statement may use."""
+    everything = tuple(range(banks.count))
+    location = statement.location if isinstance(statement, Block) else Location()
+    if graph is None or not location or str(location) not in graph.units:
+        return everything
+    near = graph.memories_of(str(location))
+    found = tuple(bank for bank in everything if f"{banks.memory}[{bank}]" in near)
+    if not found:
+        hint = "add a bus to the hardware model, or locate the block elsewhere"
+        raise ConfigError(f"{location} reaches no {banks.memory}", hint=hint)
+    return found
 
 
-def _fresh(entry: Block, block: Block) -> frozenset[str]:
-    """The buffers of `block` that hold nothing before it runs: its own, and temporaries of the program for main."""
-    user = {ref.name for ref in entry.refinements if ref.tags.has_any(("user", "const"))}
-    whole = "main" in block.tags
-    return frozenset(
-        ref.name for ref in block.refinements if ref.is_alloc or (whole and ref.source not in user)
+def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, context: PassContext) -> None:
+    ins = sum(isinstance(step, SwapIn) for step in steps)
+    outs = sum(isinstance(step, SwapOut) for step in steps)
+    streams = sum("pipeline_depth" in statement.tags for statement in block.statements)
+    context.applied(block, f"{len(steps)} statements: {ins} swap-ins, {outs} swap-outs, {streams} streamed")
+    gap = (table.estimate / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
+    unit, busy = table.busiest_unit
+    shared, moved = table.busiest_shared
+    context.analysis(
+        block,
+        f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
+        f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
     )

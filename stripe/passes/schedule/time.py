@@ -1,12 +1,12 @@
-"""How long statements take on a machine, and list scheduling of them on its units.
+"""Loads of statements on a machine, and list scheduling of them on its units.
 
-The times are those of `stripe.cost` for a statement alone; `stripe-sim` tells what happens when several share buses
-and ports.
+The cycles are those of `stripe.cost` for a statement alone; `stripe-sim` simulates statements that share buses and
+ports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stripe.cost.time.workload import CostModel
@@ -14,7 +14,7 @@ from stripe.ir import Block, Nest
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class UnitLoad:
     """A statement as a load on units: `units` are the instances that may run it, `cycles` how long one is busy.
     `shared` are the cycles for which it needs all of each bus and of the ports of each memory, which statements share.
     """
@@ -24,7 +24,7 @@ class Task:
     shared: tuple[tuple[str, float], ...] = ()
 
 
-def task_of(nest: Nest, number: int, model: CostModel | None) -> Task:
+def load_of(nest: Nest, number: int, model: CostModel | None) -> UnitLoad:
     """The load of a direct statement of the innermost block of `nest`, when it has the machine for itself.
 
     Without a model each block takes one cycle for each of its points. Raises ConfigError when the machine cannot run
@@ -32,23 +32,22 @@ def task_of(nest: Nest, number: int, model: CostModel | None) -> Task:
     """
     statement = nest.block.statements[number]
     if not isinstance(statement, Block):
-        return Task((), 1.0)
+        return UnitLoad((), 1.0)
     if model is None:
-        return Task((str(statement.location),) if statement.location else (), float(statement.points))
-    cost = model.statement(nest.enter(number), number)
-    unit = model.machine.model.units.get(cost.unit)  # a transfer without a unit goes by its bus
+        return UnitLoad((str(statement.location),) if statement.location else (), float(statement.points))
+    machine, cost = model.machine, model.statement(nest.enter(number), number)
+    unit = machine.model.units.get(cost.unit)  # a transfer without a unit goes by its bus
     instances = cost.instances or range(unit.count if unit is not None else 1)
     units = tuple(f"{cost.unit}[{instance}]" for instance in instances)
-    shared = tuple(
-        (name, need) for name, need in sorted(cost.demand.items()) if " " in name
-    )  # no unit's name
-    return Task(units, max(cost.cycles, 1.0), shared)
+    every_unit = {*machine.graph.units, *machine.model.units}
+    shared = tuple((name, need) for name, need in sorted(cost.demand.items()) if name not in every_unit)
+    return UnitLoad(units, max(cost.cycles, 1.0), shared)
 
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
     """When each task starts, in cycles, and what no schedule can beat. `makespan` is that of the units; buses and ports
-    that tasks share may make it longer."""
+    that loads share may make it longer."""
 
     starts: tuple[float, ...]
     makespan: float
@@ -62,30 +61,38 @@ class Timetable:
 
     @property
     def estimate(self) -> float:
-        """Cycles that the schedule takes at least: the units, and what they share, need them."""
+        """Lower bound on the cycles of this schedule: the makespan, or the busiest shared resource."""
         return max(self.makespan, self.busiest_shared[1])
 
 
-def list_schedule(tasks: Sequence[Task], deps: Sequence[Sequence[int]]) -> Timetable:
-    """List scheduling: of the tasks that may start earliest, the one with the longest path to the end goes first.
+def list_schedule(loads: Sequence[UnitLoad], deps: Sequence[Sequence[int]]) -> Timetable:
+    """List scheduling: of the loads that may start earliest, the one with the longest path to the end goes first.
 
-    `deps[n]` are earlier tasks that task n waits for. A task without units runs at once.
+    `deps[n]` are earlier loads that load n waits for. A load without units runs at once.
     """
-    tails = _longest_tails(tasks, deps)
+    # The longest path from the start of each to the end.
+    tails = [load.cycles for load in loads]
+    for number in range(len(loads) - 1, -1, -1):
+        for dep in deps[number]:
+            tails[dep] = max(tails[dep], loads[dep].cycles + tails[number])
     waiting = [len(wanted) for wanted in deps]
-    followers: list[list[int]] = [[] for _ in tasks]
+    followers: list[list[int]] = [[] for _ in loads]
     for number, wanted in enumerate(deps):
         for dep in wanted:
             followers[dep].append(number)
-    released = [0.0] * len(tasks)
-    starts = [0.0] * len(tasks)
+    released = [0.0] * len(loads)
+    starts = [0.0] * len(loads)
     free: dict[str, float] = {}
     ready = [number for number, count in enumerate(waiting) if count == 0]
     while ready:
-        number, start, unit = _next(ready, tasks, released, free, tails)
+        options: list[tuple[float, float, int, str]] = []
+        for number in ready:
+            unit = min(loads[number].units, key=lambda u: (free.get(u, 0.0), u), default="")
+            options.append((max(released[number], free.get(unit, 0.0)), -tails[number], number, unit))
+        start, _, number, unit = min(options)
         ready.remove(number)
         starts[number] = start
-        end = start + tasks[number].cycles
+        end = start + loads[number].cycles
         if unit:
             free[unit] = end
         for follower in followers[number]:
@@ -93,53 +100,21 @@ def list_schedule(tasks: Sequence[Task], deps: Sequence[Sequence[int]]) -> Timet
             waiting[follower] -= 1
             if waiting[follower] == 0:
                 ready.append(follower)
-    makespan = max((s + t.cycles for s, t in zip(starts, tasks, strict=True)), default=0.0)
+    makespan = max((s + load.cycles for s, load in zip(starts, loads, strict=True)), default=0.0)
+    by_unit = ((" or ".join(load.units), load.cycles / len(load.units)) for load in loads if load.units)
+    shared = (need for load in loads for need in load.shared)
     return Timetable(
-        tuple(starts), makespan, max(tails, default=0.0), _busiest_unit(tasks), _busiest_shared(tasks)
+        tuple(starts),
+        makespan,
+        max(tails, default=0.0),
+        _busiest(by_unit, "no unit"),
+        _busiest(shared, "no bus"),
     )
 
 
-def _next(
-    ready: Sequence[int],
-    tasks: Sequence[Task],
-    released: Sequence[float],
-    free: Mapping[str, float],
-    tails: Sequence[float],
-) -> tuple[int, float, str]:
-    """The ready task to start next, when, and on which unit."""
-    best: tuple[float, float, int, str] | None = None
-    for number in ready:
-        unit = min(tasks[number].units, key=lambda u: (free.get(u, 0.0), u), default="")
-        start = max(released[number], free.get(unit, 0.0))
-        key = (start, -tails[number], number, unit)
-        if best is None or key < best:
-            best = key
-    assert best is not None
-    return best[2], best[0], best[3]
-
-
-def _longest_tails(tasks: Sequence[Task], deps: Sequence[Sequence[int]]) -> list[float]:
-    """For each task the longest path from its start to the end."""
-    tails = [task.cycles for task in tasks]
-    for number in range(len(tasks) - 1, -1, -1):
-        for dep in deps[number]:
-            tails[dep] = max(tails[dep], tasks[dep].cycles + tails[number])
-    return tails
-
-
-def _busiest_unit(tasks: Sequence[Task]) -> tuple[str, float]:
-    """The kind of unit with the most work for each instance."""
-    loads: dict[tuple[str, ...], float] = {}
-    for task in tasks:
-        if task.units:
-            loads[task.units] = loads.get(task.units, 0.0) + task.cycles / len(task.units)
-    units, cycles = max(loads.items(), key=lambda item: item[1], default=(("no unit",), 0.0))
-    return " or ".join(units), cycles
-
-
-def _busiest_shared(tasks: Sequence[Task]) -> tuple[str, float]:
-    loads: dict[str, float] = {}
-    for task in tasks:
-        for resource, cycles in task.shared:
-            loads[resource] = loads.get(resource, 0.0) + cycles
-    return max(loads.items(), key=lambda item: item[1], default=("no bus", 0.0))
+def _busiest(needs: Iterable[tuple[str, float]], none: str) -> tuple[str, float]:
+    """The resource with the most cycles."""
+    totals: dict[str, float] = {}
+    for resource, cycles in needs:
+        totals[resource] = totals.get(resource, 0.0) + cycles
+    return max(totals.items(), key=lambda item: item[1], default=(none, 0.0))

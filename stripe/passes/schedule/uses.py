@@ -1,4 +1,4 @@
-"""What the statements of a block to schedule need: their operands, sizes, and tiles to stream by."""
+"""The needs of the statements of a block to schedule: operands, sizes, scratch buffers, and tiles to stream by."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from stripe.rewrite.tile import tile_block
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
-    """A buffer that a statement uses: whole, and how much of it one tile needs."""
+class OperandUse:
+    """A buffer that a statement uses: the bytes of a compact copy of it, and of the views of one tile."""
 
     name: str
     reads: bool
@@ -27,21 +27,6 @@ class Operand:
         return self.tile_bytes * self.visits * (int(self.reads) + int(self.writes))
 
 
-def operands_of(block: Block, number: int) -> tuple[Operand, ...]:
-    """The operands of a statement of `block`, in the order of its views, each once."""
-    statement = block.statements[number]
-    reads, writes = set(reads_of(statement)), set(writes_of(statement))
-    result: list[Operand] = []
-    for name in dict.fromkeys((*reads_of(statement), *writes_of(statement))):
-        whole = block.ref(name)
-        tile, visits = whole.bytes, 1
-        if isinstance(statement, Block):
-            tile = sum(compact_bytes(ref) for ref in statement.refinements if ref.source == name)
-            visits = statement.points
-        result.append(Operand(name, name in reads, name in writes, compact_bytes(whole), tile, visits))
-    return tuple(result)
-
-
 @dataclass(frozen=True, slots=True)
 class Scratch:
     """A buffer in the near memory that a block allocates for itself. `path` leads from the statement to its block;
@@ -54,30 +39,53 @@ class Scratch:
     buffers: int
 
 
-def scratch_of(statement: Statement, memory: str, depth: int, alignment: int) -> tuple[Scratch, ...]:
-    """What a statement allocates in the memory of that name and has no address yet. A copy that a transfer fills is
-    there `depth` times, so that the next tile can come while this one is worked on.
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The operands of a statement, its scratch buffers, the banks that it reaches, and whether tiles can stream."""
+
+    operands: tuple[OperandUse, ...]
+    scratch: tuple[Scratch, ...]
+    banks: tuple[int, ...]
+    streamable: bool
+
+
+def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
+    """The operands of a statement of `block`, in the order of its views, each once."""
+    statement = block.statements[number]
+    reads, writes = reads_of(statement), writes_of(statement)
+    result: list[OperandUse] = []
+    for name in dict.fromkeys((*reads, *writes)):
+        whole = block.ref(name)
+        tile, visits = whole.bytes, 1
+        if isinstance(statement, Block):
+            tile = sum(_compact_bytes(ref) for ref in statement.refinements if ref.source == name)
+            visits = statement.points
+        result.append(OperandUse(name, name in reads, name in writes, _compact_bytes(whole), tile, visits))
+    return tuple(result)
+
+
+def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch, ...]:
+    """The allocations of a statement in the memory of `banks` that have no address yet. A copy that a copy block fills
+    is there `depth` times, so that the next tile can come while this one is worked on.
     """
     if not isinstance(statement, Block):
         return ()
     found: list[Scratch] = []
     for path, block in walk(statement, ()):
         for ref in block.allocs:
-            if ref.location.name != memory or "placed" in ref.tags:
+            if ref.location.name != banks.memory or "placed" in ref.tags:
                 continue
             buffers = depth if "cached" in ref.tags and block.points > 1 else 1
-            size = -(-ref.bytes // alignment) * alignment
-            found.append(Scratch(path, ref.name, size * buffers, buffers))
+            found.append(Scratch(path, ref.name, banks.aligned(ref.bytes) * buffers, buffers))
     return tuple(found)
 
 
-def compact_bytes(ref: Refinement) -> int:
-    """Bytes of a compact copy."""
+def _compact_bytes(ref: Refinement) -> int:
     return ref.elements * ref.dtype.bytes
 
 
 def is_tiled(statement: Statement) -> bool:
-    """Whether the statement is a block of tiles: one that holds a block and moves views by its own indices."""
+    """Whether the statement is a block of tiles: it holds a block and moves views by its own indices."""
     return isinstance(statement, Block) and any(True for _ in statement.blocks) and statement.points > 1
 
 
@@ -86,33 +94,26 @@ def tiled_to_fit(block: Block, banks: Banks, depth: int) -> Block | None:
     the empty banks; None when even single points do not. Halves, again and again, the tile of the index that saves
     most; the first among equals.
     """
+
+    def views(tiled: Block) -> list[int]:
+        return [_compact_bytes(ref) for ref in tiled.refinements if not ref.is_alloc]
+
     sizes = {index.name: index.range for index in block.iterated}
     while True:
         tiled = tile_block(block, sizes)
-        if tiled.points > 1 and _fits(tiled, banks, depth):
-            inner = next(iter(tiled.blocks))
+        trial = banks.copy()
+        wanted = sorted((banks.aligned(size) * depth for size in views(tiled)), reverse=True)
+        fits = all(trial.allocate(size, range(banks.count)) is not None for size in wanted)
+        if tiled.points > 1 and fits:
+            (inner,) = tiled.blocks
             return with_statements(tiled, [replace(inner, tags=inner.tags.add("streamed_tile"))])
         options = {
-            name: _view_bytes(tile_block(block, _halved(sizes, name))) for name in sizes if sizes[name] > 1
+            name: sum(views(tile_block(block, _halved(sizes, name)))) for name in sizes if sizes[name] > 1
         }
         if not options:
             return None
         sizes = _halved(sizes, min(options, key=lambda name: options[name]))
 
 
-def _fits(tiled: Block, banks: Banks, depth: int) -> bool:
-    trial = banks.copy()
-    align = banks.alignment
-    views = [ref for ref in tiled.refinements if not ref.is_alloc]
-    sizes = sorted(
-        (-(-ref.elements * ref.dtype.bytes // align) * align * depth for ref in views), reverse=True
-    )
-    return all(trial.allocate(size, range(banks.count)) is not None for size in sizes)
-
-
 def _halved(sizes: Mapping[str, int], name: str) -> dict[str, int]:
     return {**sizes, name: -(-sizes[name] // 2)}
-
-
-def _view_bytes(block: Block) -> int:
-    return sum(ref.elements * ref.dtype.bytes for ref in block.refinements if not ref.is_alloc)
