@@ -9,7 +9,7 @@ N ?= 1000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help docs setup demo test test-all lint format bench fuzz wheel clean
+.PHONY: help docs setup demo test test-all lint format grammar bench fuzz wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -44,6 +44,9 @@ format: $(STAMP) ## Format the code and repair what ruff can
 
 docs: $(STAMP) ## Write the reference of the passes, docs/passes.md
 	$(PY) tools/pass_reference.py docs/passes.md
+
+grammar: $(STAMP) ## Write the tables of the parsers, grammar/*.tables.json
+	$(PY) tools/grammar_tables.py
 
 bench: $(STAMP) ## Write the benchmark tables
 	$(PY) -m benchmarks.run

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from stripe.ir.data import data_path
 from stripe.ir.errors import StripeError
 from stripe.ir.span import Span
 from stripe.tile import ast
@@ -14,7 +12,7 @@ from stripe.tile.diagnostics import SourceText
 from stripe.tile.syntax_errors import describe_syntax_error
 
 if TYPE_CHECKING:
-    from lark import Lark, Token, Tree
+    from lark import Token, Tree
 
     from stripe.tile.tree import Item
 
@@ -65,27 +63,17 @@ def read_source(path: Path) -> str:
         raise StripeError(reason, path=str(path), line=line, col=column, hint="save it as UTF-8") from None
 
 
-@cache
-def _lark() -> Lark:
-    from lark import Lark
-
-    grammar = data_path("grammar", "tile.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar, parser="lalr", lexer="contextual", start=["function", "entry"], propagate_positions=True,
-        maybe_placeholders=True,
-    )  # fmt: skip
-
-
 def _parse(text: str, filename: str, start: str) -> object:
     from lark.exceptions import UnexpectedInput
 
+    from stripe.ir.text.grammar import parser
     from stripe.tile.tree import Builder
 
     source = SourceText(text)
     if "\0" in text:
         raise StripeError("this is a binary file, not Tile source", path=filename, hint="name a text file")
     try:
-        tree = cast("Tree[Item]", _lark().parse(text, start=start))  # pyright: ignore[reportUnknownMemberType]
+        tree = cast("Tree[Item]", parser("tile").parse(text, start=start))  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
         raise describe_syntax_error(error, source, filename) from None
     _check_nesting(tree, source, filename)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stripe.ir.affine import Affine
 from stripe.ir.block import Block, Statement
 from stripe.ir.check.diagnostic import Part, parts_of
-from stripe.ir.data import data_path
 from stripe.ir.errors import StripeError
 from stripe.ir.location import Location
 from stripe.ir.program import Program
@@ -74,22 +72,13 @@ def _fragment(text: str, rule: str, build: Callable[[Any, Any], Any]) -> Any:
     return build(builder, _tree(text, name, rule))
 
 
-@cache
-def _lark(rule: str) -> Callable[[str], Any]:
-    from lark import Lark
-
-    grammar = data_path("grammar", "stripe.lark").read_text(encoding="utf-8")
-    parser: Any = Lark(
-        grammar, parser="lalr", start=rule, maybe_placeholders=False, propagate_positions=False
-    )
-    return parser.parse
-
-
 def _tree(text: str, filename: str, rule: str) -> Any:
     from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
+    from stripe.ir.text.grammar import parser
+
     try:
-        return _lark(rule)(text)
+        return parser("stripe").parse(text, start=rule)  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedToken as error:
         token: Any = error.token
         expected: set[str] = error.accepts or error.expected
