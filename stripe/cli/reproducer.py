@@ -13,7 +13,7 @@ from stripe.cli.arguments.run import RunSpec
 from stripe.cli.arguments.sim import SimSpec
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
-from stripe.config.template import parse_document
+from stripe.config.document import parse_document
 from stripe.config.validate import validate
 from stripe.frontends.frontend import Source
 from stripe.frontends.registry import find_front_end

@@ -18,8 +18,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
-from stripe.config.model import ConfigModel, Documented
-from stripe.config.template import Document, Scalar, evaluate, names_in
+from stripe.config.document import Document
+from stripe.config.model import ConfigModel, Documented, Scalar
+from stripe.config.template import evaluate, names_in
 from stripe.config.validate import combine, validate
 from stripe.ir.errors import ConfigError, closest
 
@@ -150,7 +151,9 @@ def _unknown_names(
 
 def find_cycle(needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     """The names on a cycle of `needs`, in order; empty when there is none."""
-    import networkx
+    if not any(needs.values()):
+        return ()
+    import networkx  # takes long to load, and few files compute parameters
 
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     graph.add_edges_from((name, other) for name in needs for other in sorted(needs[name]))

@@ -23,6 +23,8 @@ from jinja2.tests import TESTS  # pyright: ignore[reportUnknownVariableType]
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
+from stripe.config.document import MAX_SOURCE, Piece
+
 WORK_LIMIT = 4_000_000
 """Characters written, loop rounds, list elements and calls that one rendering may take, all counted as one each."""
 
@@ -31,9 +33,6 @@ MAX_ITEMS = 100_000
 
 MAX_BITS = 256
 """Widest integer."""
-
-MAX_SOURCE = 1_000_000
-"""Characters of a template file."""
 
 _FILTERS = frozenset(
     "abs count d default dictsort first float int items last length list lower map max min reject reverse round "
@@ -48,27 +47,6 @@ _MAPPING_METHODS = frozenset(("items", "keys", "values", "get"))
 
 class LimitError(Exception):
     """A template takes more work or makes bigger things than it may."""
-
-
-class Piece(str):
-    """A piece of output that knows its origin: the template and line where it starts.
-
-    `exact` tells that its line breaks are those of the template; else it all comes from one expression.
-    """
-
-    __slots__ = ("exact", "line", "name")
-    name: str
-    line: int
-    exact: bool
-
-    @staticmethod
-    def of(text: str, name: str, line: int, exact: bool) -> Piece:
-        piece = Piece(text)
-        piece.name, piece.line, piece.exact = name, line, exact
-        return piece
-
-    def __str__(self) -> str:
-        return self  # Jinja applies str(), which would lose the origin
 
 
 class _FolderLoader(BaseLoader):

@@ -20,7 +20,7 @@ from typing import Annotated, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
 
-from stripe.config.template import parse_document
+from stripe.config.document import parse_document
 from stripe.config.validate import combine, validate
 from stripe.ir.errors import ConfigError, StripeError
 

@@ -11,8 +11,8 @@ from typing import Annotated, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from stripe.config.document import Document
 from stripe.config.json5 import JsonPath, value_at
-from stripe.config.template import Document
 from stripe.ir.errors import ConfigError, closest
 
 _Model = TypeVar("_Model", bound=BaseModel)

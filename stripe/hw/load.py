@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from stripe.config.files import find_file, load_parameters, resolve_parameters
-from stripe.config.model import Documented
+from stripe.config.model import Documented, Scalar
 from stripe.config.parameters import ParameterFile
-from stripe.config.template import Scalar, render_json
+from stripe.config.template import render_json
 from stripe.config.validate import combine, validate
 from stripe.hw.checks import check_model
 from stripe.hw.schema import HardwareModel

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from stripe.config.document import Document, parse_document, read_text
 from stripe.config.files import is_path, load_parameters, resolve_parameters
 from stripe.config.json5 import JsonPath
+from stripe.config.model import Scalar
 from stripe.config.spelling import print_spelled, read_spelled
-from stripe.config.template import Document, Scalar, free_names, parse_document, read_text, render_json
+from stripe.config.template import free_names, render_json
 from stripe.config.validate import combine, validate
 from stripe.ir import ConfigError, closest
 from stripe.passes.base import Pass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from stripe.config.template import Document, read_json
+from stripe.config.document import Document, read_json
 from stripe.config.validate import validate
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stripe.config.files import resolve_parameters
+from stripe.config.model import Scalar
 from stripe.config.parameters import find_cycle, parse_define, parse_value
-from stripe.config.template import Scalar
 from stripe.ir.errors import ConfigError
 
 PARAMETERS = """{

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stripe.config.template import Scalar, evaluate, free_names, read_json, render, render_json
+from stripe.config.document import read_json
+from stripe.config.model import Scalar
+from stripe.config.template import evaluate, free_names, render, render_json
 from stripe.ir.errors import ConfigError
 
 PARAMETERS: dict[str, Scalar] = {"SIZE": 512, "NUM": 4, "RATE": 2.5, "ON": True, "KIND": "HBM"}

@@ -12,8 +12,8 @@ from typing import TypeAlias, cast
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
+from stripe.config.document import parse_document
 from stripe.config.files import find_file, shipped
-from stripe.config.template import parse_document
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError, Program, StripeError, walk
 from stripe.passes.registry import find_pass, pass_names

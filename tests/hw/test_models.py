@@ -11,9 +11,9 @@ import pytest
 from pydantic import JsonValue
 
 from stripe.config.files import find_file, load_parameters, resolve_parameters, shipped
-from stripe.config.model import Documented
+from stripe.config.model import Documented, Scalar
 from stripe.config.parameters import Parameter
-from stripe.config.template import Scalar, render_json
+from stripe.config.template import render_json
 from stripe.hw import HardwareModel, UnitGraph, load_hardware
 from stripe.ir import ConfigError
 from stripe.ir.dtypes import FP16, FP32, I8, I32

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from stripe.config.template import Scalar
+from stripe.config.model import Scalar
 from stripe.cost.counts.loops import Halo
 
 
