@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import ClassVar, Literal
 
@@ -17,8 +18,8 @@ from stripe.ir import (
     Refinement,
     block_at,
     is_dense,
-    nest_at,
     replace_at,
+    step,
     with_entry,
 )
 from stripe.passes.base import (
@@ -32,8 +33,8 @@ from stripe.passes.base import (
     Reqs,
     TagSet,
 )
-from stripe.rewrite.cached import CacheOptions, cache_view
-from stripe.rewrite.sharing import has_partial, sharing, split_shared, vector_dim
+from stripe.rewrite.cached import Cached, CacheOptions, cache_view
+from stripe.rewrite.sharing import sharing, split_shared
 from stripe.rewrite.strides import memory_order
 
 
@@ -71,23 +72,6 @@ class Cache(Pass):
     ref: str = Field(default="", description="cache only views that a block inside with this tag uses")
     mem_loc: LocationSpec | None = Field(default=None, description="memory of the copies")
     xfer_loc: LocationSpec | None = Field(default=None, description="unit that runs the transfers")
-    add_constraints: bool = Field(
-        default=True,
-        description="transfer only elements that exist; without, refuse where the box hangs over an edge",
-    )
-    reorder_idx: bool = Field(
-        default=True, description="walk the far memory with its smallest stride innermost"
-    )
-    odd_size: bool = Field(
-        default=False, description="round the copy's sizes up to odd ones, against bank conflicts"
-    )
-    layout: tuple[int, ...] = Field(
-        default=(),
-        description="order of the copy's dimensions, outermost first; as in the source where empty",
-    )
-    prefetch: int = Field(
-        default=0, ge=0, description="transfer this many points ahead: `prefetch` tags the loads"
-    )
     shared: int = Field(
         default=0,
         ge=0,
@@ -103,10 +87,7 @@ class Cache(Pass):
         description="cache only views that are read along vectors of results and do not lie in memory so; the copies "
         "have these elements side by side",
     )
-    outer_set: TagSet = Field(default=(), description="with shared: tags added to the outer block")
     inner_set: TagSet = Field(default=("shared",), description="with shared: tags of the inner block")
-    load_set: TagSet = Field(default=("cache", "cache_load"), description="tags of the blocks that load")
-    store_set: TagSet = Field(default=("cache", "cache_store"), description="tags of the blocks that store")
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError for a unit that the hardware model lacks."""
@@ -123,72 +104,58 @@ class Cache(Pass):
 
     def _cached_at(self, entry: Block, path: Path, context: PassContext) -> Block:
         """`entry` with the views of the block at `path` cached that are wanted."""
-        block = nest_at(entry, path).block
+        block = block_at(entry, path)
         together: tuple[Index, ...] = ()
         for ref in block.refinements:
             if not self._wants(block, ref):
                 continue
-            layout = self._layout(block, ref, context)
-            if layout is None:
-                continue
-            points = sharing(block, ref)
-            reason = self._unshared(points, together)
-            if reason:
-                context.missed(block, f"{ref.name} is not cached: {reason}")
-                continue
-            split = entry
-            if self.shared and not together:
-                split = replace_at(entry, path, lambda block, points=points: self._split(block, points))
-            cached = cache_view(split, path, ref.name, self._options(layout))
-            if isinstance(cached, Refusal):
-                context.missed(block, cached.reason)
-                continue
-            context.applied(block, cached.summary)
-            entry = cached.entry
-            if self.shared:
-                together = points
+            points = sharing(block, ref) if self.shared else ()
+            answer = self._cached(entry, path, ref, points, together)
+            if isinstance(answer, Refusal):
+                context.missed(block, f"{ref.name} is not cached: {answer}")
+            else:
+                context.applied(block, answer.summary)
+                entry, together = answer.entry, points
         return entry
 
-    def _unshared(self, points: tuple[Index, ...], together: tuple[Index, ...]) -> str:
-        """Why a view that `points` share gets no copy for them, if so; the block is split for `together`."""
+    def _cached(
+        self,
+        entry: Block,
+        path: Path,
+        ref: Refinement,
+        points: tuple[Index, ...],
+        together: tuple[Index, ...],
+    ) -> Cached | Refusal:
+        """The entry with a copy of the view that `points` share; copies before are shared by the points `together`,
+        for which the block at `path` is split already."""
+        layout = self._layout(block_at(entry, path), ref) if self.vector else ()
+        if isinstance(layout, Refusal):
+            return layout
         count = prod(index.range for index in points)
         if count < self.shared:
-            return f"{count} points share it, fewer than {self.shared}"
-        return "others share it than share the copies before" if together not in ((), points) else ""
+            return Refusal(f"{count} points share it, fewer than {self.shared}")
+        if together not in ((), points):
+            return Refusal("others share it than share the copies before")
+        if self.shared and not together:
+            entry = replace_at(
+                entry, path, lambda block: split_shared(block, points, self.shared_max, self.inner_set)
+            )
+        memory = self.mem_loc.location() if self.mem_loc else Location()
+        transfer = self.xfer_loc.location() if self.xfer_loc else Location()
+        return cache_view(entry, path, ref.name, CacheOptions(memory, transfer, layout))
 
-    def _split(self, block: Block, points: tuple[Index, ...]) -> Block:
-        return split_shared(block, points, self.shared_max, self.outer_set, self.inner_set)
-
-    def _layout(self, block: Block, ref: Refinement, context: PassContext) -> tuple[int, ...] | None:
-        """The order of the copy's dimensions; None where `vector` leaves the view alone."""
-        if not self.vector:
-            return self.layout
+    def _layout(self, block: Block, ref: Refinement) -> tuple[int, ...] | Refusal:
+        """The order of a copy's dimensions that lays the elements of vectors side by side."""
         readers = [inner for inner in block.blocks if not self.ref or self.ref in inner.tags]
-        last = vector_dim(block, ref.name, readers)
+        last = _vector_dim(block, ref.name, readers)
         if last is None:
-            context.missed(block, f"{ref.name} is not cached: no vector of results is read along it")
-            return None
+            return Refusal("no vector of results is read along it")
         contiguous = ref.dims[last].stride == 1 or ref.dims[last].size == 1
         if contiguous and is_dense(ref.sizes, ref.strides):
-            context.missed(block, f"{ref.name} is not cached: its vectors lie side by side")
-            return None
-        if ref.dims[last].stride == 1 and has_partial(ref.name, last, readers):
-            context.missed(block, f"{ref.name} is not cached: its last vectors are partly empty")
-            return None
+            return Refusal("its vectors lie side by side")
+        if ref.dims[last].stride == 1 and _has_partial(ref.name, last, readers):
+            return Refusal("its last vectors are partly empty")
         return (*(dim for dim in memory_order(ref) if dim != last), last)
-
-    def _options(self, layout: tuple[int, ...]) -> CacheOptions:
-        return CacheOptions(
-            self.mem_loc.location() if self.mem_loc else Location(),
-            self.xfer_loc.location() if self.xfer_loc else Location(),
-            self.add_constraints,
-            self.reorder_idx,
-            self.odd_size,
-            layout,
-            self.prefetch,
-            self.load_set,
-            self.store_set,
-        )
 
     def _wants(self, block: Block, ref: Refinement) -> bool:
         if (
@@ -214,3 +181,30 @@ def _matches(block: Block, path: Path, reqs: tuple[str, ...]) -> list[Path]:
         if isinstance(statement, Block):
             found += _matches(statement, (*path, number), reqs)
     return found
+
+
+def _vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None:
+    """The dimension of the view `name` of `block` along which `readers`, blocks inside, read vectors: that of an index
+    that moves all their outputs by one element. None where there is none.
+    """
+    ref = block.ref(name)
+    for reader in readers:
+        views = [view for view in reader.refinements if view.source == name]
+        for index in reversed(reader.iterated):
+            if index.range > 1 and reader.outputs and all(step(o, index.name) == 1 for o in reader.outputs):
+                moved = [d for view in views for d in range(ref.rank) if index.name in view.access[d].names()]
+                if moved:
+                    return moved[0]
+    return None
+
+
+def _has_partial(name: str, dim: int, readers: Iterable[Block]) -> bool:
+    """Whether `readers` test an index with which the view `name` moves along a dimension: some rows are shorter.
+
+    Compilers make much worse code for short rows of a copy than the copy gains, when the source is contiguous anyway.
+    """
+    for reader in readers:
+        tested = {index for constraint in reader.constraints for index in constraint.affine.names()}
+        if any(view.source == name and view.access[dim].names() & tested for view in reader.refinements):
+            return True
+    return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -14,20 +13,18 @@ from stripe.ir import (
     Program,
     Refinement,
     rewrite_blocks,
-    rewrite_matching,
     step,
     walk,
-    with_entry,
 )
-from stripe.passes.base import Pass, PassContext, PassGroup, Reqs, matching
+from stripe.passes.base import BlockPass, PassContext, PassGroup, Reqs, matching
 
 
-class ReorderIndexes(Pass):
+class ReorderIndexes(BlockPass):
     """Orders the indices of a block so that the inner loops of emitted code walk memory with small strides.
 
         block [ci:32, x:64] ( in I[x, ci] i8(1:32, 1:1) )    =>    block [x:64, ci:32] ( … )
 
-    With `order`, the named indices go last, in that order. Otherwise indices sort by `by`, largest first; one that
+    With `order`, the named indices go last, in that order. Otherwise indices sort by `by`, largest first; an index that
     nothing uses goes first.
 
     - `step`: the bytes by which one step moves all views together.
@@ -46,37 +43,35 @@ class ReorderIndexes(Pass):
     reqs: Reqs = ("all",)
     order: tuple[str, ...] = Field(default=(), description="indices to put last, innermost at the end")
     by: Literal["step", "tile", "vector"] = Field(
-        default="step", description="what decides without `order`; see above"
+        default="step", description="the sort key without `order`; see above"
     )
     recursive: bool = Field(default=True, description="also in the blocks inside a match")
 
     def run(self, program: Program, context: PassContext) -> Program:
-        def reorder(block: Block) -> Block:
-            indices = self._ordered(block)
-            if indices == block.indices:
-                return block
-            context.applied(block, f"loops run {', '.join(i.name for i in indices if not i.is_passed)}")
-            return replace(block, indices=indices)
-
-        def visit(block: Block) -> Block:
-            return rewrite_blocks(block, reorder) if self.recursive else reorder(block)
-
         blocks = [inner for block in matching(program, self.reqs) for _, inner in walk(block)]
         names = (index.name for block in blocks for index in block.iterated)
         context.unknown_names("order", "index", self.order, names)
-        return with_entry(program, rewrite_matching(program.entry, self.reqs, visit))
+        return super().run(program, context)
 
-    def _ordered(self, block: Block) -> tuple[Index, ...]:
+    def rewrite(self, block: Block, context: PassContext) -> Block:
+        def reorder(inner: Block) -> Block:
+            indices = (*self._sorted(inner), *inner.passed)
+            if indices == inner.indices:
+                return inner
+            context.applied(inner, f"loops run {', '.join(i.name for i in indices if not i.is_passed)}")
+            return replace(inner, indices=indices)
+
+        return rewrite_blocks(block, reorder) if self.recursive else reorder(block)
+
+    def _sorted(self, block: Block) -> list[Index]:
         if self.order:
-            last = {name: place for place, name in enumerate(self.order)}
-            iterated = sorted(block.iterated, key=lambda index: last.get(index.name, -1))
-        elif self.by == "step":
-            iterated = sorted(block.iterated, key=lambda index: -_step_bytes(block, index.name))
-        elif self.by == "tile":
-            iterated = sorted(block.iterated, key=lambda index: -_tile_bytes(block, index.name))
-        else:
-            iterated = _for_vectors(block)
-        return (*iterated, *block.passed)
+            return sorted(
+                block.iterated, key=lambda i: self.order.index(i.name) if i.name in self.order else -1
+            )
+        if self.by == "vector":
+            return _for_vectors(block)
+        moved = _step_bytes if self.by == "step" else _tile_bytes
+        return sorted(block.iterated, key=lambda index: -moved(block, index.name))
 
 
 def _step_bytes(block: Block, name: str) -> int:
@@ -93,22 +88,15 @@ def _tile_bytes(block: Block, name: str) -> int:
 
 
 def _for_vectors(block: Block) -> list[Index]:
-    steps = {
-        index.name: {ref.name: step(ref, index.name) for ref in _views(block)} for index in block.iterated
-    }
-    outputs = [ref.name for ref in block.outputs]
-    inputs = [ref.name for ref in _views(block) if not ref.dir.writes]
+    inputs = [ref for ref in _views(block) if not ref.dir.writes]
     by_step = sorted(block.iterated, key=lambda index: -_step_bytes(block, index.name))
-    summed = [index for index in by_step if all(steps[index.name][name] == 0 for name in outputs)]
+    summed = [index for index in by_step if all(step(ref, index.name) == 0 for ref in block.outputs)]
     free = [index for index in by_step if index not in summed]
-    lanes = [index for index in free if index.range > 1 and _is_vector(steps[index.name], outputs, inputs)]
-    if not lanes:
-        return [*free, *summed]
-    return [*summed, *(index for index in free if index is not lanes[-1]), lanes[-1]]
-
-
-def _is_vector(steps: Mapping[str, int | None], outputs: list[str], inputs: list[str]) -> bool:
-    return all(steps[name] == 1 for name in outputs) and all(steps[name] in (0, 1) for name in inputs)
+    for lane in reversed(free):
+        moves_results = all(step(ref, lane.name) == 1 for ref in block.outputs)
+        if lane.range > 1 and moves_results and all(step(ref, lane.name) in (0, 1) for ref in inputs):
+            return [*summed, *(index for index in free if index is not lane), lane]
+    return [*free, *summed]
 
 
 def _views(block: Block) -> list[Refinement]:

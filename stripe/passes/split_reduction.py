@@ -15,24 +15,20 @@ from stripe.ir import (
     Dim,
     Direction,
     Index,
-    Load,
-    Program,
     Refinement,
     Special,
-    Store,
     Tags,
     fresh,
-    rewrite_matching,
     step,
     substitute,
-    with_entry,
 )
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
+from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.rewrite.copy import Element, copy_block
 from stripe.rewrite.sharing import sharing
 from stripe.rewrite.tile import tile_block
 
 
-class SplitReduction(Pass):
+class SplitReduction(BlockPass):
     """Gives each lane of vectors a partial result of its own where a block reduces along contiguous memory.
 
     With vectors of 32 bytes, `{ "reqs": ["dot"], "vectors": 2 }`:
@@ -49,6 +45,7 @@ class SplitReduction(Pass):
     """
 
     pass_name: ClassVar[str] = "split_reduction"
+    refused: ClassVar[str] = "not split"
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample("reqs=[contraction],vector_bytes=16,vectors=1")
 
@@ -62,41 +59,35 @@ class SplitReduction(Pass):
         "a copy of it is better; 0: none",
     )
     outer_set: TagSet = Field(default=(), description="tags added to the block of elements")
-    part_set: TagSet = Field(default=("part",), description="tags of blocks that make partial results")
-    total_set: TagSet = Field(default=("total",), description="tags of the block that merges them")
 
-    def run(self, program: Program, context: PassContext) -> Program:
-        def split(block: Block) -> Block:
-            lanes = self.vector_bytes // max((ref.dtype.bytes for ref in block.refinements), default=1)
-            reason = _unfit(block) or self._covered(block, lanes)
-            found = [index for index in block.iterated if lanes > 1 and _is_reduced(block, index, lanes)]
-            if reason or not found:
-                reason = reason or f"no reduction runs along {2 * lanes} elements of memory or more"
-                context.missed(block, f"not split: {reason}")
-                return block
-            along = max(found, key=lambda index: index.range)
-            vectors = min(self.vectors, along.range // (2 * lanes))
-            context.applied(
-                block, f"{along.name}: partial results in {vectors} vector{'s' * (vectors > 1)} of {lanes}"
-            )
-            nest = _split(block, along.name, vectors * lanes, self.part_set, self.total_set)
-            return replace(nest, tags=nest.tags.add(*self.outer_set))
+    def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
+        lanes = self.vector_bytes // max((ref.dtype.bytes for ref in block.refinements), default=1)
+        refusal = _unfit(block) or self._covered(block, lanes)
+        if refusal is not None:
+            return refusal
+        found = [index for index in block.iterated if lanes > 1 and _is_reduced(block, index, lanes)]
+        if not found:
+            return Refusal(f"no reduction runs along {2 * lanes} elements of memory or more")
+        along = max(found, key=lambda index: index.range)
+        vectors = min(self.vectors, along.range // (2 * lanes))
+        context.applied(
+            block, f"{along.name}: partial results in {vectors} vector{'s' * (vectors > 1)} of {lanes}"
+        )
+        nest = _split(block, along.name, vectors * lanes)
+        return replace(nest, tags=nest.tags.add(*self.outer_set))
 
-        return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
-
-    def _covered(self, block: Block, lanes: int) -> str:
-        """Why vectors along results are better, if they are."""
+    def _covered(self, block: Block, lanes: int) -> Refusal | None:
+        """A refusal where vectors along results are better."""
         for index in block.iterated:
             if index.range < min(lanes, 2) or any(step(ref, index.name) != 1 for ref in block.outputs):
                 continue
             far = [ref for ref in block.inputs if step(ref, index.name) not in (0, 1)]
             if not far:
-                return f"results lie along {index.name}"
+                return Refusal(f"results lie along {index.name}")
             if self.shared and all(_points(block, ref) >= self.shared for ref in far):
-                return (
-                    f"results lie along {index.name}, and {_points(block, far[0])} points share {far[0].name}"
-                )
-        return ""
+                count = _points(block, far[0])
+                return Refusal(f"results lie along {index.name}, and {count} points share {far[0].name}")
+        return None
 
 
 def _points(block: Block, ref: Refinement) -> int:
@@ -104,15 +95,15 @@ def _points(block: Block, ref: Refinement) -> int:
     return prod(index.range for index in sharing(block, ref))
 
 
-def _unfit(block: Block) -> str:
-    """Why a block cannot be split whatever its indices are, if so."""
+def _unfit(block: Block) -> Refusal | None:
+    """A refusal where a block cannot be split whatever its indices are."""
     if any(isinstance(statement, Block | Special) for statement in block.statements):
-        return "it holds more than scalars"
+        return Refusal("it holds more than scalars")
     if block.constraints or block.allocs or any(ref.dir is Direction.INOUT for ref in block.refinements):
-        return "it has constraints, allocations or outputs that it reads"
+        return Refusal("it has constraints, allocations or outputs that it reads")
     if not block.outputs or any(ref.agg is Agg.ASSIGN for ref in block.outputs):
-        return "it assigns"
-    return ""
+        return Refusal("it assigns")
+    return None
 
 
 def _is_summed(block: Block, index: Index) -> bool:
@@ -125,28 +116,26 @@ def _is_reduced(block: Block, index: Index, lanes: int) -> bool:
     return _is_summed(block, index) and index.range >= 2 * lanes and steps in ({1}, {0, 1})
 
 
-def _split(block: Block, along: str, lanes: int, part_set: TagSet, total_set: TagSet) -> Block:
+def _split(block: Block, along: str, lanes: int) -> Block:
     """`block` with `lanes` partial results for each element."""
     nest = tile_block(block, {index.name: 1 for index in block.iterated if not _is_summed(block, index)})
     (inner,) = nest.blocks
     names = {ref.name for ref in nest.refinements}
     partial: dict[str, Refinement] = {}
     for ref in inner.outputs:
-        partial[ref.name] = _partial(nest.ref(ref.name), fresh(f"{ref.name}_parts", names), lanes)
-        names.add(partial[ref.name].name)
-    inner = replace(inner, tags=inner.tags.add(*part_set))
+        # The partial results of an element lie in the memory of the element.
+        location = nest.ref(ref.name).location
+        name = fresh(f"{ref.name}_parts", names)
+        partial[ref.name] = Refinement.alloc(name, ref.dtype, (lanes,), location=location)
+        names.add(name)
+    inner = replace(inner, tags=inner.tags.add("part"))
     parts = [_part(inner, along, lanes, partial, whole=whole) for whole in (True, False)]
-    totals = [_total(inner.ref(name), part, along, lanes, total_set) for name, part in partial.items()]
+    totals = [_total(inner.ref(name), part, along, lanes) for name, part in partial.items()]
     return replace(
         nest,
         refinements=(*nest.refinements, *partial.values()),
         statements=(*(part for part in parts if part is not None), *totals),
     )
-
-
-def _partial(ref: Refinement, name: str, lanes: int) -> Refinement:
-    """The allocation for the partial results of one element, in the memory where that lies."""
-    return Refinement.alloc(name, ref.dtype, (lanes,), location=ref.location)
 
 
 def _part(
@@ -180,18 +169,14 @@ def _part(
     return replace(moved, indices=(*others, *groups_index, own), refinements=refs)
 
 
-def _total(ref: Refinement, part: Refinement, along: str, lanes: int, total_set: TagSet) -> Block:
-    """The block that contributes the partial results to their element."""
-    source = replace(
-        part,
-        dir=Direction.IN,
-        source=part.name,
-        access=(Affine.var(along),),
-        dims=(Dim(1, 1),),
-        name=part.name,
-    )
-    target = replace(ref, access=(Affine(),) * ref.rank)
-    body = (Load(ref.name, part.name), Store(ref.name, ref.name))
-    return Block(
-        f"sum_{ref.name}", (Index(along, lanes),), (), (source, target), body, tags=Tags.of(*total_set)
+def _total(ref: Refinement, part: Refinement, along: str, lanes: int) -> Block:
+    """The copy block that contributes the partial results to their element."""
+    return copy_block(
+        f"sum_{ref.name}",
+        (Index(along, lanes),),
+        Element(part, (Affine.var(along),)),
+        Element(ref, (Affine(),) * ref.rank),
+        Tags.of("total"),
+        agg=ref.agg,
+        scalar=ref.name,
     )

@@ -49,11 +49,7 @@ class CacheOptions:
 
     memory: Location = Location()
     transfer: Location = Location()
-    add_constraints: bool = True
-    reorder: bool = True
-    odd_size: bool = False
     layout: tuple[int, ...] = ()
-    prefetch: int = 0
     load_set: TagSet = ("cache", "cache_load")
     store_set: TagSet = ("cache", "cache_store")
 
@@ -81,27 +77,23 @@ def cache_view(
     parts = through_view(nest, name)
     box = _local_box(parts)
     if box is None:
-        return Refusal(f"{name} is not cached: nothing is touched through it")
+        return Refusal("nothing is touched through it")
     loads = _regions(nest, name, [part for part in parts if not part.is_write], box, exact=False)
     writes = [part for part in parts if part.is_write]
     agg = writes[0].agg if writes else Agg.ASSIGN
     stores = _regions(nest, name, writes, box, exact=agg is Agg.ASSIGN)
     if writes and loads:
         if not _written_first(nest, parts):
-            return Refusal(f"{name} is not cached: it is read before it is written inside")
+            return Refusal("it is read before it is written inside")
         loads = []
     if loads and _merges_gaps(entry, path, parts):
-        return Refusal(
-            f"{name} is not cached: elements that nobody wrote are merged on, and a copy would read them"
-        )
-    if not options.add_constraints and any(region.affines for region in (*loads, *stores)):
-        return Refusal(f"{name} is not cached: its box hangs over an edge, and add_constraints is off")
+        return Refusal("elements that nobody wrote are merged on, and a copy would read them")
     entry, loads = _made_visible(entry, path, loads)
     entry, stores = _made_visible(entry, path, stores)
     cached = replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))
     lacking = unknown_unit(nest_at(cached, path).block)
     if lacking is not None:
-        return Refusal(f"{name} is not cached: a unit uses the index '{lacking}', not known inside")
+        return Refusal(f"a unit uses the index '{lacking}', not known inside")
     sizes = tuple(high - low + 1 for low, high in box)
     size = prod(sizes) * nest.block.ref(name).dtype.bytes
     where = options.memory or "a copy"
@@ -272,9 +264,8 @@ def _shifted(statement: Statement, name: str, lows: Sequence[int]) -> Statement:
 def _copy(view: Refinement, box: Sequence[Interval], location: Location, options: CacheOptions) -> Refinement:
     """The allocation that holds the box, compact in the order of `layout`."""
     sizes = [high - low + 1 for low, high in box]
-    padded = [size | 1 if options.odd_size and size > 1 else size for size in sizes]
     order = options.layout if sorted(options.layout) == list(range(len(sizes))) else tuple(range(len(sizes)))
-    dims = tuple(Dim(size, step) for size, step in zip(sizes, compact_strides(padded, order), strict=True))
+    dims = tuple(Dim(size, step) for size, step in zip(sizes, compact_strides(sizes, order), strict=True))
     zeros = (Affine(),) * len(sizes)
     return Refinement(
         view.name, Direction.NONE, "", zeros, view.dtype, dims, location=location, tags=Tags.of("cached")
@@ -299,15 +290,14 @@ def transfer_block(
     constraints = tuple(Constraint(affine.subs(back)) for affine in region.affines)
     passed_names = sorted({n for c in constraints for n in c.affine.names()} - set(own))
     indices = [Index(name, size) for name, size in zip(own, copy.sizes, strict=True)]
-    if options.reorder:
-        strides = dict(zip(own, raw.strides, strict=True))
-        indices.sort(key=lambda index: -abs(strides[index.name]))
+    strides = dict(zip(own, raw.strides, strict=True))
+    indices.sort(
+        key=lambda index: -abs(strides[index.name])
+    )  # the smallest stride of the far memory is innermost
     passed = (Index(name, 1, Affine.var(name)) for name in passed_names)
     near = Element(copy, tuple(Affine.var(name) for name in own))
     far = Element(raw, tuple(Affine.var(name) + low for name, low in zip(own, lows, strict=True)))
     tags = Tags.of(*(options.load_set if load else options.store_set))
-    if load and options.prefetch:
-        tags = tags.set("prefetch", options.prefetch)
     return copy_block(
         f"load_{copy.name}" if load else f"store_{copy.name}",
         (*indices, *passed),

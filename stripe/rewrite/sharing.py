@@ -1,12 +1,12 @@
-"""Which points of a block read the same elements of a view, and a nest in which these run together."""
+"""Points of a block that read the same elements of a view, and a nest in which these run together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from stripe.ir import Block, Index, Refinement, step
+from stripe.ir import Block, Index, Refinement
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block
 
@@ -17,9 +17,7 @@ def sharing(block: Block, ref: Refinement) -> tuple[Index, ...]:
     return tuple(index for index in block.iterated if index.range > 1 and index.name not in moving)
 
 
-def split_shared(
-    block: Block, shared: Sequence[Index], most: int, outer_set: TagSet, inner_set: TagSet
-) -> Block:
+def split_shared(block: Block, shared: Sequence[Index], most: int, inner_set: TagSet) -> Block:
     """`block` as a nest: outside the indices that are not `shared`, inside these, `most` points at most (0: all).
 
     An index whose points inside would be too many is split by a divisor of its range, so that no tile is partial.
@@ -34,31 +32,4 @@ def split_shared(
     split = tile_block(block, sizes)
     (inner,) = split.blocks
     inner = replace(inner, tags=inner.tags.add(*inner_set))
-    return replace(split, statements=(inner,), tags=split.tags.add(*outer_set))
-
-
-def vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None:
-    """The dimension of the view `name` of `block` along which `readers`, blocks inside, read vectors: that of an index
-    that moves all their outputs by one element. None where there is none.
-    """
-    ref = block.ref(name)
-    for reader in readers:
-        views = [view for view in reader.refinements if view.source == name]
-        for index in reversed(reader.iterated):
-            if index.range > 1 and reader.outputs and all(step(o, index.name) == 1 for o in reader.outputs):
-                moved = [d for view in views for d in range(ref.rank) if index.name in view.access[d].names()]
-                if moved:
-                    return moved[0]
-    return None
-
-
-def has_partial(name: str, dim: int, readers: Iterable[Block]) -> bool:
-    """Whether `readers` test an index with which the view `name` moves along a dimension: some rows are shorter.
-
-    Compilers make much worse code for short rows of a copy than the copy gains, when the source is contiguous anyway.
-    """
-    for reader in readers:
-        tested = {index for constraint in reader.constraints for index in constraint.affine.names()}
-        if any(view.source == name and view.access[dim].names() & tested for view in reader.refinements):
-            return True
-    return False
+    return replace(split, statements=(inner,))

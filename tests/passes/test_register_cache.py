@@ -84,7 +84,6 @@ def test_results_are_collected_in_registers() -> None:
         ),
         ({"register_size": 100, "align_size": 64}, "128 bytes for each point of conv"),
         ({"comp_parent_tag": "lane"}, "no block tagged 'lane' uses it alone"),
-        ({"load_set": ["dma"]}, "0 transfers fill it"),
         ({"dir": "out"}, "0 transfers empty it"),
     ],
 )
@@ -102,16 +101,6 @@ def test_registers_that_are_taken_count() -> None:
     slow: dict[str, Any] = OPTIONS | {"local_memory_latency": 50, "register_size": 100}
     _, remarks = run_pass(cached(), "register_cache", **slow, comp_parent_tag="thread")
     assert "K stays in SRAM[0]: 96 bytes for each point of conv, beside 80 held" in str(remarks[1])
-
-
-def test_new_transfers_carry_their_tags() -> None:
-    slow: dict[str, Any] = OPTIONS | {"local_memory_latency": 50}
-    program, _ = run_pass(tiled(x=5), "cache", reqs=["conv"], dirs=["in"], load_set=["mine"], **SRAM)
-    result, _ = run_pass(program, "register_cache", **slow, load_set=["mine"])
-    assert len(lines_of(result, "#mine block")) == 2
-    stored, _ = run_pass(tiled(x=5), "cache", reqs=["conv"], dirs=["out"], store_set=["mine"], **SRAM)
-    result, _ = run_pass(stored, "register_cache", **slow, dir="out", store_set=["mine"])
-    assert lines_of(result, "REGS[0]> O[0, 0]", "#mine block")
 
 
 def test_numbers_come_from_the_machine() -> None:

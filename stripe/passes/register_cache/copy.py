@@ -131,7 +131,7 @@ def _moved(
     where_now = (*path, moved_up, *where[len(path) + 1 :])
     cached = cache_view(undone, where_now, inner_name, options.cache)
     if isinstance(cached, Refusal):
-        context.missed(block, f"{name} stays in {options.local}: {cached.reason}")
+        context.missed(block, f"{name} stays in {options.local}: {inner_name} is not cached: {cached}")
         return entry
     result = cached.entry
     cost = latencies(_unit(copy.far))

@@ -46,7 +46,7 @@ def stream_operands(
             for view in [ref.name for ref in block.refinements if ref.source == name]:
                 cached = cache_view(entry, number, view, CacheOptions(place.location, unit))
                 if isinstance(cached, Refusal):
-                    context.missed(block, cached.reason)
+                    context.missed(block, f"{view} is not cached: {cached}")
                     raise ConfigError(
                         f"{name} does not fit into the near memory whole, and {block.name} cannot take it tile by tile",
                         hint="a tile reads it before it writes it; tile another way or enlarge the memory",
