@@ -57,6 +57,8 @@ class FrontEnd:
     references: Mapping[str, str] = field(default_factory=dict[str, str])
     starts: str = ""
     """Regular expression for the first line of code of such a text, which tells the language of standard input."""
+    out_of_bounds: bool = False
+    """Whether a program can access elements outside of its tensors, so that code without checks would crash."""
     binary: bool = False
     """Whether files are bytes; else they are UTF-8 text."""
 

@@ -17,7 +17,14 @@ BUILTIN = {
         FrontEnd(
             "tile", (".tile",), "stripe.frontends.tile:load", {"numpy": "stripe.frontends.tile:evaluate"}
         ),
-        FrontEnd("stripe", (".stripe",), "stripe.frontends.stripe:load", starts=r"\d+\s*(\[[\d,\s]*\])?\s*:"),
+        FrontEnd(
+            "stripe",
+            (".stripe",),
+            "stripe.frontends.stripe:load",
+            starts=r"\d+\s*(\[[\d,\s]*\])?\s*:",
+            out_of_bounds=True,
+        ),
+        FrontEnd("json", (".json",), "stripe.frontends.json_ir:load", starts=r"\{", out_of_bounds=True),
     )
 }
 TEXT_DEFAULT = "tile"

@@ -142,7 +142,7 @@ INNER = (*KERNEL, "statements", 0)
         ((*KERNEL, "indices"), 3, "indices: error: expected a list, found 3", ""),
         ((*KERNEL, "refinements", 0, "dtype"), "fp23", "dtype: error: unknown dtype 'fp23'", "did you mean 'fp32'?"),
         ((*KERNEL, "refinements", 0, "dir"), "int", "dir: error: unknown direction 'int'", "'in'"),
-        ((*KERNEL, "refinements", 1, "agg"), "mix", "unknown aggregation 'mix'", "did you mean"),
+        ((*KERNEL, "refinements", 1, "agg"), "mix", "unknown agg 'mix'", "did you mean"),
         ((*KERNEL, "kind"), "bloc", "kind: error: unknown kind 'bloc'", "did you mean 'block'?"),
         (("entry", "kind"), "load", "$.entry: error: a block stands here, not a load", ""),
         ((*KERNEL, "naem"), "x", "unknown field 'naem'", "did you mean 'name'?"),

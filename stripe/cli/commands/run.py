@@ -13,6 +13,7 @@ from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.isolation import EngineCrash
 from stripe.cli.job import Job
 from stripe.exec.data import load_inputs, random_inputs
+from stripe.frontends.registry import find_front_end
 from stripe.ir import Program
 
 
@@ -23,9 +24,9 @@ def perform(job: Job, spec: RunSpec) -> int:
     loaded, reading = load(source, spec)
     original = loaded.program
     execution.require_memory(original, source.name)
-    if engine.engine_name != "interp" and source.language == "stripe" and spec.verify == "structural":
-        # Tile cannot say what Stripe by hand can: C with an access out of bounds would crash.
-        execution.require_sound(original)
+    unchecked = engine.engine_name != "interp" and spec.verify == "structural"
+    if unchecked and find_front_end(source.language).out_of_bounds:
+        execution.require_sound(original)  # C with an access out of bounds would crash
     program = run_passes(job, spec, original, reading)
     inputs = _inputs(job, spec, original)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.

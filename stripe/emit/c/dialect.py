@@ -5,7 +5,7 @@ OpenCL or CUDA is a subclass that overrides these, and a target that says which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from stripe.emit.c.names import sanitize
@@ -13,12 +13,16 @@ from stripe.emit.loops.hints import Hint, SimdHint
 from stripe.emit.loops.scope import Pointer
 from stripe.ir import DType
 
+_WIDE = 64
+"""Bytes of vectors that gcc avoids by itself on most processors that have them."""
+
 
 class Dialect:
     """C11 with OpenMP. A scalar of fp16 or bf16 is a `float` whose value the narrow type can hold; in memory it is its
     bits in a `uint16_t`. A bool is a `uint8_t` in memory, so that no byte pattern is undefined behaviour.
     """
 
+    build: ClassVar[str] = "cc -std=c11 -O2 -ffp-contract=off FILE.c -lm"
     index_type: ClassVar[str] = "int64_t"
     byte_type: ClassVar[str] = "unsigned char"
     size_type: ClassVar[str] = "size_t"
@@ -54,6 +58,10 @@ class Dialect:
         """An identifier like `name` that is no word of the language."""
         return sanitize(name)
 
+    def math(self, name: str, dtype: DType) -> str:
+        """The function of the mathematical library on floats of `dtype`; those of 16 bits compute in `float`."""
+        return name if dtype.bits == 64 else f"{name}f"
+
     def parameter(self, pointer: Pointer, *, const: bool, restrict: bool) -> str:
         """A parameter of a function, through which others may reach the same elements unless `restrict`."""
         qualifiers = self.restrict if restrict else ""
@@ -63,6 +71,11 @@ class Dialect:
         """The definition of an array of a function, aligned to bytes unless 0."""
         aligned = f"_Alignas({alignment}) " if alignment else ""
         return f"{aligned}{self.memory_type(dtype)} {name}[{count}];"
+
+    def pointer_into(self, dtype: DType, name: str, memory: str, offset: int, *, restrict: bool) -> str:
+        """The definition of a pointer to elements at a byte of raw memory."""
+        c_type = self.memory_type(dtype)
+        return f"{c_type} *{self.restrict if restrict else ''}{name} = ({c_type} *)(void *)({memory} + {offset});"
 
     def hint(self, hint: Hint | None) -> Sequence[str]:
         """Preprocessor lines for the loop that follows."""
@@ -89,6 +102,31 @@ class Dialect:
         clause = f" collapse({len(loops)})" if len(loops) > 1 else ""
         pragma = f"#pragma omp parallel for{clause} schedule(static)"
         return ("#ifdef _OPENMP", pragma, "#endif"), [self.loop(*loop) for loop in loops]
+
+    def includes(self, headers: Iterable[str]) -> Sequence[str]:
+        """The lines that include the headers of the library."""
+        return [f"#include <{header}.h>" for header in sorted(headers)]
+
+    def prelude(self, widest_vector: int, *, local_arrays: bool) -> Iterator[str]:
+        """Lines before all functions: rules for floats, settings for vectors of so many bytes and for local arrays."""
+        yield from ("#ifdef __clang__", "#pragma STDC FP_CONTRACT OFF", "#endif", "")
+        if (
+            widest_vector >= _WIDE
+        ):  # accumulators of a tile that fits the registers of that width fit none of half
+            yield "#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)"
+            yield f'#pragma GCC target("prefer-vector-width={8 * _WIDE}")'
+            yield from ("#endif", "")
+        if local_arrays:
+            yield "// The program reads no element before it is written, which gcc cannot always see."
+            yield "#if defined(__GNUC__) && !defined(__clang__)"
+            yield '#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"'
+            yield from ("#endif", "")
+
+    def threads(self, thread_bytes: int) -> Iterator[str]:
+        """Lines before all functions: the number of threads, the current thread, the bytes of a thread's workspace."""
+        yield from ("#ifdef _OPENMP", "#include <omp.h>", "#define ST_THREADS omp_get_max_threads()")
+        yield from ("#define ST_THREAD omp_get_thread_num()", "#else", "#define ST_THREADS 1")
+        yield from ("#define ST_THREAD 0", "#endif", f"#define ST_THREAD_BYTES {thread_bytes}", "")
 
 
 C11 = Dialect()

@@ -98,9 +98,8 @@ def _bool_bits(op: str, args: Sequence[str]) -> str:
 
 
 def _float(op: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
-    end = "" if dtype.bits == 64 else "f"
     if op in _EXACT_MATH:
-        return _math(_EXACT_MATH[op], end, args, writer)
+        return _math(_EXACT_MATH[op], args, dtype, writer)
     if op == "neg":
         return f"-{args[0]}"
     if op in _ARITHMETIC:
@@ -108,20 +107,20 @@ def _float(op: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
     elif op == "div":
         exact = f"{args[0]} / {args[1]}"
     elif op == "mod":
-        exact = _math("fmod", end, args, writer)
+        exact = _math("fmod", args, dtype, writer)
     elif op == "sigmoid":
-        one = f"1.0{end}"
-        exact = f"{one} / ({one} + {_math('exp', end, [f'-{args[0]}'], writer)})"
+        one = "1.0" if dtype.bits == 64 else "1.0f"
+        exact = f"{one} / ({one} + {_math('exp', [f'-{args[0]}'], dtype, writer)})"
     elif op in _MATH:
-        exact = _math(op, end, args, writer)
+        exact = _math(op, args, dtype, writer)
     else:
         raise AssertionError(f"no C for '{op}' on {dtype}")
     return f"{writer.helpers.need(f'{dtype}_round')}({exact})" if is_narrow(dtype) else exact
 
 
-def _math(name: str, end: str, args: Sequence[str], writer: Writer) -> str:
+def _math(name: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
     writer.helpers.headers.add("math")
-    return f"{name}{end}({', '.join(args)})"
+    return f"{writer.dialect.math(name, dtype)}({', '.join(args)})"
 
 
 def _integer(op: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:

@@ -26,8 +26,6 @@ from stripe.emit.loops.scope import Area, CodeScope, Names, Pointer
 from stripe.ir import Program, Refinement, StripeError, allocation_agg
 
 Role = Literal["in", "out", "inout", "const"]
-_WIDE = 64
-"""Bytes of vectors that gcc avoids by itself on most processors that have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,7 @@ def emit_module(program: Program, options: COptions | None = None, dialect: Dial
 class _ModuleEmitter:
     def __init__(self, program: Program, options: COptions, dialect: Dialect) -> None:
         self.program = program
+        self.dialect = dialect
         self.entry = f"stripe_{dialect.identifier(program.name or 'program')}"
         names = Names(dialect.identifier, [self.entry])
         self.names = names
@@ -150,15 +149,11 @@ class _ModuleEmitter:
         yield f"// {sanitize_comment(self.program.name or 'program')}"
         yield "//"
         yield from (f"//   {parameter.describe()}" for parameter in self.parameters)
-        yield from ("//", "// cc -std=c11 -O2 -ffp-contract=off FILE.c -lm", "")
-        yield from (f"#include <{header}.h>" for header in sorted(helpers.headers))
-        yield from ("", *_FLOAT_RULES)
-        if widest_vector(self.program.entry) >= _WIDE:
-            yield from _WIDE_VECTORS
-        if homes.has_local:
-            yield from _UNINITIALIZED
+        yield from ("//", f"// {self.dialect.build}", "")
+        yield from (*self.dialect.includes(helpers.headers), "")
+        yield from self.dialect.prelude(widest_vector(self.program.entry), local_arrays=homes.has_local)
         if self.emitter.uses_threads:
-            yield from (*_THREADS, f"#define ST_THREAD_BYTES {homes.thread_bytes}", "")
+            yield from self.dialect.threads(homes.thread_bytes)
         for text in (*helpers.texts(), *constants, *self.emitter.functions):
             yield from (text, "")
 
@@ -181,34 +176,3 @@ class _ModuleEmitter:
         yield from function.lines
         yield from (f"  free({name});" for name in sizes)
         yield "}"
-
-
-_FLOAT_RULES = ["#ifdef __clang__", "#pragma STDC FP_CONTRACT OFF", "#endif", ""]
-
-_WIDE_VECTORS = [
-    "#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)",
-    f'#pragma GCC target("prefer-vector-width={8 * _WIDE}")',
-    "#endif",
-    "",
-]
-"""Accumulators of a tile that fits the registers of that width fit none of half of it."""
-
-_UNINITIALIZED = [
-    "// The program reads no element before it is written, which gcc cannot always see.",
-    "#if defined(__GNUC__) && !defined(__clang__)",
-    '#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"',
-    "#endif",
-    "",
-]
-
-_THREADS = [
-    "#ifdef _OPENMP",
-    "#include <omp.h>",
-    "#define ST_THREADS omp_get_max_threads()",
-    "#define ST_THREAD omp_get_thread_num()",
-    "#else",
-    "#define ST_THREADS 1",
-    "#define ST_THREAD 0",
-    "#endif",
-]
-"""Number of threads of a parallel loop, and that of the thread that asks."""

@@ -57,7 +57,8 @@ class Storage:
         arena = self.arenas[arena_key(ref)]
         name = writer.scope.names.take(wanted)
         writer.function.declare(name)
-        self._point_to(name, ref, arena.name, ref.offset, "*", writer)
+        memory = writer.function.use_bytes(arena.name)
+        writer.line(writer.dialect.pointer_into(ref.dtype, name, memory, ref.offset, restrict=False))
         return arena.area(ref, name, writer.scope)
 
     def _declared(self, ref: Refinement, writer: Writer, stack: ExitStack) -> Area:
@@ -80,12 +81,6 @@ class Storage:
             writer.helpers.headers.add("stdlib")
             stack.callback(writer.line, f"free({name});")
         else:
-            self._point_to(name, ref, WORKSPACE, offset, f"*{dialect.restrict}", writer)
+            memory = writer.function.use_bytes(WORKSPACE)
+            writer.line(dialect.pointer_into(ref.dtype, name, memory, offset, restrict=True))
         return Pointer.of(name, ref).whole()
-
-    @staticmethod
-    def _point_to(name: str, ref: Refinement, memory: str, offset: int, star: str, writer: Writer) -> None:
-        """Declares a pointer to raw memory."""
-        c_type = writer.dialect.memory_type(ref.dtype)
-        place = f"{writer.function.use_bytes(memory)} + {offset}"
-        writer.line(f"{c_type} {star}{name} = ({c_type} *)(void *)({place});")

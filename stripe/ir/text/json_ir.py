@@ -13,6 +13,7 @@ import json
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import cache
 from math import isfinite
 from typing import Any, cast, get_args, get_origin, get_type_hints
@@ -23,7 +24,6 @@ from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import StripeError
 from stripe.ir.location import Device, Location
 from stripe.ir.program import Program
-from stripe.ir.refinement import Agg, Direction
 from stripe.ir.tags import Tags
 from stripe.ir.text.json_place import Json, JsonObject, JsonPlace
 from stripe.ir.text.parser import MAX_NESTING
@@ -49,7 +49,7 @@ def parse_json(text: str, filename: str = "<string>") -> Program:
     try:
         data: Json = json.loads(text)
     except json.JSONDecodeError as error:
-        line = text.splitlines()[error.lineno - 1] if text.strip() else ""
+        line = text.split("\n")[error.lineno - 1]
         raise StripeError(
             f"this is no JSON: {error.msg}", path=filename, line=error.lineno, col=error.colno, source=line
         ) from None
@@ -85,7 +85,7 @@ class _Form:
 
 
 def _written(value: object) -> Json:
-    if (form := _FORMS.get(type(value))) is not None:
+    if (form := _form(type(value))) is not None:
         return form.write(value)
     if isinstance(value, tuple):
         return [_written(item) for item in cast("tuple[object, ...]", value)]
@@ -100,8 +100,8 @@ def _written(value: object) -> Json:
 
 def _read(value: Json, hint: Any, place: JsonPlace) -> Any:
     """The value of the type `hint`."""
-    if hint in _FORMS:
-        return _FORMS[hint].read(value, place)
+    if (form := _form(hint)) is not None:
+        return form.read(value, place)
     if hint in _INNER:
         return hint(_read(value, _fields(hint)[_INNER[hint]], place))
     if hint == Statement or hint in _KIND_OF:
@@ -133,8 +133,8 @@ def _read_fields(value: Json, kind: Any, place: JsonPlace) -> Any:
 
 def _schema(hint: Any, definitions: JsonObject) -> JsonObject:
     """The schema of values of the type `hint`; those of dataclasses are added to `definitions`."""
-    if hint in _FORMS:
-        return _FORMS[hint].schema
+    if (form := _form(hint)) is not None:
+        return form.schema
     if hint in _INNER:
         return _schema(_fields(hint)[_INNER[hint]], definitions)
     if hint == Statement:
@@ -249,6 +249,14 @@ def _words(known: Mapping[str, object], noun: str) -> _Form:
     )
 
 
+@cache
+def _form(hint: Any) -> _Form | None:
+    """The form of a type that is neither written as its fields nor as its items. An enumeration has words."""
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _words({str(member.value): member for member in hint}, hint.__name__.lower())
+    return _FORMS.get(hint)
+
+
 _INTEGER: JsonObject = {"type": "integer"}
 _TEXT: JsonObject = {"type": "string"}
 _SCALAR: JsonObject = {"type": ["boolean", "number", "string"]}
@@ -279,8 +287,6 @@ _FORMS: dict[Any, _Form] = {
     bool | int | float: _Form(_finite, lambda value, _: value, _SCALAR),
     bytes: _Form(bytes.hex, _read_bytes, _TEXT),
     DType: _words(DTYPES, "dtype"),
-    Direction: _words({member.value: member for member in Direction}, "direction"),
-    Agg: _words({member.value: member for member in Agg}, "aggregation"),
     Affine: _Form(_write_affine, _read_affine, {"$ref": "#/$defs/AffineJson"}),
     Tags: _Form(
         lambda tags: {word: _finite(value) for word, value in tags.entries},
@@ -288,4 +294,4 @@ _FORMS: dict[Any, _Form] = {
         {"type": "object", "additionalProperties": _TAG},
     ),
 }
-"""The types that are neither dataclasses with a field for each field, nor tuples."""
+"""The types with a form of their own."""

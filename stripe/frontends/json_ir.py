@@ -1,0 +1,33 @@
+"""JSON: the reader of programs as `--emit json` writes them."""
+
+from __future__ import annotations
+
+from stripe.frontends.frontend import Loaded, Source
+from stripe.ir import ConfigError, Diagnostic, StripeError, check_magnitude, verify_structural
+from stripe.ir.text.json_ir import parse_json
+from stripe.ir.text.json_place import json_path
+
+_FIELDS = {"index": "indices", "constraint": "constraints", "refinement": "refinements"}
+
+
+def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+    """The program of a JSON text. Raises StripeError with all findings, each with its JSON path."""
+    if shapes:
+        raise ConfigError("--shape is for Tile inputs; JSON says its shapes", hint="leave --shape out")
+    program = parse_json(source.text, source.name)
+    if found := verify_structural(program) or check_magnitude(program):
+        first, *others = [_located(diagnostic, source.name) for diagnostic in found]
+        first.others = tuple(others)
+        raise first
+    return Loaded(program)
+
+
+def _located(diagnostic: Diagnostic, name: str) -> StripeError:
+    """A finding of the verifier at the JSON path of the part that it is about."""
+    path: list[str | int] = ["entry"] if diagnostic.path else []
+    for number in diagnostic.path[1:]:
+        path += ["statements", number]
+    if diagnostic.part is not None:
+        kind, number = diagnostic.part
+        path = ["constants", number] if kind == "constant" else [*path, _FIELDS[kind], number]
+    return StripeError(diagnostic.message, path=name, where=json_path(path), hint=diagnostic.hint or None)
