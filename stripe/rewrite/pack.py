@@ -29,6 +29,7 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.rewrite.pass_in import passed_into
+from stripe.rewrite.refusal import Refusal
 
 _T = TypeVar("_T")
 
@@ -124,16 +125,16 @@ def repacked(root: Block, packings: Packings, outside: Mapping[str, Interval] | 
     return _inside(root, (0,), {}, outside or {}, packings) if packings else root
 
 
-def why_unpackable(block: Block, name: str) -> str:
-    """Why views of the refinement `name` of `block` cannot be packed; empty when they can."""
+def unpackable(block: Block, name: str) -> Refusal | None:
+    """The reason why views of the refinement `name` of `block` cannot be packed."""
     for statement in block.statements:
         if isinstance(statement, Special) and name in (*statement.inputs, *statement.outputs):
-            return f"the special {statement.op} uses it as a whole"
+            return Refusal(f"the special {statement.op} uses it as a whole")
         if isinstance(statement, Block):
             for ref in statement.refinements:
-                if ref.source == name and (reason := why_unpackable(statement, ref.name)):
-                    return reason
-    return ""
+                if ref.source == name and (refusal := unpackable(statement, ref.name)) is not None:
+                    return refusal
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from stripe.passes.fusion.build import Fused
 from stripe.passes.fusion.legality import Reach, ViewPair, reaches
 from stripe.poly import accesses, box_of
 from stripe.rewrite.copy import Element, beside, fill_block
-from stripe.rewrite.pack import Packing, repacked, why_unpackable
+from stripe.rewrite.pack import Packing, repacked, unpackable
 from stripe.rewrite.refusal import Refusal
 
 
@@ -189,8 +189,8 @@ class _Stepper:
         tied = (a_writes & b_reads) - self.dims.keys() | (a_reads | a_writes) & b_writes
         if tied:
             return Refusal(f"{min(tied)} orders them in another way")
-        reasons = (why_unpackable(self.fused, name) for name in sorted(self.dims))
-        return next((Refusal(reason) for reason in reasons if reason), None)
+        refusals = (unpackable(self.fused, name) for name in sorted(self.dims))
+        return next((refusal for refusal in refusals if refusal is not None), None)
 
     def _tiled(self) -> list[Statement]:
         """The consumer's statements, the block that walks the dimension in tiles."""

@@ -10,28 +10,27 @@ from pydantic import Field
 
 from stripe.ir import (
     Affine,
-    Around,
     Block,
+    Edit,
     Index,
-    Nest,
     Path,
     Program,
     Refinement,
     Statement,
     Tags,
-    reads_of,
     replace_at,
     retarget,
-    surround,
+    uses_by_name,
     walk,
     with_entry,
     with_statements,
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
-from stripe.poly import statement_deps
+from stripe.poly import transitive_reduction
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
-from stripe.rewrite.pack import Packing, packed_data, packed_elements, repacked, why_unpackable
+from stripe.rewrite.pack import Packing, packed_data, packed_elements, repacked, unpackable
+from stripe.rewrite.refusal import Refusal
 
 
 class Layout(Pass):
@@ -70,48 +69,41 @@ class Layout(Pass):
         packings: dict[Path, dict[str, Packing]] = {}
         users: dict[str, Packing] = {}
         for path, block in walk(program.entry):
-            for ref in block.allocs:
-                packing = self._packing(block, ref, context) if self._wants(block, ref) else None
-                if packing is None:
+            for ref in block.allocs if block.tags.has_all(self.reqs) else ():
+                if not ref.tags.has_all(self.alloc_reqs) or (self.refs and ref.name not in self.refs):
                     continue
-                if "user" not in ref.tags:
-                    packings.setdefault(path, {})[ref.name] = packing
-                    context.applied(ref.name, _text(ref, packing))
-                elif _is_whole(program, ref):
+                packing = self._packing(block, ref)
+                if packing == Packing.blocked(range(ref.rank), ()):
+                    continue  # the layout that it has
+                if "user" in ref.tags and isinstance(packing, Packing) and not _is_whole(program, ref):
+                    packing = Refusal("main does not see all of it by one view")
+                if isinstance(packing, Refusal):
+                    context.missed(ref.name, f"layout not changed: {packing}")
+                elif "user" in ref.tags:
                     users[ref.name] = packing
                 else:
-                    context.missed(ref.name, "layout not changed: main does not see all of it by one view")
+                    packings.setdefault(path, {})[ref.name] = packing
+                    context.applied(ref.name, _text(ref, packing))
         if not packings and not users:
             return program
-        fixed = packings.get((0,), {})
-        program = _repack_constants(program, fixed)
+        # The copies of user tensors move the blocks of main, and with them the paths of nested allocations.
+        program = _repack_constants(program, packings.get((0,), {}))
+        program = with_entry(program, repacked(program.entry, packings))
         entry, made = self._with_copies(program, users, context)
-        return with_entry(program, repacked(entry, {**packings, (0,): {**fixed, **made}}))
+        return with_entry(program, repacked(entry, {(0,): made} if made else {}))
 
-    def _wants(self, block: Block, ref: Refinement) -> bool:
-        return (
-            block.tags.has_all(self.reqs)
-            and ref.tags.has_all(self.alloc_reqs)
-            and (not self.refs or ref.name in self.refs)
-        )
-
-    def _packing(self, block: Block, ref: Refinement, context: PassContext) -> Packing | None:
-        """How to pack a buffer; None, with a remark, where that does not go or would change nothing."""
+    def _packing(self, block: Block, ref: Refinement) -> Packing | Refusal:
+        """The layout that the options describe."""
         order = self.order or tuple(range(ref.rank))
         blocks = tuple((dim, size) for dim, size in self.block.items() if size > 1)
-        reason = why_unpackable(block, ref.name)
         if sorted(order) != list(range(ref.rank)):
-            reason = f"it has {ref.rank} dimensions, the order names {', '.join(map(str, order))}"
-        elif any(not 0 <= dim < ref.rank for dim, _ in blocks):
-            reason = f"it has {ref.rank} dimensions, the blocks name {', '.join(str(d) for d, _ in blocks)}"
-        elif ref.bank_dim is not None or "placed" in ref.tags:
-            reason = "it has its place in a memory already"
-        if reason:
-            context.missed(ref.name, f"layout not changed: {reason}")
-            return None
-        if not blocks and order == tuple(range(ref.rank)):
-            return None
-        return Packing.blocked(order, blocks)
+            return Refusal(f"it has {ref.rank} dimensions, the order names {', '.join(map(str, order))}")
+        if any(not 0 <= dim < ref.rank for dim, _ in blocks):
+            named = ", ".join(str(dim) for dim, _ in blocks)
+            return Refusal(f"it has {ref.rank} dimensions, the blocks name {named}")
+        if ref.bank_dim is not None or "placed" in ref.tags:
+            return Refusal("it has its place in a memory already")
+        return unpackable(block, ref.name) or Packing.blocked(order, blocks)
 
     def _with_copies(
         self, program: Program, users: Mapping[str, Packing], context: PassContext
@@ -129,33 +121,37 @@ class Layout(Pass):
         entry = with_temporaries(entry, list(locals_.values()))
         views = {view: locals_[view.source] for view in program.main.refinements if view.source in locals_}
         (number,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and "main" in s.tags)
-        entry = replace_at(entry, (0, number), lambda main: _with_deps(self._copied(main, views)))
+        entry = replace_at(entry, (0, number), lambda main: self._copied(main, views))
         return entry, {locals_[name].name: packing for name, packing in users.items()}
 
     def _copied(self, main: Block, views: Mapping[Refinement, Refinement]) -> Block:
         """Main with all its work on `views` done on temporaries, and the copies in and out."""
         renamed = {view.name: local.name for view, local in views.items()}
-        first: dict[str, int] = {}
-        last: dict[str, int] = {}
+        used = uses_by_name(main)
+        last_write = {name: number for number, s in enumerate(main.statements) for name in writes_of(s)}
+        ordered = any(statement.deps for statement in main.statements)
+        edit = Edit(main)
+        packs: dict[str, int] = {}
+        writers: dict[str, list[int]] = {view.name: [] for view in views}
         for number, statement in enumerate(main.statements):
-            for name in (*reads_of(statement), *writes_of(statement)):
-                first.setdefault(name, number)
-            last.update(dict.fromkeys(writes_of(statement), number))
-        before: dict[int, list[Block]] = {}
-        after: dict[int, list[Block]] = {}
-        for view, local in views.items():
-            if view.dir.reads and view.name in first:
-                copy = self._copy("pack", view, local, main.statements[first[view.name]])
-                before.setdefault(first[view.name], []).append(copy)
-            if view.name in last:
-                copy = self._copy("unpack", view, local, main.statements[last[view.name]])
-                after.setdefault(last[view.name], []).append(copy)
-        around = {
-            number: Around(tuple(before.get(number, ())), tuple(after.get(number, ())))
-            for number in sorted({*before, *after})
-        }
-        moved = with_statements(main, [retarget(statement, renamed) for statement in main.statements])
-        return surround(moved, around)
+            mine = {view: local for view, local in views.items() if number in used.get(view.name, ())}
+            for view, local in mine.items():
+                if view.dir.reads and number == used[view.name][0]:
+                    packs[view.name] = edit.put(self._copy("pack", view, local, statement))
+            # Users of a temporary wait for the copy into it, the copy out of it for all writers.
+            waits = [packs[view.name] for view in mine if view.name in packs] if ordered else []
+            place = edit.put(retarget(statement, renamed), replaces=(number,), after=waits)
+            for view, local in mine.items():
+                if view.name in writes_of(statement):
+                    writers[view.name].append(place)
+                if number == last_write.get(view.name):
+                    after = writers[view.name] if ordered else ()
+                    edit.put(self._copy("unpack", view, local, statement), after=after)
+        changed = edit.result()
+        deps = transitive_reduction([statement.deps for statement in changed.statements])
+        return with_statements(
+            changed, [replace(s, deps=d) for s, d in zip(changed.statements, deps, strict=True)]
+        )
 
     def _copy(self, verb: str, view: Refinement, local: Refinement, user: Statement) -> Block:
         """The block that copies a tensor in or out for `user`; the temporary has the same logical shape until it is
@@ -178,14 +174,6 @@ def _is_whole(program: Program, ref: Refinement) -> bool:
     views = [view for view in program.main.refinements if view.source == ref.name]
     zeros = (Affine(),) * ref.rank
     return len(views) == 1 and views[0].sizes == ref.sizes and views[0].access == zeros
-
-
-def _with_deps(main: Block) -> Block:
-    """Main with its dependences found again, when it had any: every user of a copy waits for it."""
-    if not any(statement.deps for statement in main.statements):
-        return main
-    deps = statement_deps(Nest.root(main))
-    return with_statements(main, [replace(s, deps=d) for s, d in zip(main.statements, deps, strict=True)])
 
 
 def _repack_constants(program: Program, packings: Mapping[str, Packing]) -> Program:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 from pydantic import Field
 
 from stripe.ir import (
     Affine,
-    Agg,
     Around,
     Block,
     Constraint,
-    Dim,
     Direction,
     Index,
     Program,
@@ -39,6 +38,7 @@ from stripe.rewrite.copy import (
     temporary,
     with_temporaries,
 )
+from stripe.rewrite.refusal import Refusal
 
 
 class Pad(Pass):
@@ -89,17 +89,16 @@ class Pad(Pass):
         for number, kernel in enumerate(program.main.statements):
             if not isinstance(kernel, Block) or not kernel.tags.has_all(self.reqs):
                 continue
-            found = self._grown(program, kernel, context)
-            if found is None:
-                continue
-            padder = _Padder(program, number, found, self)
-            reason = padder.why_not(definitions)
-            if reason:
-                context.missed(kernel, f"not padded: {reason}")
-                continue
-            kernels[number], around[number], new = padder.padded(taken)
-            added += new
-            context.applied(kernel, padder.text())
+            refusal, growth, padder = _refusal(program, kernel), None, None
+            if refusal is None and (growth := self._grown(program, kernel, context)) is not None:
+                padder = _Padder(program, number, growth, self.max_growth)
+                refusal = padder.refusal(definitions)
+            if refusal is not None:
+                context.missed(kernel, f"not padded: {refusal}")
+            elif padder is not None:
+                kernels[number], around[number], new = padder.padded(taken)
+                added += new
+                context.applied(kernel, padder.summary())
         if not kernels:
             return program
 
@@ -112,61 +111,49 @@ class Pad(Pass):
 
     def _grown(self, program: Program, kernel: Block, context: PassContext) -> Growth | None:
         """The most that the kernel may grow; None, with remarks, when that is nothing."""
-        reason = _why_unfit(program, kernel)
-        if reason:
-            context.missed(kernel, f"not padded: {reason}")
-            return None
+        buffers = _buffers(program, kernel)
+        finite = frozenset(
+            name
+            for name, buffer in buffers.items()
+            if self.allow_nonfinite or _is_finite_constant(program, buffer.name)
+        )
+        writes = [access for access in accesses(kernel) if access.is_write]
+        (output,) = kernel.outputs
+        whole = untouched(buffers[output.name].sizes, writes).is_empty
+        judge = Judge(kernel, {name: buffer.sizes for name, buffer in buffers.items()}, finite, whole)
         start = growth = Growth.start(kernel)
-        judge = self._judge(program, kernel)
-        primes = raised_ranges(start, self.prime_threshold, self.multiple_of) if self.prime_threshold else ()
-        for name, size in primes:
+        for name, size in raised_ranges(start, self.prime_threshold, self.multiple_of):
             larger = growth.raised(name, size)
-            reason = judge.why_not(larger)
-            if reason:
-                context.missed(kernel, f"{name}:{growth.ranges[name]} is not raised to {size}: {reason}")
+            refusal = judge.refusal(larger)
+            if refusal is not None:
+                context.missed(kernel, f"{name}:{growth.ranges[name]} is not raised to {size}: {refusal}")
             else:
                 growth = larger
         for constraint in start.kept:
             larger = growth.without(constraint)
-            reason = judge.why_not(larger)
-            if reason:
-                context.missed(kernel, f"{constraint} >= 0 stays: {reason}")
+            refusal = judge.refusal(larger)
+            if refusal is not None:
+                context.missed(kernel, f"{constraint} >= 0 stays: {refusal}")
             else:
                 growth = larger
         return None if growth == start else growth
 
-    def _judge(self, program: Program, kernel: Block) -> Judge:
-        buffers = _buffers(program, kernel)
-        finite = {
-            name
-            for name, buffer in buffers.items()
-            if self.allow_nonfinite or _is_finite_constant(program, buffer.name)
-        }
-        output = output_of(kernel)
-        assert isinstance(output, Refinement)
-        writes = [a for a in accesses(kernel) if a.is_write]
-        whole = untouched(buffers[output.name].sizes, writes).is_empty
-        sizes = {name: buffer.sizes for name, buffer in buffers.items()}
-        return Judge(kernel, sizes, frozenset(finite), whole)
 
-
-def _why_unfit(program: Program, kernel: Block) -> str:
-    """Why a block is no kernel that could be padded; empty when it is one."""
+def _refusal(program: Program, kernel: Block) -> Refusal | None:
+    """The reason why a block is no kernel that could be padded."""
     output = output_of(kernel)
-    if isinstance(output, str):
+    if isinstance(output, Refusal):
         return output
-    if kernel.passed or any(ref.is_alloc for ref in kernel.refinements):
-        return "it allocates, or takes indices from outside"
-    main = program.main
+    if kernel.passed or kernel.allocs:
+        return Refusal("it allocates, or takes indices from outside")
     for ref in kernel.refinements:
-        view = main.ref(ref.source)
-        if view.is_alloc or any(affine != Affine() for affine in view.access):
-            return f"main does not see all of {view.name}"
+        view = program.main.ref(ref.source)
+        moved = view.is_alloc or any(affine != Affine() for affine in view.access)
+        if moved or program.entry.ref(view.source).sizes != view.sizes:
+            return Refusal(f"main does not see all of {view.name}")
         if ref.source == output.source and ref is not output:
-            return f"it reads {output.name} as well"
-        if program.entry.ref(view.source).sizes != view.sizes:
-            return f"main does not see all of {view.name}"
-    return ""
+            return Refusal(f"it reads {output.name} as well")
+    return None
 
 
 def _buffers(program: Program, kernel: Block) -> dict[str, Refinement]:
@@ -192,19 +179,25 @@ _TAGS = Tags.of("kernel", "padding")
 
 @dataclass(frozen=True, slots=True)
 class _Padder:
-    """Builds a grown kernel with what surrounds it."""
+    """Builds a grown kernel with the blocks around it."""
 
     program: Program
     number: int
     growth: Growth
-    options: Pad
+    max_growth: float
 
     @property
     def kernel(self) -> Block:
         return self.growth.block
 
+    @property
+    def output(self) -> Refinement:
+        output = output_of(self.kernel)
+        assert isinstance(output, Refinement)
+        return output
+
     def margins(self) -> Mapping[str, Margins]:
-        """What each buffer of main, by the name of main's view, needs in addition; those that need nothing left out."""
+        """The margins of each buffer of main that needs any, by the name of main's view."""
         found: dict[str, Margins] = {}
         for ref in self.kernel.refinements:
             margins = self.growth.margins(ref, self.program.main.ref(ref.source).sizes)
@@ -212,29 +205,26 @@ class _Padder:
             found[ref.source] = margins if known is None else known.union(margins)
         return {name: margins for name, margins in found.items() if margins.any}
 
-    def why_not(self, definitions: Definitions) -> str:
-        """Why the padding costs too much or would read what is undefined; empty when it does not."""
-        output = self._output()
+    def refusal(self, definitions: Definitions) -> Refusal | None:
+        """The reason why the padding costs too much or would read undefined elements."""
         for name, margins in self.margins().items():
             view = self.program.main.ref(name)
-            before = max(view.elements, 1)
-            after = replace(view, dims=tuple(Dim(size, 1) for size in margins.sizes(view.sizes))).elements
-            if after > self.options.max_growth * before:
-                return f"{name} would grow from {before} to {after} elements"
+            before, after = max(view.elements, 1), prod(margins.sizes(view.sizes))
+            if after > self.max_growth * before:
+                return Refusal(f"{name} would grow from {before} to {after} elements")
             buffer = self.program.entry.ref(view.source)
-            if name != output.source and definitions.has_gaps(buffer, self.number):
-                return f"some elements of {name} are not written before"
-        return ""
-
-    def _output(self) -> Refinement:
-        output = output_of(self.kernel)
-        assert isinstance(output, Refinement)
-        return output
+            if name != self.output.source and definitions.has_gaps(buffer, self.number):
+                return Refusal(f"some elements of {name} are not written before")
+        return None
 
     def padded(self, taken: set[str]) -> tuple[Block, Around, list[Refinement]]:
         """The new kernel, the blocks around it, and the temporaries that these need; `taken` names are not used."""
-        output = self._output()
-        kernel = self._regrown()
+        ranges = self.growth.ranges
+        kernel = replace(
+            self.kernel,
+            indices=tuple(replace(index, range=ranges[index.name]) for index in self.kernel.indices),
+            constraints=tuple(map(Constraint, self.growth.kept)),
+        )
         before: list[Block] = []
         after: list[Block] = []
         added: list[Refinement] = []
@@ -244,49 +234,29 @@ class _Padder:
             local = temporary(buffer, "pad", margins.sizes(buffer.sizes), taken)
             added.append(local)
             kernel = _moved(kernel, name, local, margins)
-            if name == output.source:
-                after.append(self._copy("trim", main_view(local), view, margins, output.agg, into_pad=False))
+            # The elements of the tensor, in it and in the middle of the padded buffer.
+            indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
+            origin = tuple(Affine.var(index.name) for index in indices)
+            far = Element(view, origin)
+            near = Element(
+                main_view(local), tuple(a + low for a, low in zip(origin, margins.low, strict=True))
+            )
+            where = beside(self.kernel)
+            if name == self.output.source:
+                agg = self.output.agg
+                after.append(copy_block(f"trim_{name}", indices, near, far, _TAGS, agg=agg, location=where))
                 continue
-            fill = fill_of(output.agg, buffer.dtype)
-            before += self._fills(main_view(local), view, margins, fill)
-            before.append(self._copy("pad", main_view(local), view, margins, Agg.ASSIGN, into_pad=True))
+            for box in border(view.sizes, margins):
+                across = [Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box)]
+                corner = tuple(Affine.var(f"d{dim}") + low for dim, (low, _) in enumerate(box))
+                edge = Element(main_view(local), corner)
+                fill = fill_of(self.output.agg, buffer.dtype)
+                before.append(fill_block(f"fill_{local.name}", across, edge, fill, _TAGS, location=where))
+            before.append(copy_block(f"pad_{name}", indices, far, near, _TAGS, location=where))
         return kernel, Around(tuple(before), tuple(after)), added
 
-    def _regrown(self) -> Block:
-        """The kernel with its new ranges and constraints."""
-        return replace(
-            self.kernel,
-            indices=tuple(
-                replace(index, range=self.growth.ranges[index.name]) for index in self.kernel.indices
-            ),
-            constraints=tuple(map(Constraint, self.growth.kept)),
-        )
-
-    def _fills(
-        self, local: Refinement, view: Refinement, margins: Margins, value: bool | int | float
-    ) -> list[Block]:
-        result: list[Block] = []
-        for box in border(view.sizes, margins):
-            indices = [Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box)]
-            access = tuple(Affine.var(f"d{dim}") + low for dim, (low, _) in enumerate(box))
-            place = Element(local, access)
-            name = f"fill_{local.name}"
-            result.append(fill_block(name, indices, place, value, _TAGS, location=beside(self.kernel)))
-        return result
-
-    def _copy(
-        self, verb: str, local: Refinement, view: Refinement, margins: Margins, agg: Agg, *, into_pad: bool
-    ) -> Block:
-        indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
-        element = tuple(Affine.var(index.name) for index in indices)
-        far = Element(view, element)
-        near = Element(local, tuple(a + low for a, low in zip(element, margins.low, strict=True)))
-        source, target = (far, near) if into_pad else (near, far)
-        name = f"{verb}_{view.name}"
-        return copy_block(name, indices, source, target, _TAGS, agg=agg, location=beside(self.kernel))
-
-    def text(self) -> str:
-        """What was done, with the numbers."""
+    def summary(self) -> str:
+        """The raised ranges, dropped constraints and padded tensors."""
         start = Growth.start(self.kernel)
         parts = [
             f"{name}:{start.ranges[name]} raised to {size}"

@@ -1,13 +1,15 @@
-"""Which points a kernel may get in addition, so that constraints fall and prime ranges rise: exact, by integer sets."""
+"""Points that a kernel may get in addition, so that constraints fall and prime ranges rise: exact, by integer sets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
 
 from stripe.ir import Affine, Agg, Block, Domain, Interval, Refinement
 from stripe.passes.pad.contribution import neutral_sets, output_of
 from stripe.poly import Points, bounds, points_of, union
+from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Growth:
         return points_of(self.domain) - points_of(Growth.start(self.block).domain)
 
     def margins(self, ref: Refinement, sizes: Sequence[int]) -> Margins:
-        """What a buffer of `sizes` lacks of the elements that `ref` touches."""
+        """The elements that `ref` touches beyond a buffer of `sizes`."""
         found = [bounds(affine, self.domain) or (0, 0) for affine in ref.access]
         return Margins(
             tuple(max(0, -low) for low, _ in found),
@@ -77,8 +79,8 @@ class Judge:
     finite: frozenset[str]
     whole_output: bool
 
-    def why_not(self, growth: Growth) -> str:
-        """What an added point would break; empty when nothing.
+    def refusal(self, growth: Growth) -> Refusal | None:
+        """The harm that an added point would do.
 
         An added point is harmless when it writes beyond the output, in a dimension that a raised range has made
         longer, or when the inputs that are beyond their buffers there make its contribution the identity.
@@ -87,22 +89,25 @@ class Judge:
         assert isinstance(output, Refinement)
         added = growth.added()
         if added.is_empty:
-            return ""
+            return None
         margins = growth.margins(output, self.sizes[output.name])
         if any(margins.low):
-            return f"it would write before the beginning of {output.name}"
+            return Refusal(f"it would write before the beginning of {output.name}")
         if margins.any and dict(growth.ranges) == dict(Growth.start(self.block).ranges):
-            return f"it would write beyond the end of {output.name}"
+            return Refusal(f"it would write beyond the end of {output.name}")
         if margins.any and output.agg is Agg.ASSIGN and not self.whole_output:
-            return f"{output.name} is not written as a whole"
+            return Refusal(f"{output.name} is not written as a whole")
         real = added & self._inside(output, added)
         harmful = (real - self._neutral(added, self.finite)).sample()
         if harmful is None:
-            return ""
+            return None
         at = ", ".join(f"{name} = {value}" for name, value in harmful.items())
         if (real - self._neutral(added, frozenset(self.sizes))).is_empty:
-            return f"at {at} 0 would be multiplied by what may be infinite or NaN; allow_nonfinite permits it"
-        return f"at {at} it would contribute more than the identity of {output.agg.value}"
+            reason = (
+                f"at {at} 0 would be multiplied by what may be infinite or NaN; allow_nonfinite permits it"
+            )
+            return Refusal(reason)
+        return Refusal(f"at {at} it would contribute more than the identity of {output.agg.value}")
 
     def _inside(self, ref: Refinement, among: Points) -> Points:
         """The points at which `ref` lies inside its buffer."""
@@ -125,21 +130,11 @@ class Judge:
 
 
 def raised_ranges(growth: Growth, threshold: int, multiple: int) -> Iterator[tuple[str, int]]:
-    """The indices whose range is a prime above `threshold`, with the next multiple."""
+    """The indices whose range is a prime above `threshold` (none where that is 0), with the next multiple."""
     for name, size in growth.ranges.items():
-        if size > threshold and is_prime(size):
+        prime = size > 1 and all(size % factor for factor in range(2, isqrt(size) + 1))
+        if 0 < threshold < size and prime:
             yield name, -(-size // multiple) * multiple
-
-
-def is_prime(number: int) -> bool:
-    if number < 2:
-        return False
-    factor = 2
-    while factor * factor <= number:
-        if number % factor == 0:
-            return False
-        factor += 1
-    return True
 
 
 def border(sizes: Sequence[int], margins: Margins) -> Iterator[tuple[Interval, ...]]:
