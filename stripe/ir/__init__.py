@@ -35,7 +35,7 @@ from stripe.ir.check.magnitude import check_block_magnitude, check_magnitude
 from stripe.ir.check.stages import Stage
 from stripe.ir.check.structure import verify_structural
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
-from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround
+from stripe.ir.edit import Around, Edit, keep_statements, moved_down, reduced_deps, splice, surround
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
 from stripe.ir.intrinsics import (
     INTRINSICS,
@@ -175,6 +175,7 @@ __all__ = [
     "print_refinement",
     "print_statement",
     "reads_of",
+    "reduced_deps",
     "rename_indices",
     "rename_refinements",
     "rename_scalars",

@@ -110,3 +110,19 @@ def moved_down(statement: Statement, by: int, first: int = 0) -> Statement:
     """A statement for a list in which those from number `first` on have moved `by` places down."""
     deps = tuple(dep + by if dep >= first else dep for dep in statement.deps)
     return statement if deps == statement.deps else replace(statement, deps=deps)
+
+
+def reduced_deps(deps: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    """The dependences of each statement of a list, rising, without the ones that follow from others."""
+    reach: list[int] = []  # bit n: statement n; sets would take memory with the square of a long program
+    result: list[tuple[int, ...]] = []
+    for wanted in deps:
+        direct: list[int] = []
+        seen = 0
+        for dep in sorted(wanted, reverse=True):
+            if not seen >> dep & 1:
+                direct.append(dep)
+                seen |= 1 << dep | reach[dep]
+        reach.append(seen)
+        result.append(tuple(reversed(direct)))
+    return tuple(result)

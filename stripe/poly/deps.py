@@ -78,23 +78,7 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
     before: list[set[int]] = [set() for _ in nest.block.statements]
     for dependence in dependences(nest):
         before[dependence.after].add(dependence.before)
-    return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
-
-
-def transitive_reduction(before: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
-    """Dependences on earlier statements without those that follow from others."""
-    reach: list[int] = []  # bit n: statement n; sets would take memory with the square of a long program
-    result: list[tuple[int, ...]] = []
-    for deps in before:
-        direct: list[int] = []
-        seen = 0
-        for dep in sorted(deps, reverse=True):
-            if not seen >> dep & 1:
-                direct.append(dep)
-                seen |= 1 << dep | reach[dep]
-        reach.append(seen)
-        result.append(tuple(sorted(direct)))
-    return tuple(result)
+    return reduced_deps(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
 
 
 def _scalar_dependences(block: Block) -> Iterator[Dependence]:
@@ -213,40 +197,15 @@ def _same_point_only(first: Access, second: Access, outer: Sequence[str], varyin
     indices."""
     if first.index != second.index or first.is_whole or second.is_whole:
         return False
-    known = determined(first.index, first.nest.domain, outer)
+    known = determined(((affine, 1) for affine in first.index), first.nest.domain.ranges, outer)
     used = {name for affine in first.index for name in affine.names()}
     return known.issuperset(varying) and used <= {*outer, *varying}
 
 
-def determined(index: Iterable[Affine], domain: Domain, known: Iterable[str] = ()) -> set[str]:
-    """Indices whose values follow from the element, given those of `known`: by dimensions that are a mixed-radix
-    number of indices. Not complete (isl decides the rest), never wrong.
-    """
-    found = set(known)
-    pending = [affine for affine in index if affine.is_linear]
-    while True:
-        done = [affine for affine in pending if _mixed_radix(affine, domain, found)]
-        if not done:
-            return found
-        for affine in done:
-            found |= affine.names()
-        pending = [affine for affine in pending if affine not in done]
-
-
-def _mixed_radix(affine: Affine, domain: Domain, known: set[str]) -> bool:
-    digits = sorted((abs(affine.coeff(n)), n) for n in affine.names() if n not in known)
-    reach = 0
-    for coefficient, name in digits:
-        if coefficient <= reach:
-            return False
-        low, high = domain.ranges[name]
-        reach += coefficient * (high - low)
-    return True
-
-
 def injective(access: Access) -> bool:
     """Whether no element is touched at two points of the whole nest."""
-    if determined(access.index, access.nest.domain).issuperset(access.nest.domain.names):
+    ranges = access.nest.domain.ranges
+    if determined(zip(access.index, access.sizes, strict=True), ranges).issuperset(ranges):
         return True
     return access.relation.injective
 

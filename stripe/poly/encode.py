@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -35,30 +36,51 @@ def isl_constraint(
     return made
 
 
-def affines_of(basic: isl.BasicSet, names: Sequence[str]) -> Iterator[Affine]:
-    """The constraints of a basic set with explicit floors."""
-    floors: list[Affine] = []
-    for place in range(basic.dim(isl.dim_type.div)):
-        floor = basic.get_div(place)
-        divisor = floor.get_denominator_val().to_python()
+Row: TypeAlias = tuple[int, ...]
+"""row[0] + sum of row[1 + k] * variable k, over the coordinates of a set and then its floors."""
+
+
+def rows_of(basic: isl.BasicSet) -> tuple[list[Row], list[Row], list[tuple[Row, int]]]:
+    """The constraints of a basic set with explicit floors: rows that are 0, rows that are at least 0, and for each
+    floor with its divisor the row `divisor * (argument - floor)`, which is in [0, divisor)."""
+    kinds = (isl.dim_type.cst, SET, isl.dim_type.div, isl.dim_type.param)
+    dims, divs = basic.dim(SET), basic.dim(isl.dim_type.div)
+    floors: list[tuple[Row, int]] = []
+    for number in range(divs):
+        floor = basic.get_div(number)
+        divisor: int = floor.get_denominator_val().to_python()
         scaled = floor.scale_val(isl_val(divisor))
-        terms = Affine(scaled.get_constant_val().to_python())
-        for position, name in enumerate(names):
-            terms = terms + Affine.var(name) * scaled.get_coefficient_val(IN, position).to_python()
-        for position, inner in enumerate(floors):
-            terms = terms + inner * scaled.get_coefficient_val(isl.dim_type.div, position).to_python()
-        floors.append(terms.floordiv(divisor))
-    for constraint in basic.get_constraints():
-        affine = Affine(constraint.get_constant_val().to_python())
-        for position, name in enumerate(names):
-            affine = affine + Affine.var(name) * constraint.get_coefficient_val(SET, position).to_python()
-        for position, inner in enumerate(floors):
-            coefficient = constraint.get_coefficient_val(isl.dim_type.div, position).to_python()
-            affine = affine + inner * coefficient
-        if not affine.is_constant:  # what defines a floor holds by itself
-            yield affine
-            if constraint.is_equality():
-                yield -affine
+        row = [scaled.get_constant_val().to_python()]
+        row += [scaled.get_coefficient_val(IN, k).to_python() for k in range(dims)]
+        row += [scaled.get_coefficient_val(isl.dim_type.div, k).to_python() for k in range(divs)]
+        row[1 + dims + number] -= divisor
+        floors.append((tuple(row), divisor))
+    return _matrix(basic.equalities_matrix(*kinds)), _matrix(basic.inequalities_matrix(*kinds)), floors
+
+
+def _matrix(matrix: isl.Mat) -> list[Row]:
+    columns = range(matrix.cols())
+    return [tuple(matrix.get_element_val(r, c).to_python() for c in columns) for r in range(matrix.rows())]
+
+
+def affines_of(basic: isl.BasicSet, names: Sequence[str]) -> list[Affine]:
+    """The constraints of a basic set with explicit floors as affines that are at least 0, two for an equality; without
+    the constraints that define floors."""
+    equalities, inequalities, floors = rows_of(basic)
+    terms = [Affine.var(name) for name in names]
+
+    def affine(row: Row) -> Affine:
+        return sum(
+            (term * factor for term, factor in zip(terms, row[1:], strict=False) if factor), Affine(row[0])
+        )
+
+    defining: set[Row] = set()
+    for number, (row, divisor) in enumerate(floors):
+        defining |= {row, (divisor - 1 - row[0], *(-c for c in row[1:]))}
+        column = 1 + len(names) + number
+        terms.append(affine((*row[:column], 0, *row[column + 1 :])).floordiv(divisor))
+    found = [side for row in equalities for side in (affine(row), -affine(row))]
+    return found + [affine(row) for row in inequalities if row not in defining]
 
 
 def isl_aff(local: isl.LocalSpace, affine: Affine, position: Mapping[str, int]) -> isl.Aff:

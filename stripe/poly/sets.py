@@ -1,8 +1,7 @@
 """Sets of integer points and relations between them, over named dimensions: the only place that speaks to isl.
 
 `Points` and `Relation` wrap isl's sets and maps. Dimensions have names, and whoever combines two of them gets them
-aligned by name; isl's positions are seen nowhere else. (`namedisl` does the same at four times the cost per
-operation and lacks products, lexicographic extremes and sampling.)
+aligned by name; isl's positions are seen nowhere else.
 """
 
 from __future__ import annotations
@@ -14,7 +13,18 @@ from functools import lru_cache
 import islpy as isl
 
 from stripe.ir import Affine, Domain, Interval
-from stripe.poly.encode import IN, OUT, SET, affines_of, isl_aff, isl_constraint, isl_space, isl_val
+from stripe.poly.encode import (
+    IN,
+    OUT,
+    SET,
+    Row,
+    affines_of,
+    isl_aff,
+    isl_constraint,
+    isl_space,
+    isl_val,
+    rows_of,
+)
 from stripe.poly.limits import CONTEXT, coalesced
 
 
@@ -190,6 +200,12 @@ class Points:
         if len(parts) != 1:
             raise ValueError(f"{len(parts)} pieces have no common list of constraints")
         return tuple(affines_of(parts[0], self.names))
+
+    def rows(self) -> tuple[list[Row], list[Row], list[tuple[Row, int]]]:
+        """The constraints of a set of one piece: rows that are 0, rows that are at least 0, and its floors; see
+        `rows_of`."""
+        (part,) = self.raw.compute_divs().get_basic_sets()
+        return rows_of(part)
 
     def coalesced(self) -> Points:
         """The same set in fewer pieces, where isl finds a way."""
@@ -440,7 +456,8 @@ def union(parts: Iterable[Points], names: Sequence[str]) -> Points:
 
 
 def pieces(points: Points) -> Iterator[Points]:
-    """Disjoint convex (up to floors) parts whose union is the set."""
-    disjoint = points.raw if points.raw.n_basic_set() <= 1 else points.raw.make_disjoint()
+    """Disjoint convex (up to explicit floors) parts whose union is the set."""
+    known = points.raw.compute_divs()
+    disjoint = known if known.n_basic_set() <= 1 else known.make_disjoint().compute_divs()
     for part in disjoint.get_basic_sets():
         yield Points(points.names, isl.Set.from_basic_set(part))

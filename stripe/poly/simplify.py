@@ -59,7 +59,7 @@ def implied(affine: Affine, domain: Domain) -> bool:
         return True
     if verdict is False and not domain.constraints:
         return False
-    relevant = _related(domain, affine.names())
+    relevant = related(domain, affine.names())
     if not relevant.constraints and affine.is_linear:
         return False  # over a box the interval of a linear affine is exact
     box = propagated(relevant.ranges, relevant.constraints)
@@ -72,7 +72,7 @@ def implied(affine: Affine, domain: Domain) -> bool:
 
 def bounds(affine: Affine, domain: Domain) -> Interval | None:
     """The exact least and greatest value of `affine` on the domain; None when the domain is empty."""
-    if affine.is_linear and not _related(domain, affine.names()).constraints:
+    if affine.is_linear and not related(domain, affine.names()).constraints:
         if domain.constraints and not feasible(domain):
             return None
         return affine.bounds(domain.ranges)
@@ -233,7 +233,7 @@ def _constant_quotient(inner: Affine, divisor: int, domain: Domain) -> int | Non
     return exact[0] // divisor if exact is not None and exact[0] // divisor == exact[1] // divisor else None
 
 
-def _related(domain: Domain, names: frozenset[str]) -> Domain:
+def related(domain: Domain, names: frozenset[str]) -> Domain:
     """The domain with only those constraints that reach `names` through shared indices.
 
     What it leaves out can only make the domain empty; then everything is implied and nothing wrong is concluded.

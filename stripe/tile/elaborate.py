@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stripe.ir.dtypes import BOOL, common_type_of
 from stripe.ir.errors import StripeError
 from stripe.ir.span import Span
-from stripe.poly.contraction import Range
+from stripe.poly.index_sets import Range
 from stripe.poly.lattice import Polynomial
 from stripe.tile import ast, fold
 from stripe.tile.diagnostics import SourceText, did_you_mean

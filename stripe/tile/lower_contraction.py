@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from stripe.ir import Affine, Agg, Block
 from stripe.ir.dtypes import BOOL, common_type
 from stripe.ir.errors import StripeError
-from stripe.poly.bands import EmptyDomain, UnboundedIndex
-from stripe.poly.contraction import IndexSet, Range, solve
-from stripe.poly.coverage import find_collision, untouched
+from stripe.poly.coverage import find_collision, uncovered
+from stripe.poly.index_sets import EmptyDomain, IndexSet, Range, UnboundedIndex, solve
 from stripe.poly.lattice import Polynomial
 from stripe.poly.limits import PolyLimit
 from stripe.tile.diagnostics import SourceText
@@ -28,23 +28,23 @@ def lower_contraction(
 
     Raises StripeError for an unbounded index, an empty index set, and an assignment that writes an element twice.
     """
-    domain = _domain(op, source)
-    access = tuple(map(domain.affine, op.output))
+    index_set = _index_set(op, source)
+    access = tuple(map(index_set.affine, op.output))
     try:
         if op.agg == "=":
-            _check_assign(op, domain, access, source)
+            _check_assign(op, index_set, access, source)
         coordinates = _coordinate_names(op)
-        missing = untouched(domain, access, op.out.sizes, coordinates)
+        missing = uncovered(index_set.domain, access, op.out.sizes, coordinates)
     except PolyLimit:
         raise _too_complex(op, source) from None
     fills = tuple(
         _fill(op, piece, coordinates, _fill_name(op, name, number), tensor_names)
         for number, piece in enumerate(missing)
     )
-    return (*fills, _points(op, domain, access, name, tensor_names))
+    return (*fills, _points(op, index_set, access, name, tensor_names))
 
 
-def _domain(op: ContractionOp, source: SourceText) -> IndexSet:
+def _index_set(op: ContractionOp, source: SourceText) -> IndexSet:
     rename = tile_index_names(op.indices)
     ranges: list[Range] = []
     seen: set[Range] = set()
@@ -64,9 +64,7 @@ def _domain(op: ContractionOp, source: SourceText) -> IndexSet:
     except PolyLimit:
         raise _too_complex(op, source) from None
     back = {local: index for index, local in rename.items()}
-    return IndexSet(
-        found.indices, found.constraints, tuple((back[name], value) for name, value in found.values)
-    )
+    return replace(found, values=tuple((back[name], value) for name, value in found.values))
 
 
 def _ranges(op: ContractionOp) -> Iterator[Range]:
@@ -107,14 +105,16 @@ def _too_complex(op: ContractionOp, source: SourceText) -> StripeError:
     )
 
 
-def _check_assign(op: ContractionOp, domain: IndexSet, access: Sequence[Affine], source: SourceText) -> None:
-    collision = find_collision(domain, access)
+def _check_assign(
+    op: ContractionOp, index_set: IndexSet, access: Sequence[Affine], source: SourceText
+) -> None:
+    collision = find_collision(index_set.domain, access)
     if collision is None:
         return
     element = f"{op.out.name}[{', '.join(map(str, collision.element))}]"
     points: list[str] = []
     for point in (collision.first, collision.second):
-        values = {name: affine.evaluate(dict(point)) for name, affine in domain.values}
+        values = {name: affine.evaluate(point) for name, affine in index_set.values}
         points.append(", ".join(f"{name}={value}" for name, value in values.items()))
     reason = f"'=' assigns {element} more than once: at {points[0]} and at {points[1]}"
     raise source.error(
@@ -150,26 +150,30 @@ def _fill(
     kernel.store(op.out, access, kernel.load(default, access, op.out.dtype))
     text = "untouched elements of: " + op.origin.text
     origin = Origin(text, (), op.origin.span)
-    return kernel.block(name, piece.indices, piece.constraints, ("init",), origin)
+    return kernel.block(name, piece.indices, piece.domain.constraints, ("init",), origin)
 
 
 def _points(
-    op: ContractionOp, domain: IndexSet, access: tuple[Affine, ...], name: str, tensor_names: dict[str, str]
+    op: ContractionOp,
+    index_set: IndexSet,
+    access: tuple[Affine, ...],
+    name: str,
+    tensor_names: dict[str, str],
 ) -> Block:
     kernel = Kernel(tensor_names)
-    value = _combine(op, domain, kernel)
+    value = _combine(op, index_set, kernel)
     agg = AGGREGATIONS[op.agg]
     kernel.store(op.out, access, kernel.cast(value, op.out.dtype), agg)
     comb = f"comb_op_{COMBINATIONS[op.comb]}" if op.comb else f"agg_op_{agg.value}_no_comb_op"
     words = ("contraction", f"agg_op_{agg.value}", comb)
-    return kernel.block(name, domain.indices, domain.constraints, words, op.origin)
+    return kernel.block(name, index_set.indices, index_set.domain.constraints, words, op.origin)
 
 
-def _combine(op: ContractionOp, domain: IndexSet, kernel: Kernel) -> Scalar:
+def _combine(op: ContractionOp, index_set: IndexSet, kernel: Kernel) -> Scalar:
     def load(place: int, dtype: str | None = None) -> Scalar:
         item = op.inputs[place]
         target = op.out.dtype if dtype is None else compared
-        return kernel.load(item.operand, tuple(map(domain.affine, item.polynomials)), target)
+        return kernel.load(item.operand, tuple(map(index_set.affine, item.polynomials)), target)
 
     base = tensor_base(op.out, kernel)
     compared = common_type(op.inputs[0].operand.dtype, op.inputs[min(1, len(op.inputs) - 1)].operand.dtype)

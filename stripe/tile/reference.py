@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripe.ir.dtypes import DType
-from stripe.poly.contraction import Range
+from stripe.poly.index_sets import Range
 from stripe.poly.lattice import Polynomial
 from stripe.tile.operations import operand_dtype
 from stripe.tile.reference_ops import ELEMENTWISE, cast, gather, prng_step, scatter

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from stripe.ir.dtypes import DType
 from stripe.ir.span import Span
-from stripe.poly.contraction import Range
+from stripe.poly.index_sets import Range
 from stripe.poly.lattice import Polynomial
 from stripe.tile import ast
 from stripe.tile.diagnostics import SourceText

@@ -15,7 +15,7 @@ from support.programs import MATMUL
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HEAVY = ("numpy", "networkx", "islpy", "namedisl", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
+HEAVY = ("numpy", "networkx", "islpy", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
 
 
 def _python(code: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -12,19 +12,15 @@ import itertools
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, prod
-from typing import TypeAlias
-
-import islpy as isl
 
 from stripe.ir import Affine, Domain
 from stripe.poly.access import Access
+from stripe.poly.connected import connected
 from stripe.poly.count.separable import distinct_values
 from stripe.poly.count.vertices import slice_plan
+from stripe.poly.encode import Row, rows_of
 from stripe.poly.limits import PolyLimit, operation_limit, within
 from stripe.poly.sets import Points, pieces, points_of, union
-
-Row: TypeAlias = tuple[int, ...]
-"""An inequality: row[0] + sum of row[1 + k] * variable k >= 0."""
 
 _MAX_SLICES = 200_000
 _OPERATIONS = 2_000_000
@@ -38,8 +34,7 @@ def count_points(points: Points) -> int:
     with operation_limit(_OPERATIONS):
         if not points.raw.is_bounded():
             raise ValueError("the set is infinite")
-        known = Points(points.names, points.raw.compute_divs())
-        return sum(_count_piece(piece) for piece in pieces(known))
+        return sum(_count_piece(piece) for piece in pieces(points))
 
 
 def count_domain(domain: Domain) -> int:
@@ -126,9 +121,9 @@ def _count_piece(piece: Points) -> int:
     basics = piece.raw.detect_equalities().get_basic_sets()
     if not basics:
         return 0
-    equalities: list[Row] = []
-    inequalities: list[Row] = []
-    _read_rows(basics[0], equalities, inequalities)
+    equalities, inequalities, floors = rows_of(basics[0])
+    for row, divisor in floors:
+        inequalities += [row, (divisor - 1 - row[0], *(-c for c in row[1:]))]
     return _count_rows(tuple(equalities), tuple(inequalities), 1 + len(piece.names))
 
 
@@ -138,31 +133,6 @@ def _count_rows(equalities: tuple[Row, ...], inequalities: tuple[Row, ...], widt
     width = max((len(row) for row in equalities + inequalities), default=width)
     reduced = _eliminate(_padded(equalities, width), _padded(inequalities, width), width)
     return 0 if reduced is None else _count(reduced, [_MAX_SLICES])
-
-
-def _read_rows(basic: isl.BasicSet, equalities: list[Row], inequalities: list[Row]) -> None:
-    """The constraints of a basic set over its coordinates, then its integer divisions, whose definitions are
-    added."""
-    kinds = (isl.dim_type.cst, isl.dim_type.set, isl.dim_type.div, isl.dim_type.param)
-    equalities += _matrix(basic.equalities_matrix(*kinds))
-    inequalities += _matrix(basic.inequalities_matrix(*kinds))
-    dims, divs = basic.dim(isl.dim_type.set), basic.dim(isl.dim_type.div)
-    for number in range(divs):
-        div = basic.get_div(number)
-        denominator = div.get_denominator_val()
-        scaled = div.scale_val(denominator)
-        row = [scaled.get_constant_val().to_python()]
-        row += [scaled.get_coefficient_val(isl.dim_type.in_, k).to_python() for k in range(dims)]
-        row += [scaled.get_coefficient_val(isl.dim_type.div, k).to_python() for k in range(divs)]
-        divisor: int = denominator.to_python()
-        row[1 + dims + number] -= divisor
-        inequalities.append(tuple(row))
-        inequalities.append((divisor - 1 - row[0], *(-c for c in row[1:])))
-
-
-def _matrix(matrix: isl.Mat) -> list[Row]:
-    columns = range(matrix.cols())
-    return [tuple(matrix.get_element_val(r, c).to_python() for c in columns) for r in range(matrix.rows())]
 
 
 def _padded(rows: Iterable[Row], width: int) -> list[Row]:
@@ -243,16 +213,14 @@ def _tightened(rows: Iterable[Row]) -> list[Row] | None:
 
 def _components(rows: Sequence[Row]) -> list[tuple[list[Row], list[int]]]:
     """Groups of rows that share no variable with another group, with their variables."""
-    groups: list[tuple[list[Row], set[int]]] = []
-    for row in rows:
-        columns = {k for k, c in enumerate(row) if c and k}
-        touching = [group for group in groups if group[1] & columns]
-        merged_rows, merged_columns = [row], set(columns)
-        for group in touching:
-            merged_rows += group[0]
-            merged_columns |= group[1]
-        groups = [group for group in groups if not group[1] & columns] + [(merged_rows, merged_columns)]
-    return [(rows, sorted(columns)) for rows, columns in groups]
+    used = [[k for k, c in enumerate(row) if c and k] for row in rows]
+    group_of = {column: number for number, group in enumerate(connected(used)) for column in group}
+    groups: dict[int, tuple[list[Row], set[int]]] = {}
+    for row, columns in zip(rows, used, strict=True):
+        group = groups.setdefault(group_of[columns[0]], ([], set()))
+        group[0].append(row)
+        group[1].update(columns)
+    return [(members, sorted(columns)) for members, columns in groups.values()]
 
 
 def _count_component(rows: list[Row], columns: list[int], budget: list[int]) -> int:
