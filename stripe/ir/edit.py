@@ -112,7 +112,7 @@ def moved_down(statement: Statement, by: int, first: int = 0) -> Statement:
     return statement if deps == statement.deps else replace(statement, deps=deps)
 
 
-def reduced_deps(deps: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+def transitive_reduction(deps: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
     """The dependences of each statement of a list, rising, without the ones that follow from others."""
     reach: list[int] = []  # bit n: statement n; sets would take memory with the square of a long program
     result: list[tuple[int, ...]] = []

@@ -7,8 +7,15 @@ passes by.
 from __future__ import annotations
 
 from stripe.poly.access import Access, Kind, accesses, element_names, leaf_accesses
-from stripe.poly.count.count import count_accesses, count_domain, count_elements, count_points, count_union
-from stripe.poly.count.separable import distinct_values, extent, separates, tile_elements, tile_extents
+from stripe.poly.count.count import (
+    count_accesses,
+    count_domain,
+    count_elements,
+    count_points,
+    count_union,
+    distinct_per_point,
+)
+from stripe.poly.count.separable import distinct_values, tile_elements
 from stripe.poly.deps import (
     Dependence,
     DepKind,
@@ -22,7 +29,6 @@ from stripe.poly.deps import (
     race,
     statement_deps,
     touched_at,
-    transitive_reduction,
 )
 from stripe.poly.footprint import (
     Footprint,
@@ -33,7 +39,6 @@ from stripe.poly.footprint import (
     through_view,
     untouched,
     view_box,
-    view_elements,
 )
 from stripe.poly.limits import PolyLimit, operation_limit, within
 from stripe.poly.sets import Points, Relation, pieces, points_of, union
@@ -49,57 +54,11 @@ from stripe.poly.simplify import (
 )
 
 __all__ = [
-    "Access",
-    "DepKind",
-    "Dependence",
-    "Footprint",
-    "Kind",
-    "Points",
-    "PolyLimit",
-    "Relation",
-    "accesses",
-    "accumulation_indices",
-    "bounds",
-    "box_of",
-    "box_volume",
-    "common_depth",
-    "conflicts",
-    "count_accesses",
-    "count_domain",
-    "count_elements",
-    "count_points",
-    "count_union",
-    "dependences",
-    "distances",
-    "distinct_values",
-    "element_names",
-    "elements",
-    "extent",
-    "feasible",
-    "footprints",
-    "implied",
-    "injective",
-    "leaf_accesses",
-    "normalized",
-    "operation_limit",
-    "overlap",
-    "pieces",
-    "points_of",
-    "race",
-    "reduce_constraints",
-    "separates",
-    "simplify_affine",
-    "simplify_block",
-    "statement_deps",
-    "through_view",
-    "tighten",
-    "tile_elements",
-    "tile_extents",
-    "touched_at",
-    "transitive_reduction",
-    "union",
-    "untouched",
-    "view_box",
-    "view_elements",
-    "within",
+    "Access", "DepKind", "Dependence", "Footprint", "Kind", "Points", "PolyLimit", "Relation", "accesses",
+    "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth", "conflicts", "count_accesses",
+    "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
+    "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",
+    "injective", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of", "race",
+    "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",
+    "tile_elements", "touched_at", "union", "untouched", "view_box", "within",
 ]  # fmt: skip

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from stripe.ir import Affine, Agg, Block, Buffer, Domain, Interval, Nest, scalar_defined, scalars_used
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Buffer,
+    Domain,
+    Interval,
+    Nest,
+    determined,
+    scalar_defined,
+    scalars_used,
+    transitive_reduction,
+)
 from stripe.poly.access import Access, accesses, element_names, leaf_accesses
 from stripe.poly.footprint import box_of
 from stripe.poly.sets import Points, Relation, union
@@ -78,7 +90,7 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
     before: list[set[int]] = [set() for _ in nest.block.statements]
     for dependence in dependences(nest):
         before[dependence.after].add(dependence.before)
-    return reduced_deps(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
+    return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
 
 
 def _scalar_dependences(block: Block) -> Iterator[Dependence]:

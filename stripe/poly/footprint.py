@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest, View
+from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest
 from stripe.poly.access import Access, Kind, accesses, element_names, leaf_accesses
 from stripe.poly.count.count import count_union
 from stripe.poly.sets import Points, union
@@ -49,10 +49,6 @@ class Footprint:
     def elements_written(self) -> int:
         """The exact number of distinct elements that are written."""
         return count_union(self.writes)
-
-    @cached_property
-    def elements_touched(self) -> int:
-        return count_union(self.reads + self.writes)
 
     @property
     def box(self) -> tuple[Interval, ...] | None:
@@ -126,19 +122,6 @@ def view_box(nest: Nest, name: str) -> tuple[Interval, ...] | None:
     when nothing is. A view's sizes suffice when this lies in [0, size) in each dimension.
     """
     return box_of(through_view(nest, name))
-
-
-def view_elements(nest: Nest, name: str) -> int:
-    """The most distinct elements that one point of the innermost block can touch through the view: the exact number of
-    elements relative to its origin, over all points.
-    """
-    return count_union(through_view(nest, name))
-
-
-def whole_box(view: View) -> Points:
-    """All elements of a view's box, as a set of elements of the view itself."""
-    names = element_names(view.ref.rank)
-    return Points.build(names, {n: (0, size - 1) for n, size in zip(names, view.ref.sizes, strict=True)})
 
 
 def untouched(sizes: Sequence[int], writers: Iterable[Access]) -> Points:

@@ -15,8 +15,8 @@ from stripe.cost.counts.counts import count_program
 from stripe.cost.counts.loops import HALOS, Halo, entering, entering_by_sets
 from stripe.exec.interp import interpret
 from stripe.hw import load_hardware
+from stripe.ir import Nest as NestOf
 from stripe.ir import StripeError, parse_program, print_program, verify_structural
-from stripe.poly import Nest as NestOf
 from support.enumerated import transferred
 from support.mappings import CONV3X3, MATMUL, Loop, Mapped, as_stripe, walk_steps
 from support.tiled import tiled_convolution

@@ -19,7 +19,6 @@ from stripe.poly import (
     distinct_values,
     operation_limit,
     tile_elements,
-    tile_extents,
 )
 
 NAMES = "abcd"
@@ -78,10 +77,9 @@ def test_tiles_of_many_candidates(a: int, b: int, size: int, tiles: list[tuple[i
     access = (Affine.linear({"x": a, "k": b}, -1),)
     columns = {"x": np.array([t[0] for t in tiles]), "k": np.array([t[1] for t in tiles])}
     counts = tile_elements(access, (size,), columns)
-    (lengths,) = tile_extents(access, (size,), columns)
     for number, (x, k) in enumerate(tiles):
         touched = {a * i + b * j + s for i in range(x) for j in range(k) for s in range(size)}
-        assert (counts[number], lengths[number]) == (len(touched), max(touched) + 1)
+        assert counts[number] == len(touched)
 
 
 @pytest.mark.parametrize(

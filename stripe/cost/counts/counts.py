@@ -19,7 +19,7 @@ from math import prod
 
 from stripe.cost.counts.copies import Copies, Transfer, as_transfer, memory_of
 from stripe.cost.counts.energy import count_energy
-from stripe.cost.counts.loops import Halo, distinct_per_point, entering
+from stripe.cost.counts.loops import Halo, entering
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.cost.counts.traffic import ARRAY, KernelCounts, Traffic
 from stripe.cost.time.machine import check_locations
@@ -31,6 +31,7 @@ from stripe.poly import (
     count_domain,
     count_elements,
     count_points,
+    distinct_per_point,
     leaf_accesses,
     points_of,
     touched_at,

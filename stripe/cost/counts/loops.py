@@ -7,7 +7,7 @@ such steps is a product of ranges. Boxes that are clipped, or whose origins have
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -133,24 +133,3 @@ def _changed(
     if all(move.is_constant for move in moves):
         return after if any(move.offset for move in moves) else after - after
     return after - after.where(zero=moves)
-
-
-def distinct_per_point(access: Access, fixed: Iterable[str]) -> int | None:
-    """Distinct elements that the access touches per point of the indices `fixed`; None where its dimensions do not
-    separate. Constraints of the domain are not looked at.
-    """
-    ranges = access.nest.domain.ranges
-    keep = set(fixed)
-    used: set[str] = set()
-    total = 1
-    for affine, size in zip(access.index, access.sizes, strict=True):
-        inner = affine.names() - keep
-        if not affine.is_linear or inner & used:
-            return None
-        used |= inner
-        terms = [(affine.coeff(n), ranges[n][1] - ranges[n][0] + 1) for n in sorted(inner)]
-        found = distinct_values([*terms, (1, size)])
-        if found is None:
-            return None
-        total *= found
-    return total

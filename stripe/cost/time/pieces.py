@@ -12,10 +12,18 @@ from math import prod
 from typing import TypeAlias
 
 from stripe.cost.counts.copies import Transfer, as_transfer
-from stripe.cost.counts.loops import distinct_per_point
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.ir import Block, Location, Nest, Refinement, Statement
-from stripe.poly import Access, count_domain, count_elements, count_points, leaf_accesses, touched_at, within
+from stripe.poly import (
+    Access,
+    count_domain,
+    count_elements,
+    count_points,
+    distinct_per_point,
+    leaf_accesses,
+    touched_at,
+    within,
+)
 
 _BUDGET = 2_000_000
 """isl operations that one count may take before a bound stands in for it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from stripe.cost.counts.operations import point_operations
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, pieces_below
 from stripe.ir import Affine, Nest
+from stripe.poly.connected import connected
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +73,11 @@ def tile_points(nest: Nest, outer: Sequence[str]) -> Counts | None:
         return None
     inner = [name for name in domain.names if name not in set(outer)]
     total = np.ones(sizes, dtype=np.int64)
-    for names, constraints in _groups(inner, domain.constraints, set(outer)):
+    links = [constraint.names().difference(outer) for constraint in domain.constraints]
+    # the group without names has the constraints on `outer` alone
+    for names in [*connected([*([name] for name in inner), *links]), list[str]()]:
+        tied = [link & set(names) if link else not names for link in links]
+        constraints = [c for c, is_tied in zip(domain.constraints, tied, strict=True) if is_tied]
         if not constraints:
             total *= prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in names)
             continue
@@ -81,20 +86,6 @@ def tile_points(nest: Nest, outer: Sequence[str]) -> Counts | None:
             return None
         total = total * table
     return total.reshape(-1)
-
-
-def _groups(
-    inner: Sequence[str], constraints: Sequence[Affine], outer: set[str]
-) -> list[tuple[list[str], list[Affine]]]:
-    """The inner indices in groups that no constraint connects, each with its constraints."""
-    groups: list[tuple[list[str], list[Affine]]] = [([name], []) for name in inner]
-    for constraint in constraints:
-        used = constraint.names() - outer
-        touching = [group for group in groups if used & set(group[0])]
-        names = [name for group in touching for name in group[0]]
-        merged = (names, [c for group in touching for c in group[1]] + [constraint])
-        groups = [group for group in groups if not used & set(group[0])] + [merged]
-    return groups
 
 
 def _table(nest: Nest, outer: Sequence[str], names: list[str], constraints: list[Affine]) -> Counts | None:

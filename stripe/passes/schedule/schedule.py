@@ -25,6 +25,7 @@ from stripe.ir import (
     keep_statements,
     nest_at,
     replace_at,
+    transitive_reduction,
     walk,
     with_directions,
     with_entry,
@@ -36,7 +37,7 @@ from stripe.passes.schedule.build import build_statements, reuse_deps, stream_op
 from stripe.passes.schedule.plan import ResidencyPlanner, ScheduleStep, SwapIn, SwapOut
 from stripe.passes.schedule.time import Timetable, list_schedule, load_of
 from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
-from stripe.poly import statement_deps, transitive_reduction
+from stripe.poly import statement_deps
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, prod
 
-from stripe.ir import Affine, Domain
+from stripe.ir import Domain
 from stripe.poly.access import Access
 from stripe.poly.connected import connected
 from stripe.poly.count.separable import distinct_values
@@ -93,28 +93,30 @@ def _separated(access: Access) -> int | None:
     """The product over dimensions, where no index and no constraint couples them."""
     domain = access.nest.domain
     constrained = {name for affine in domain.constraints for name in affine.names()}
-    used: set[str] = set()
+    if any(affine.names() & constrained for affine in access.index):
+        return None
+    found = distinct_per_point(access)
+    return 0 if found and constrained and points_of(domain).is_empty else found
+
+
+def distinct_per_point(access: Access, fixed: Iterable[str] = ()) -> int | None:
+    """Distinct elements that the access touches at each point of the indices `fixed`, all others running: the product
+    over dimensions; None where they share an index or have no closed form. Constraints are not looked at.
+    """
+    ranges = access.nest.domain.ranges
+    used = set(fixed)
     total = 1
     for affine, size in zip(access.index, access.sizes, strict=True):
-        names = affine.names()
-        if not affine.is_linear or names & constrained or names & used:
+        running = affine.names().difference(fixed)
+        if not affine.is_linear or running & used:
             return None
-        used |= names
-        terms = [
-            (coefficient, domain.ranges[name][1] - domain.ranges[name][0] + 1)
-            for name, coefficient in _linear(affine)
-        ]
+        used |= running
+        terms = [(affine.coeff(n), ranges[n][1] - ranges[n][0] + 1) for n in sorted(running)]
         found = distinct_values([*terms, (1, size)])
         if found is None:
             return None
         total *= found
-    if constrained and points_of(domain).is_empty:
-        return 0
     return total
-
-
-def _linear(affine: Affine) -> list[tuple[str, int]]:
-    return [(atom, coefficient) for atom, coefficient in affine.terms if isinstance(atom, str)]
 
 
 def _count_piece(piece: Points) -> int:

@@ -57,38 +57,11 @@ def _distinct(terms: Sequence[tuple[int, int]]) -> int | None:
     return _distinct([(1, run), rest[0]]) if unit == 1 and len(rest) == 1 else None
 
 
-def extent(affine: Affine, ranges: Mapping[str, int], size: int = 1) -> int:
-    """The length of the smallest interval that holds all values of a linear affine plus [0, size), each index
-    running over
-    [0, range).
-    """
-    return size + sum(abs(affine.coeff(name)) * (ranges[name] - 1) for name in affine.names())
-
-
-def tile_extents(
-    access: Sequence[Affine], sizes: Sequence[int], tiles: Mapping[str, Counts]
-) -> tuple[Counts, ...]:
-    """`extent` of each dimension for many candidate tiles at once: `tiles` has an array of tile sizes per index, an
-    index without one has tile size 1. Floors and remainders must not occur in `access`.
-    """
-    import numpy as np
-
-    length = _length(tiles)
-    result: list[Counts] = []
-    for affine, size in zip(access, sizes, strict=True):
-        total = np.full(length, size, dtype=np.int64)
-        for name in affine.names():
-            if name in tiles:
-                total = total + abs(affine.coeff(name)) * (tiles[name] - 1)
-        result.append(total)
-    return tuple(result)
-
-
 def tile_elements(access: Sequence[Affine], sizes: Sequence[int], tiles: Mapping[str, Counts]) -> Counts:
     """The exact number of distinct elements that one full tile touches, for many candidate tiles at once.
 
     `access` and `sizes` are those of the view (elements access + [0, size)); dimensions must not share an index that
-    is tiled, which `separates` tells.
+    is tiled.
     """
     import numpy as np
 
@@ -97,20 +70,6 @@ def tile_elements(access: Sequence[Affine], sizes: Sequence[int], tiles: Mapping
         terms = [(abs(affine.coeff(name)), tiles[name]) for name in sorted(affine.names()) if name in tiles]
         total = total * _distinct_arrays(terms, size, len(total))
     return total
-
-
-def separates(access: Sequence[Affine], tiled: Iterable[str]) -> bool:
-    """Whether no tiled index occurs in two dimensions, nor inside a floor or remainder."""
-    seen: set[str] = set()
-    names = frozenset(tiled)
-    for affine in access:
-        used = affine.names() & names
-        if used & seen or any(affine.coeff(name) == 0 for name in used):
-            return False
-        if used and not affine.is_linear:
-            return False
-        seen |= used
-    return True
 
 
 def _length(tiles: Mapping[str, Counts]) -> int:
