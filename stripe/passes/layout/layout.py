@@ -20,6 +20,7 @@ from stripe.ir import (
     Tags,
     replace_at,
     retarget,
+    transitive_reduction,
     uses_by_name,
     walk,
     with_entry,
@@ -27,7 +28,6 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
-from stripe.poly import transitive_reduction
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
 from stripe.rewrite.pack import Packing, packed_data, packed_elements, repacked, unpackable
 from stripe.rewrite.refusal import Refusal
