@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks import programs
-from benchmarks.measure import Row, limited, python, timed
+from benchmarks.measure import Row, Times, limited, python, timed
 from stripe.ir import parse_program, print_program
 
 KERNELS = 200
+
+STARTS = (
+    ("--help", 0.1),
+    ("examples/matmul.tile", 0.4),
+    ("examples/matmul.tile --passes dce", 0.4),
+    ("examples/matmul.tile --config dsp_conv", 1.0),
+)
+"""Command lines with the seconds that they may take; the last one runs a whole pass list for a machine."""
 
 
 def rows() -> Iterator[Row]:
@@ -19,9 +27,12 @@ def rows() -> Iterator[Row]:
     times = timed(lambda: parse_program(print_program(program), "<printed>"), 5)
     assert parse_program(printed, "<printed>") == program
     yield limited("print and parse that program", times, 3.0, f"{len(printed) // 1000} kB of text")
-    times = timed(lambda: python("-c", "from stripe.cli.start import opt; opt()", "--help"), 11)
     bare = timed(lambda: python("-c", "pass"), 11)
-    yield limited(
-        "`stripe-opt --help`", times, 0.1,
-        f"a process of its own each time; a Python that does nothing takes {bare.median * 1e3:.0f} ms here", own=False,
-    )  # fmt: skip
+    note = f"a process of its own each time; a Python that does nothing takes {bare.median * 1e3:.0f} ms here"
+    for words, limit in STARTS:
+        yield limited(f"`stripe-opt {words}`", _start(words), limit, note, own=False)
+
+
+def _start(words: str) -> Times:
+    command = ("-c", "import sys; from stripe.cli.start import opt; sys.exit(opt())", *words.split())
+    return timed(lambda: python(*command), 11)

@@ -17,6 +17,9 @@ from stripe.ir.errors import ConfigError, closest
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
+SCHEMA = "$schema"
+"""The key that names the JSON Schema of a file."""
+
 
 def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -> _Model:
     """The part of `document` at the path `at` as a model. Types are those of the exported JSON Schema: no text stands
@@ -25,12 +28,22 @@ def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -
     Raises ConfigError for the first thing that is wrong, with the rest in its `others`; each names its JSON path and
     line, what was expected and, for a key that is not known, the nearest that is.
     """
-    value = document.at(at)
+    value = without_schema(document, document.at(at)) if not at else document.at(at)
     try:
         return _strictly(model_class, value)
     except ValidationError as error:
         found = [_located(details, model_class, document, at, value) for details in _distinct(error, value)]
         raise combine(sorted(found, key=lambda one: (one.line or 0, one.caret or 0))) from None
+
+
+def without_schema(document: Document, data: JsonValue) -> JsonValue:
+    """The data of a whole document without its key `$schema`, which is for editors. Raises ConfigError."""
+    if not isinstance(data, dict) or SCHEMA not in data:
+        return data
+    if not isinstance(data[SCHEMA], str):
+        reason = f"expected a text, found {_shown(data[SCHEMA])}"
+        raise document.error(reason, (SCHEMA,), "it is the address of a JSON Schema")
+    return {key: value for key, value in data.items() if key != SCHEMA}
 
 
 def _strictly(model_class: type[_Model], value: JsonValue) -> _Model:

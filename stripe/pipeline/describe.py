@@ -14,6 +14,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
+from stripe.config.validate import SCHEMA
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Stage
 from stripe.ir.text.json_ir import json_schema
@@ -21,6 +22,9 @@ from stripe.passes.base import Pass
 from stripe.passes.registry import SHORT_NAMES, find_pass, pass_names
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_SCHEMA_KEY: dict[str, JsonValue] = {
+    SCHEMA: {"type": "string", "description": "the address of this schema, for editors"}
+}
 
 
 def config_schema() -> dict[str, JsonValue]:
@@ -49,6 +53,7 @@ def config_schema() -> dict[str, JsonValue]:
         "required": ["passes"],
         "additionalProperties": False,
         "properties": {
+            **_SCHEMA_KEY,
             "hardware": {
                 "type": "string",
                 "description": "the hardware model that the list is for: its name, or its path from the list's folder",
@@ -65,7 +70,8 @@ def config_schema() -> dict[str, JsonValue]:
 
 def hardware_schema() -> dict[str, JsonValue]:
     """The JSON Schema of rendered hardware models."""
-    return {"$schema": _DRAFT, **HardwareModel.model_json_schema()}
+    found = HardwareModel.model_json_schema()
+    return {"$schema": _DRAFT, **found, "properties": {**_SCHEMA_KEY, **found["properties"]}}
 
 
 def short_names(name: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from stripe.config.json5 import JsonPath
 from stripe.config.model import Scalar
 from stripe.config.spelling import print_spelled, read_spelled
 from stripe.config.template import free_names, render_json
-from stripe.config.validate import combine, validate
+from stripe.config.validate import combine, validate, without_schema
 from stripe.ir import ConfigError, closest
 from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass
@@ -83,7 +83,7 @@ def load_pass_list(path: Path, parameters: Mapping[str, Scalar]) -> PassList:
 
 def read_pass_list(document: Document) -> PassList:
     """Checks a rendered pass list. Raises ConfigError with all that is wrong, by line and JSON path."""
-    data = document.data
+    data = without_schema(document, document.data)
     if not isinstance(data, dict):
         raise document.error("a pass list is an object", (), 'write { "passes": [ … ] }')
     if "passes" not in data and "clock_mhz" in data:

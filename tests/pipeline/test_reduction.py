@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from stripe.cli.start import reduce as main
-from stripe.ir import parse_program, print_program, verify_structural
+from stripe.ir import ConfigError, parse_program, print_program, verify_structural
+from stripe.pipeline.reduction.command import Command
 from stripe.pipeline.reduction.document import Document, steps_for
-from stripe.pipeline.reduction.search import Judged, Search, cuts, smaller_numbers
+from stripe.pipeline.reduction.search import Judged, Search, Step, cuts, smaller_numbers
 from stripe.pipeline.reproducer import Reproducer
 from stripe.tile import compile_tile
 
@@ -149,3 +155,107 @@ def test_json_that_is_no_reproducer(tmp_path: Path, capfd: pytest.CaptureFixture
     given.write_text('{"passes": []}', encoding="utf-8")
     assert main([str(given), "--test", "false"]) == 2
     assert "this is no crash reproducer" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("jobs", [2, 5])
+def test_several_trials_at_a_time_find_the_same(jobs: int) -> None:
+    """Trials behind a kept candidate are cancelled, and may be proposed again."""
+    cancelled: list[str] = []
+    best: list[str] = []
+
+    @dataclass(frozen=True)
+    class Trial:
+        text: str
+
+        def fails(self) -> bool:
+            return "tanh" in self.text
+
+        def cancel(self) -> None:
+            cancelled.append(self.text)
+
+    def search(jobs: int) -> tuple[str, int]:
+        best.clear()
+        found = Search[Document](
+            lambda candidate: Trial(candidate.text),
+            Document.render,
+            lambda _tried, _kept: None,
+            lambda better: best.append(better.text),
+            jobs,
+        )
+        document = Document(TILE, "tile")
+        return found.run(document, steps_for(document)).text, found.tried
+
+    alone = search(1)
+    assert not cancelled
+    assert search(jobs) == alone
+    assert cancelled
+    assert best[-1] == alone[0]
+    assert all("tanh" in text for text in best)
+
+
+CRASHING = "function (A[N=4]: fp32) -> (O) {\n  T = A + 1;\n  O = relu(T);\n}\n"
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_our_own_commands_are_called_in_copies_of_the_process(
+    jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The shell would not find such a stripe-opt: it fails for programs with relu, and leaves this process alone."""
+
+    def tool(arguments: list[str]) -> int:
+        print("heard by nobody")
+        if "relu" not in Path(arguments[-1]).read_text("utf-8"):
+            return 0
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 1
+
+    monkeypatch.setattr("stripe.cli.commands.reduce.TOOLS", {"stripe-opt": tool})
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    given, output = tmp_path / "in.tile", tmp_path / "out.tile"
+    given.write_text(CRASHING, "utf-8")
+    assert main([str(given), "--test", "stripe-opt --remarks {}", "-o", str(output), "-j", jobs]) == 0
+    assert output.read_text("utf-8").count("\n") == 3
+    assert "relu" in output.read_text("utf-8")
+    captured = capfd.readouterr()
+    assert "heard by nobody" not in captured.out + captured.err
+
+
+def test_a_command_of_another_installation_is_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: "/elsewhere/stripe-opt")
+    command = Command(("stripe-opt",), None, 5.0, {"stripe-opt": lambda _arguments: 1})
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigError, match="cannot run 'stripe-opt'"):
+        command.start(Document(TILE, "tile"))
+
+
+def test_a_command_that_takes_too_long_does_not_fail() -> None:
+    def tool(_arguments: list[str]) -> int:
+        time.sleep(60)
+        return 1
+
+    command = Command(("stripe-opt",), None, 0.2, {"stripe-opt": tool})
+    assert not command.start(Document(TILE, "tile")).fails()
+
+
+def test_the_best_so_far_is_on_disk_when_the_search_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given, output = tmp_path / "in.tile", tmp_path / "out.tile"
+    given.write_text(TILE, "utf-8")
+    search_run = Search[Document].run
+
+    def run(self: Search[Document], start: Document, steps: Sequence[Step[Document]]) -> Document:
+        keep = self.keep
+
+        def stop(better: Document) -> None:
+            keep(better)
+            raise KeyboardInterrupt
+
+        self.keep = stop
+        return search_run(self, start, steps)
+
+    monkeypatch.setattr(Search, "run", run)
+    assert main([str(given), "--test", _grep("relu"), "-o", str(output)]) == 130
+    compile_tile(output.read_text("utf-8"), "out.tile")
+    assert len(output.read_text("utf-8")) < len(TILE)
+    assert "interrupted" in capfd.readouterr().err

@@ -127,7 +127,8 @@ class _Copy:
 
 def _call(tool: Tool, arguments: list[str]) -> None:
     """The life of a copy: silent, and without a terminal."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(null, stream)
-    sys.exit(tool(arguments))
+    with open(os.devnull, "r+", encoding="utf-8") as null:  # noqa: PTH123 - no path of a file
+        for stream in range(3):
+            os.dup2(null.fileno(), stream)
+        sys.stdin = sys.stdout = sys.stderr = null
+        sys.exit(tool(arguments))

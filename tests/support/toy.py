@@ -1,0 +1,35 @@
+"""A front end for a toy language of bytes: `TOY`, a size of one byte, and for each element one byte that is added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from stripe.exec.arith import Array
+from stripe.frontends.frontend import FrontEnd, Loaded, Source
+from stripe.ir import StripeError
+from stripe.tile import compile_tile
+
+MAGIC = b"TOY\0"
+
+
+def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+    """A program that adds a constant to each element."""
+    size, added = _read(source)
+    assert not shapes
+    return Loaded(compile_tile(f"function (A[N={size}]: i32) -> (O) {{ O = A + {added}; }}", source.name))
+
+
+def evaluate(source: Source, _shapes: tuple[str, ...], inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The same by numpy."""
+    return {"O": (inputs["A"] + np.int32(_read(source)[1])).astype(np.int32)}
+
+
+def _read(source: Source) -> tuple[int, int]:
+    if not source.data.startswith(MAGIC) or len(source.data) != 6:
+        raise StripeError("this is no toy", path=source.name, hint="a toy has 6 bytes")
+    return source.data[4], source.data[5]
+
+
+FRONT_END = FrontEnd("toy", (".toy",), "support.toy:load", {"toy-numpy": "support.toy:evaluate"}, binary=True)
