@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stripe.cost.time.simulate import Simulation, simulate_program
+from stripe.cost.report.report import simulation_json
+from stripe.cost.report.schema import SimulationJson
+from stripe.cost.time.simulate import simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.ir import ConfigError, Program
 from stripe.pipeline.manager import PassManager
@@ -24,7 +26,7 @@ def compiled(model: HardwareModel, *left_out: str) -> Program:
     entries = load_pass_list(
         EXAMPLES / "new_machine" / "tiny_npu_passes.json.j2", TINY_NPU.parameters
     ).entries
-    return PassManager([entry for entry in entries if entry.name not in left_out], model).run(program)
+    return PassManager(tuple(entry for entry in entries if entry.name not in left_out), model).run(program)
 
 
 def with_rates(rates: dict[str, float]) -> HardwareModel:
@@ -32,13 +34,17 @@ def with_rates(rates: dict[str, float]) -> HardwareModel:
     return TINY_NPU.model_copy(update={"exec_units": {**TINY_NPU.exec_units, "MAC": mac}})
 
 
-def useful(found: Simulation) -> dict[str, bool]:
-    return {use.unit: use.useful > 0 for use in found.units}
+def report(program: Program, model: HardwareModel) -> SimulationJson:
+    return simulation_json(simulate_program(program, model), "test")
+
+
+def useful(found: SimulationJson) -> dict[str, bool]:
+    return {use.unit: use.useful_cycles > 0 for use in found.units}
 
 
 def test_the_epilogue_of_the_tutorial_runs_on_the_vector_unit() -> None:
-    found = simulate_program(compiled(TINY_NPU), TINY_NPU)
-    (kernel,) = (cost for cost in found.costs if not cost.transfer)
+    found = report(compiled(TINY_NPU), TINY_NPU)
+    (kernel,) = (statement for statement in found.statements if statement.kind == "kernel")
     assert kernel.name == "conv+kernel_1+kernel_2"
     assert useful(found) == {"MAC[0]": True, "VEC[0]": True, "DMA[0]": True}
     assert found.notes == ()
@@ -53,10 +59,10 @@ def test_an_operation_without_a_rate_is_refused() -> None:
 def test_a_rate_for_all_operations_is_noted_on_a_matrix_engine() -> None:
     one_rate = with_rates({"all": 128})
     program = compiled(one_rate, "epilogue_on_vec")
-    found = simulate_program(program, one_rate)
+    found = report(program, one_rate)
     assert useful(found) == {"MAC[0]": True, "VEC[0]": False, "DMA[0]": True}
     assert found.notes == (
         "the matrix engine MAC does add:fp32, relu:fp32 at its rate for other operations; "
         "give it rates by operation if it cannot (conv+kernel_1+kernel_2)",
     )
-    assert simulate_program(program, with_rates({"mul": 128, "add": 8, "relu": 8})).notes == ()
+    assert report(program, with_rates({"mul": 128, "add": 8, "relu": 8})).notes == ()

@@ -50,21 +50,21 @@ def test_the_scheduled_programs_are_sound() -> None:
 
 def test_double_buffering_by_hand() -> None:
     """Each transfer takes 100 cycles, each kernel too, and loads and stores share one DMA engine."""
-    found = simulate_program(tiles(4), DSP_CONV)
+    found, data = report(tiles(4), DSP_CONV)
     assert found.scheduled
     assert found.cycles == 800
     spans = {(c.name, r.start, r.end) for c, r in zip(found.costs, found.runs, strict=True)}
     assert ("kernel_0", 100, 200) in spans
     assert ("kernel_1", 200, 300) in spans
-    units = {use.unit: use for use in found.units}
-    assert (units["DMA[0]"].busy, units["DMA[0]"].useful) == (800, 800)
-    assert (units["CONV[0]"].busy, units["CONV[0]"].stalls["nothing to do"]) == (400, 100)
+    units = {use.unit: use for use in data.units}
+    assert (units["DMA[0]"].busy_cycles, units["DMA[0]"].useful_cycles) == (800, 800)
+    assert (units["CONV[0]"].busy_cycles, units["CONV[0]"].stalls["nothing to do"]) == (400, 100)
 
 
 def test_a_single_buffer_serializes() -> None:
-    found = simulate_program(tiles(4, depth=1), DSP_CONV)
+    found, data = report(tiles(4, depth=1), DSP_CONV)
     assert found.cycles == 4 * 300
-    units = {use.unit: use for use in found.units}
+    units = {use.unit: use for use in data.units}
     assert units["CONV[0]"].stalls["waits for a transfer"] == 700
     assert units["DMA[0]"].stalls["waits for results"] == 400
 
@@ -75,27 +75,27 @@ def test_units_share_the_bus_that_feeds_them() -> None:
         bus.model_copy(update={"bytes_per_cycle": 32.0}) if bus.name == "conv_in" else bus
         for bus in DSP_CONV.buses
     )
-    found = simulate_program(tiles(2, units=2), DSP_CONV.model_copy(update={"buses": buses}))
+    found, data = report(tiles(2, units=2), DSP_CONV.model_copy(update={"buses": buses}))
     kernels = [(r.start, r.end) for c, r in zip(found.costs, found.runs, strict=True) if not c.transfer]
     assert kernels == [(100, 400), (200, 500)]
-    stalls = {use.unit: use.stalls for use in found.units}
+    stalls = {use.unit: use.stalls for use in data.units}
     assert stalls["CONV[0]"]["shares bus conv_in"] == pytest.approx(100)
     assert stalls["CONV[1]"]["shares bus conv_in"] == pytest.approx(100)
     assert stalls["CONV[1]"]["operands"] == 100
 
 
 def test_memory_is_alive_from_first_to_last_use() -> None:
-    found = simulate_program(tiles(4), DSP_CONV)
-    uses = {use.memory: use for use in found.memories}
-    assert uses["DRAM[0]"].peak == 2 * 4 * 6400
-    assert uses["SRAM[0]"].peak == 2 * 6400
+    found, data = report(tiles(4), DSP_CONV)
+    uses = {use.memory: use for use in data.memories}
+    assert uses["DRAM[0]"].peak_bytes == 2 * 4 * 6400
+    assert uses["SRAM[0]"].peak_bytes == 2 * 6400
     lives = {life.buffer: (life.start, life.end) for life in found.lives if life.memory == "SRAM[0]"}
     assert lives == {"A0": (0, 500), "B0": (100, 700)}
 
 
 def test_a_memory_that_is_too_small_is_told() -> None:
-    found = simulate_program(tiles(4), load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 8}))
-    assert "SRAM[0] is too small: 12800 bytes are needed at one time, it has 8192" in found.notes
+    _, data = report(tiles(4), load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 8}))
+    assert "SRAM[0] is too small: 12800 bytes are needed at one time, it has 8192" in data.notes
 
 
 def test_an_unscheduled_program_runs_one_after_the_other() -> None:

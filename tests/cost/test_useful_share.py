@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripe.cost.report.report import simulation_json
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw import load_hardware
 from stripe.ir import Program, parse_program
@@ -70,9 +71,9 @@ def mixed_programs(draw: st.DrawFn) -> Program:
 @given(mixed_programs())
 def test_useful_cycles_fit_into_the_time(program: Program) -> None:
     found = simulate_program(program, MACHINE)
-    for use in found.units:
-        assert 0.0 <= use.useful <= found.cycles * (1 + 1e-9), use
-        assert use.busy <= found.cycles * (1 + 1e-9), use
+    for use in simulation_json(found, "test").units:
+        assert 0.0 <= use.useful_cycles <= found.cycles * (1 + 1e-9), use
+        assert use.busy_cycles <= found.cycles * (1 + 1e-9), use
     for cost in found.costs:
         assert 0.0 < cost.utilisation <= 1.0 + 1e-9, cost.name
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripe.cost.report.report import simulation_json
 from stripe.cost.time.contention import Task, simulate
 from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
@@ -56,7 +57,9 @@ def test_ports_that_are_shared_take_longer_and_are_kept_to() -> None:
     found = simulate_program(program, narrow)
     assert messages(traffic_of(found), narrow) == ""
     assert found.cycles > simulate_program(program, DSP_CONV).cycles
-    assert any("ports of SRAM" in cause for use in found.units for cause in use.stalls)
+    assert any(
+        "ports of SRAM" in cause for use in simulation_json(found, "test").units for cause in use.stalls
+    )
 
 
 def test_a_timetable_that_overlooks_ports_is_found(double_buffered: Simulation) -> None:

@@ -34,6 +34,12 @@ class Operations:
         """Multiply-accumulates."""
         return sum(self.macs.values())
 
+    @property
+    def by_name(self) -> dict[str, int]:
+        """The numbers of operations by `intrinsic:dtype`, in the order of these names."""
+        found = {(op, dtype.name): number for (op, dtype), number in self.counts.items() if number}
+        return {f"{op}:{dtype}": found[op, dtype] for op, dtype in sorted(found)}
+
     def times(self, factor: int) -> Operations:
         """Those of `factor` points alike."""
         return Operations(

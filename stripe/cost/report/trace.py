@@ -19,7 +19,8 @@ Event = dict[str, JsonValue]
 def chrome_trace(found: Simulation) -> dict[str, JsonValue]:
     """The trace as JSON in the form of an object, with the events under `traceEvents`."""
     used = list(dict.fromkeys(unit for run in found.runs for unit in run.units))
-    order = [use.unit for use in found.units if use.unit in used]
+    names = (*found.model.exec_units, *found.model.tx_units)
+    order = [unit for name in names for unit in found.machine.graph.instances(name) if unit in used]
     order += sorted(unit for unit in _tracks(found) if unit not in order)
     tracks = {unit: number + 1 for number, unit in enumerate(order)}
     events = [*_names(found, tracks), *_slices(found, tracks), *_flows(found, tracks), *_counters(found)]
@@ -101,9 +102,9 @@ def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
 
 
 def _counters(found: Simulation) -> Iterator[Event]:
-    for use in found.memories:
-        for time, held in use.steps:
+    for memory, steps in found.held.items():
+        for time, held in steps:
             yield {
-                "ph": "C", "name": f"{use.memory} bytes", "pid": _MEMORIES, "ts": found.model.microseconds(time),
+                "ph": "C", "name": f"{memory} bytes", "pid": _MEMORIES, "ts": found.model.microseconds(time),
                 "args": {"bytes": held},
             }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which buffers are alive when, and how many bytes each memory holds over time."""
+"""The live ranges of buffers in a simulation, in cycles."""
 
 from __future__ import annotations
 
@@ -23,17 +23,6 @@ class Life:
     bytes: int
     start: float
     end: float
-
-
-@dataclass(frozen=True)
-class MemoryUse:
-    """How full a memory is: the bytes after each change, the most at one time, and where the placed buffers end."""
-
-    memory: str
-    capacity: int
-    peak: int
-    placed: int | None
-    steps: tuple[tuple[float, int], ...]
 
 
 def lives(
@@ -92,37 +81,3 @@ def _used(ref: Refinement, users: Sequence[int], runs: Mapping[int, Run], machin
 
 def _life(ref: Refinement, machine: Machine, start: float, end: float) -> Life:
     return Life(ref.name, machine.memory(ref.location), ref.bytes, start, end)
-
-
-def memory_use(found: Sequence[Life], program: Program, machine: Machine) -> tuple[MemoryUse, ...]:
-    """The use of each memory that holds anything."""
-    placed = _placed(program, machine)
-    result: list[MemoryUse] = []
-    for memory in machine.graph.memories:
-        mine = [life for life in found if life.memory == memory]
-        if not mine:
-            continue
-        changes: dict[float, int] = {}
-        for life in mine:
-            changes[life.start] = changes.get(life.start, 0) + life.bytes
-            changes[life.end] = changes.get(life.end, 0) - life.bytes
-        steps: list[tuple[float, int]] = []
-        held = 0
-        for time in sorted(changes):
-            held += changes[time]
-            steps.append((time, held))
-        peak = max(bytes_ for _, bytes_ in steps)
-        result.append(
-            MemoryUse(memory, machine.memory_of(memory).size, peak, placed.get(memory), tuple(steps))
-        )
-    return tuple(result)
-
-
-def _placed(program: Program, machine: Machine) -> dict[str, int]:
-    """Where the last placed buffer of each memory ends."""
-    ends: dict[str, int] = {}
-    for ref in (*program.entry.allocs, *program.main.allocs):
-        if "placed" in ref.tags:
-            memory = machine.memory(ref.location)
-            ends[memory] = max(ends.get(memory, 0), ref.offset + ref.bytes)
-    return ends

@@ -173,7 +173,7 @@ def _simulate(
     events: list[tuple[float, int, int]] = []
     now = 0.0
     while True:
-        for resource in [name for name in idle if ready[name]]:
+        for resource in [name for name in ready if name in idle and ready[name]]:
             _, tile, number = heapq.heappop(ready[resource])
             idle.discard(resource)
             end = now + stages[number].at(tile)

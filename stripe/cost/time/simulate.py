@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from stripe.cost.time.contention import Run, Task, simulate
 from stripe.cost.time.machine import Machine, check_locations
-from stripe.cost.time.occupancy import Life, MemoryUse, lives, memory_use
+from stripe.cost.time.occupancy import Life, lives
 from stripe.cost.time.statement import StatementCost
 from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import HardwareModel
@@ -16,58 +16,58 @@ from stripe.ir import Block, Nest, Program, StripeError
 
 
 @dataclass(frozen=True)
-class UnitUse:
-    """What one unit did: cycles in which it had a statement, cycles in which it did useful work, and its idle cycles by
-    cause."""
-
-    unit: str
-    kind: str
-    busy: float
-    useful: float
-    stalls: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class BusUse:
-    """What one bus carried, and for how many cycles it was needed."""
-
-    name: str
-    bytes: float
-    cycles: float
-
-
-@dataclass(frozen=True)
 class Simulation:
-    """The result: `costs` and `runs` belong to `program.main`'s statements, in their order."""
+    """A simulated program: costs, runs and dependences (as positions in `costs`) belong to `program.main`'s statements,
+    in their order. `simulation_json` makes the report."""
 
     program: Program
-    model: HardwareModel
+    machine: Machine
     scheduled: bool
     costs: tuple[StatementCost, ...]
     runs: tuple[Run, ...]
-    units: tuple[UnitUse, ...]
-    buses: tuple[BusUse, ...]
-    energy: Mapping[str, float]
+    deps: tuple[tuple[int, ...], ...]
     lives: tuple[Life, ...]
-    memories: tuple[MemoryUse, ...]
-    notes: tuple[str, ...]
+
+    @property
+    def model(self) -> HardwareModel:
+        """The hardware model."""
+        return self.machine.model
 
     @property
     def cycles(self) -> float:
         """Inference latency."""
         return max((run.end for run in self.runs), default=0.0)
 
-    @property
-    def deps(self) -> tuple[tuple[int, ...], ...]:
-        """The statements that each waits for, as positions in `costs`."""
-        return _dependences(self.program.main, self.scheduled, [cost.number for cost in self.costs])
+    @cached_property
+    def held(self) -> dict[str, tuple[tuple[float, int], ...]]:
+        """For each memory that holds anything: times, in cycles, and the bytes held from then on."""
+        changes: dict[str, dict[float, int]] = {memory: {} for memory in self.machine.graph.memories}
+        for life in self.lives:
+            mine = changes[life.memory]
+            mine[life.start] = mine.get(life.start, 0) + life.bytes
+            mine[life.end] = mine.get(life.end, 0) - life.bytes
+        return {
+            memory: tuple(zip(times, accumulate(mine[time] for time in times), strict=True))
+            for memory, mine in changes.items()
+            if (times := sorted(mine))
+        }
+
+    @cached_property
+    def placed(self) -> dict[str, int]:
+        """Where the last buffer with an address ends in each memory."""
+        ends: dict[str, int] = {}
+        for ref in (*self.program.entry.allocs, *self.program.main.allocs):
+            if "placed" in ref.tags:
+                memory = self.machine.memory(ref.location)
+                ends[memory] = max(ends.get(memory, 0), ref.offset + ref.bytes)
+        return ends
 
 
 def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     """Runs the program once on the machine.
 
-    Statements keep to the dependences that are set on them; where none are, they run one after the other. What has no
-    location runs on the units that take least time, on data in the main memory.
+    Statements keep to the dependences that are set on them; where none are, they run one after the other. Statements
+    without a location run on the units that take least time, on data in the main memory.
 
     Raises ConfigError for locations, operations and routes that the machine lacks; StripeError for a `main` that holds
     anything but blocks.
@@ -77,7 +77,10 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     costs = _costs(program, machine)
     main = program.main
     scheduled = "scheduled" in main.tags or any(statement.deps for statement in main.statements)
-    deps = _dependences(main, scheduled, [cost.number for cost in costs])
+    if scheduled:
+        deps = tuple(main.statements[cost.number].deps for cost in costs)
+    else:
+        deps = tuple((position - 1,) if position else () for position in range(len(costs)))
     tasks = [_task(cost, machine, own) for cost, own in zip(costs, deps, strict=True)]
     channels = {
         unit: model.tx_units[name].channels
@@ -85,22 +88,8 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
         for unit in machine.graph.instances(name)
     }
     runs = simulate(tasks, channels)
-    total = max((run.end for run in runs), default=0.0)
     found = lives(program, costs, runs, machine)
-    memories = memory_use(found, program, machine)
-    return Simulation(
-        program=program,
-        model=model,
-        scheduled=scheduled,
-        costs=tuple(costs),
-        runs=tuple(runs),
-        units=_unit_uses(costs, runs, machine, total),
-        buses=_bus_uses(costs, machine),
-        energy=_energy(costs, machine, total),
-        lives=tuple(found),
-        memories=memories,
-        notes=tuple(_notes(costs, scheduled, memories, len(program.main.statements))),
-    )
+    return Simulation(program, machine, scheduled, tuple(costs), tuple(runs), deps, tuple(found))
 
 
 def _costs(program: Program, machine: Machine) -> list[StatementCost]:
@@ -121,12 +110,6 @@ def _costs(program: Program, machine: Machine) -> list[StatementCost]:
     return costs
 
 
-def _dependences(main: Block, scheduled: bool, numbers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    if not scheduled:
-        return tuple((position - 1,) if position else () for position in range(len(numbers)))
-    return tuple(main.statements[number].deps for number in numbers)
-
-
 def _task(cost: StatementCost, machine: Machine, deps: tuple[int, ...]) -> Task:
     """Transfers occupy their transfer unit, computing its execution units."""
     pools: list[tuple[tuple[str, ...], int]] = []
@@ -144,136 +127,3 @@ def _task(cost: StatementCost, machine: Machine, deps: tuple[int, ...]) -> Task:
         deps,
         cost.compute_cycles if cost.instances is None else 0.0,
     )
-
-
-def _unit_uses(
-    costs: Sequence[StatementCost], runs: Sequence[Run], machine: Machine, total: float
-) -> tuple[UnitUse, ...]:
-    model = machine.model
-    found: list[UnitUse] = []
-    occupied: dict[str, list[int]] = defaultdict(list)
-    for position, run in enumerate(runs):
-        for unit in run.units:
-            occupied[unit].append(position)
-    for kind, names in (("compute", model.exec_units), ("transfer", model.tx_units)):
-        for name in names:
-            for unit in machine.graph.instances(name):
-                use = _unit_use(unit, kind, occupied[unit], costs, runs, total)
-                found.append(_with_inner_work(use, costs, total))
-    return tuple(found)
-
-
-def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
-    """Cycles for which a transfer unit is needed: by transfers one after the other, and by its busiest bus, since what
-    streams through it to and from other units goes in both directions at once."""
-    through: dict[int, float] = defaultdict(float)
-    for cost in costs:
-        for flow in cost.flows:
-            if unit in flow.route.units:
-                for hop in flow.route.hops:
-                    if unit in (hop.source, hop.sink):
-                        through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
-    return max(sum(cost.demand.get(unit, 0.0) for cost in costs), *through.values(), 0.0)
-
-
-def _unit_use(
-    unit: str, kind: str, mine: list[int],
-    costs: Sequence[StatementCost], runs: Sequence[Run], total: float,
-) -> UnitUse:  # fmt: skip
-    stalls: dict[str, float] = defaultdict(float)
-    busy = useful = reached = 0.0
-    for position in sorted(mine, key=lambda p: (runs[p].start, p)):
-        run, cost = runs[position], costs[position]
-        if run.start > reached:
-            for cause, cycles in _waited(reached, run, costs):
-                stalls[cause] += cycles
-        for cause, cycles in cost.stalls.items():
-            stalls[cause] += cycles
-        for resource, cycles in run.slowed.items():
-            stalls[f"shares {resource}"] += cycles
-        busy += run.end - max(run.start, min(reached, run.end))
-        useful += cost.useful.get(unit, cost.compute_cycles * cost.utilisation)
-        reached = max(reached, run.end)
-    if total > reached:
-        stalls["nothing to do"] += total - reached
-    return UnitUse(unit, kind, busy, useful, stalls)
-
-
-def _with_inner_work(use: UnitUse, costs: Sequence[StatementCost], total: float) -> UnitUse:
-    """With what the unit did inside of statements that do not occupy it."""
-    if use.kind == "transfer":
-        useful = _moved(use.unit, costs)
-        busy = max(use.busy, useful)
-    else:
-        useful = use.useful + sum(cost.useful_inside.get(use.unit, 0.0) for cost in costs)
-        busy = min(total, use.busy + sum(cost.inside.get(use.unit, 0.0) for cost in costs))
-    idle = {"nothing to do": total - busy} if use.busy == 0 else {}
-    stalls = {cause: value for cause, value in {**use.stalls, **idle}.items() if value > 1e-9}
-    return UnitUse(use.unit, use.kind, busy, useful, stalls)
-
-
-def _waited(reached: float, run: Run, costs: Sequence[StatementCost]) -> list[tuple[str, float]]:
-    """Why a unit stood still before a task: for data, for results, or for another unit of the task."""
-    found: list[tuple[str, float]] = []
-    if run.ready > reached:
-        by_transfer = run.last_dep is not None and costs[run.last_dep].transfer
-        found.append(("waits for a transfer" if by_transfer else "waits for results", run.ready - reached))
-    late = run.start - max(reached, run.ready)
-    if late > 0:
-        found.append(("waits for other units", late))
-    return found
-
-
-def _bus_uses(costs: Sequence[StatementCost], machine: Machine) -> tuple[BusUse, ...]:
-    carried: dict[int, float] = defaultdict(float)
-    for cost in costs:
-        for flow in cost.flows:
-            for hop in flow.route.hops:
-                carried[hop.index] += flow.bytes
-    return tuple(
-        BusUse(bus.name or str(index), carried[index], carried[index] / bus.bytes_per_cycle)
-        for index, bus in enumerate(machine.model.buses)
-        if carried[index]
-    )
-
-
-def _energy(costs: Sequence[StatementCost], machine: Machine, total: float) -> dict[str, float]:
-    """pJ by component; static power for the whole time (1 mW for 1 us is 1000 pJ)."""
-    found: dict[str, float] = defaultdict(float)
-    for cost in costs:
-        for component, value in cost.energy.items():
-            found[component] += value
-    model = machine.model
-    power = model.leakage_mW + sum(unit.leakage_mW * unit.count for unit in model.units.values())
-    found["leakage"] += power * model.microseconds(total) * 1000.0
-    return {component: value for component, value in sorted(found.items()) if value}
-
-
-def _notes(
-    costs: Sequence[StatementCost], scheduled: bool, memories: Sequence[MemoryUse], statements: int
-) -> list[str]:
-    notes: list[str] = []
-    if not scheduled and statements > 1:
-        notes.append("no dependences are set: statements run one after the other")
-    defaulted: dict[str, int] = defaultdict(int)
-    for cost in costs:
-        defaulted[cost.unit] += cost.defaulted
-    for unit, count in defaulted.items():
-        if count:
-            notes.append(
-                f"{count} statement{'s' * (count > 1)} without a location: on {unit}, the quickest for them"
-            )
-    for use in memories:
-        if max(use.peak, use.placed or 0) > use.capacity:
-            need = max(use.peak, use.placed or 0)
-            notes.append(
-                f"{use.memory} is too small: {need} bytes are needed at one time, it has {use.capacity}"
-            )
-    said: dict[str, list[str]] = defaultdict(list)
-    for cost in costs:
-        for note in cost.notes:
-            said[note].append(cost.name)
-    for note, names in said.items():
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        notes.append(f"{note} ({', '.join(names[:3])}{more})")
-    return notes

@@ -1,0 +1,121 @@
+"""The statements of a simulation, as reports show them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from stripe.cost.report.schema import SliceJson, StatementJson
+from stripe.cost.time.contention import Run
+from stripe.cost.time.pieces import reads_and_writes
+from stripe.cost.time.simulate import Simulation
+from stripe.cost.time.statement import StatementCost
+from stripe.hw.graph import parse_unit
+from stripe.ir import Block
+
+
+def statement_reports(found: Simulation) -> tuple[StatementJson, ...]:
+    """Every statement of main."""
+    owned = _transfers_of(found)
+    return tuple(
+        _statement(position, owned.get(cost.number, ()), found) for position, cost in enumerate(found.costs)
+    )
+
+
+def _transfers_of(found: Simulation) -> dict[int, tuple[int, ...]]:
+    """Attributes each load to the first kernel that reads it, and each store to the last that wrote it."""
+    statements = found.program.main.statements
+    uses = [
+        reads_and_writes(s) if isinstance(s, Block) else (frozenset[str](), frozenset[str]())
+        for s in statements
+    ]
+    main = found.model.main_memory
+    refs = found.program.main.refinements
+    near = frozenset(ref.name for ref in refs if ref.location and ref.location.name != main)
+    kernels = [cost.number for cost in found.costs if not cost.transfer]
+    owned: dict[int, tuple[int, ...]] = {}
+    for cost in found.costs:
+        if not cost.transfer:
+            continue
+        reads, writes = uses[cost.number]
+        after = (k for k in kernels if k > cost.number and uses[k][0] & writes)
+        before = (k for k in reversed(kernels) if k < cost.number and uses[k][1] & reads)
+        owner = next(after, None) if writes & near else next(before, None)
+        if owner is not None:
+            owned[owner] = (*owned.get(owner, ()), cost.number)
+    return owned
+
+
+def _statement(position: int, owned: tuple[int, ...], found: Simulation) -> StatementJson:
+    """The report of one statement; `owned` are the transfers of its operands and results."""
+    model, main = found.model, found.model.main_memory or ""
+    cost, run = found.costs[position], found.runs[position]
+    cycles = run.end - run.start
+    with_it = [cost, *(found.costs[number] for number in owned)]
+    moved = sum(each.bytes_at(main) for each in with_it)
+    ops = cost.operations.total
+    memory_time = _main_memory_cycles(with_it, main)
+    taken = max(cycles, memory_time, sum(found.runs[n].end - found.runs[n].start for n in owned))
+    resource, needed = max(cost.demand.items(), key=lambda item: item[1], default=("", 0.0))
+    return StatementJson(
+        number=cost.number,
+        name=cost.name,
+        kind="transfer" if cost.transfer else "kernel",
+        units=run.units,
+        waits_for=found.deps[position],
+        ready_cycle=run.ready,
+        start_cycle=run.start,
+        end_cycle=run.end,
+        cycles=cycles,
+        microseconds=model.microseconds(cycles),
+        alone_cycles=cost.cycles,
+        compute_cycles=cost.compute_cycles,
+        utilisation=cost.utilisation,
+        rule=cost.rule,
+        tiles=cost.tiles,
+        operations=cost.operations.by_name,
+        macs=cost.operations.mac_count,
+        bytes=_bytes(cost),
+        intensity=ops / moved if moved else None,
+        transfers=owned,
+        ops_per_cycle=ops / cycles if cycles else 0.0,
+        sustained_ops_per_cycle=ops / taken if taken else 0.0,
+        peak_ops_per_cycle=cost.ops_per_cycle,
+        main_bytes_per_cycle=moved / memory_time if memory_time else None,
+        roof_ops_per_cycle=min(cost.ops_per_cycle, ops / memory_time) if memory_time else cost.ops_per_cycle,
+        bound="compute" if cost.compute_cycles >= needed or not resource else resource,
+        stalls={**cost.stalls, **{f"shares {name}": lost for name, lost in run.slowed.items()}},
+        energy_pJ=sum(cost.energy.values()),
+        slices=_slices(cost, run),
+    )
+
+
+def _slices(cost: StatementCost, run: Run) -> tuple[SliceJson, ...]:
+    """The inner steps in the time of the simulation; where the kernel was slowed down, so are they."""
+    stretch = (run.end - run.start) / max((s.end for s in cost.slices), default=1.0)
+    return tuple(
+        SliceJson(
+            unit=s.unit, name=s.name, tile=s.tile, kind="transfer" if s.transfer else "kernel",
+            start_cycle=run.start + s.start * stretch, end_cycle=run.start + s.end * stretch,
+        )
+        for s in cost.slices
+    )  # fmt: skip
+
+
+def _bytes(cost: StatementCost) -> dict[str, float]:
+    """Bytes read and written by memory or unit: at the ends of each flow, and twice at the units between."""
+    found: dict[str, float] = defaultdict(float)
+    for flow in cost.flows:
+        for unit in (flow.source, flow.sink, *flow.route.units, *flow.route.units):
+            found[parse_unit(unit)[0]] += flow.bytes
+    return dict(found)
+
+
+def _main_memory_cycles(costs: Sequence[StatementCost], main: str) -> float:
+    """Cycles for which the buses at the main memory are needed, the busiest one."""
+    needed: dict[int, float] = defaultdict(float)
+    for flow in (flow for cost in costs for flow in cost.flows):
+        for hop in flow.route.hops:
+            if main in (parse_unit(hop.source)[0], parse_unit(hop.sink)[0]):
+                needed[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
+    return max(needed.values(), default=0.0)

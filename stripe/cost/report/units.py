@@ -1,0 +1,124 @@
+"""The units, buses and memories of a simulation, as reports show them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from stripe.cost.report.schema import BusJson, MemoryJson, UnitJson
+from stripe.cost.time.simulate import Simulation
+from stripe.cost.time.statement import StatementCost
+
+
+def unit_reports(found: Simulation) -> tuple[UnitJson, ...]:
+    """Every unit that computes, then every one that transfers."""
+    occupied: dict[str, list[int]] = defaultdict(list)
+    for position, run in enumerate(found.runs):
+        for unit in run.units:
+            occupied[unit].append(position)
+    return tuple(
+        _unit(unit, kind, occupied[unit], found)
+        for kind, units in (("compute", found.model.exec_units), ("transfer", found.model.tx_units))
+        for name in units
+        for unit in found.machine.graph.instances(name)
+    )
+
+
+def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> UnitJson:
+    """Busy and useful cycles of a unit, and its idle cycles by cause. `positions` are the statements that occupy it."""
+    costs, runs, total = found.costs, found.runs, found.cycles
+    stalls: dict[str, float] = defaultdict(float)
+    busy = useful = reached = 0.0
+    for position in sorted(positions, key=lambda p: (runs[p].start, p)):
+        run, cost = runs[position], costs[position]
+        if run.ready > reached:
+            by_transfer = run.last_dep is not None and costs[run.last_dep].transfer
+            stalls["waits for a transfer" if by_transfer else "waits for results"] += run.ready - reached
+        late = run.start - max(reached, run.ready)
+        if late > 0:
+            stalls["waits for other units"] += late
+        for cause, cycles in cost.stalls.items():
+            stalls[cause] += cycles
+        for resource, cycles in run.slowed.items():
+            stalls[f"shares {resource}"] += cycles
+        busy += run.end - max(run.start, min(reached, run.end))
+        useful += cost.useful.get(unit, cost.compute_cycles * cost.utilisation)
+        reached = max(reached, run.end)
+    if total > reached:
+        stalls["nothing to do"] += total - reached
+    # work inside statements that do not occupy the unit
+    occupied = busy
+    if kind == "transfer":
+        useful = _moved(unit, costs)
+        busy = max(busy, useful)
+    else:
+        useful += sum(cost.useful_inside.get(unit, 0.0) for cost in costs)
+        busy = min(total, busy + sum(cost.inside.get(unit, 0.0) for cost in costs))
+    if occupied == 0:
+        stalls["nothing to do"] = total - busy
+    return UnitJson(
+        unit=unit,
+        kind=kind,
+        busy_cycles=busy,
+        useful_cycles=useful,
+        utilisation=useful / total if total else 0.0,
+        stalls={cause: cycles for cause, cycles in stalls.items() if cycles > 1e-9},
+    )
+
+
+def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
+    """Cycles for which a transfer unit is needed: by transfers one after the other, and by its busiest bus, since what
+    streams through it to and from other units goes in both directions at once."""
+    through: dict[int, float] = defaultdict(float)
+    for cost in costs:
+        for flow in cost.flows:
+            if unit in flow.route.units:
+                for hop in flow.route.hops:
+                    if unit in (hop.source, hop.sink):
+                        through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
+    return max(sum(cost.demand.get(unit, 0.0) for cost in costs), *through.values(), 0.0)
+
+
+def bus_reports(found: Simulation) -> tuple[BusJson, ...]:
+    """Every bus that carried anything."""
+    carried: dict[int, float] = defaultdict(float)
+    for cost in found.costs:
+        for flow in cost.flows:
+            for hop in flow.route.hops:
+                carried[hop.index] += flow.bytes
+    total = found.cycles
+    return tuple(
+        BusJson(
+            name=bus.name or str(index),
+            bytes=carried[index],
+            busy_cycles=carried[index] / bus.bytes_per_cycle,
+            utilisation=carried[index] / bus.bytes_per_cycle / total if total else 0.0,
+        )
+        for index, bus in enumerate(found.model.buses)
+        if carried[index]
+    )
+
+
+def memory_reports(found: Simulation) -> tuple[MemoryJson, ...]:
+    """Every memory that is read or written, or holds anything."""
+    read: dict[str, float] = defaultdict(float)
+    written: dict[str, float] = defaultdict(float)
+    for cost in found.costs:
+        for flow in cost.flows:
+            for unit in (flow.source, *flow.route.units):
+                read[unit] += flow.bytes
+            for unit in (*flow.route.units, flow.sink):
+                written[unit] += flow.bytes
+    return tuple(
+        MemoryJson(
+            memory=unit,
+            capacity_bytes=memory.size,
+            peak_bytes=max((held for _, held in found.held.get(unit, ())), default=0),
+            placed_bytes=found.placed.get(unit) if unit in found.held else None,
+            read_bytes=read[unit],
+            written_bytes=written[unit],
+        )
+        for name, memory in found.model.mem_units.items()
+        for unit in found.machine.graph.instances(name)
+        if unit in found.held or read[unit] or written[unit]
+    )
