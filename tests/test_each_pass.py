@@ -24,7 +24,7 @@ def test_what_a_pass_does_to_the_examples_is_proved(name: str, capsys: pytest.Ca
             "--passes",
             ",".join(entries),
             "--hw",
-            "dsp_conv",
+            case.hardware,
             "--verify",
             "exact",
             "-o",

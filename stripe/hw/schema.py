@@ -8,8 +8,8 @@ An *operation* is one intrinsic, or one aggregating store, for one point of a bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -204,6 +204,12 @@ class ExecUnit(Unit):
         description=f"energy of one operation, pJ; 'mac' is a multiply and its add; {TABLE_HELP}",
     )
 
+    @property
+    def register_file_bytes(self) -> int | None:
+        """Bytes of all registers (of a thread, where there are threads); None where the model has none."""
+        width = self.register_bytes or self.vector_bytes
+        return self.registers * width if self.registers and width else None
+
     def rate(self, operation: str, dtype: DType) -> float | None:
         """Operations in one cycle, None when the unit does not compute this."""
         return look_up(self.ops_per_cycle, operation, dtype)
@@ -233,6 +239,15 @@ class ExecUnit(Unit):
             if key in self.energy_pJ_per_op:
                 return self.energy_pJ_per_op[key]
         return self.op_energy_pJ("mul", dtype) + self.op_energy_pJ("add", dtype)
+
+
+Feature: TypeAlias = Literal["vectors", "registers", "subgroups"]
+FEATURES: dict[Feature, Callable[[ExecUnit], bool]] = {
+    "vectors": lambda unit: unit.vector_bytes is not None,
+    "registers": lambda unit: unit.register_file_bytes is not None,
+    "subgroups": lambda unit: unit.subgroup > 1,
+}
+"""Parts of an execution unit that not every one has, with the test for them."""
 
 
 class TxUnit(Unit):
@@ -306,6 +321,18 @@ class HardwareModel(ConfigModel):
     def exec_unit(self, name: str) -> ExecUnit:
         """The execution unit called `name`. Raises ConfigError that names the nearest one."""
         return self._find("execution unit", name, self.exec_units)
+
+    def exec_unit_with(self, feature: Feature, unit: str = "", location: Location = Location()) -> ExecUnit:
+        """The execution unit called `unit`; without a name that of `location` if it has `feature`, else the first that
+        has it. Raises ConfigError where the feature is missing.
+        """
+        has = FEATURES[feature]
+        near = self.exec_units.get(location.name)
+        units = [self.exec_unit(unit)] if unit else [*([near] if near else []), *self.exec_units.values()]
+        found = next((each for each in units if has(each)), None)
+        if found is None:
+            raise ConfigError(f"the hardware model has no {unit or 'unit'} with {feature}")
+        return found
 
     def tx_unit(self, name: str) -> TxUnit:
         """The transfer unit called `name`. Raises ConfigError that names the nearest one."""

@@ -137,12 +137,13 @@ class PassGroup(Enum):
 @dataclass(frozen=True, slots=True)
 class PassExample:
     """A use of a pass that finds work on the programs under `examples/`: options and entries before it, both in the
-    spelling of `--passes`; `programs` are golden programs to take where no example has work.
+    spelling of `--passes`, and the hardware model; `programs` are golden programs to take where no example has work.
     """
 
     options: str = ""
     after: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    hardware: str = "dsp_conv"
 
 
 TILES = "autotile{reqs=[contraction],max_total_size=4096,outer_set=[tile],inner_set=[inner]}"

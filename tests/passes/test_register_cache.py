@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import Block, ConfigError, Program, map_statements, rewrite_matching, with_entry
-from stripe.passes.base import PassContext
+from stripe.hw.schema import ExecUnit, HardwareModel, MemUnit
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Program,
+    map_statements,
+    rewrite_matching,
+    verify_structural,
+    with_entry,
+)
+from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.rewrite.tile import tile_block
-from tests.passes.programs import lines_of, run_pass
+from tests.passes.programs import assert_same_results, lines_of, run_pass
 from tests.passes.test_cache import CONV, SRAM, tiled
 from tests.passes.test_vectorize import on
 
@@ -21,11 +30,32 @@ OPTIONS: dict[str, Any] = {
     "reqs": ["conv"],
     "local_loc": {"name": "SRAM"},
     "register_loc": {"name": "REGS"},
-    "global_memory_latency": 100,
-    "local_memory_latency": 10,
-    "register_latency": 1,
-    "register_size": 256,
+    "comp_parent_tag": "thread",
 }
+
+
+def machine(local: float = 50, size: int = 256) -> HardwareModel:
+    """Main memory of latency 100, local memory of latency `local`, `size` bytes of registers of latency 1."""
+
+    def memory(size: int, latency: float) -> MemUnit:
+        return MemUnit(size_bytes=size, read_latency_cycles=latency, write_latency_cycles=latency)
+
+    return HardwareModel(
+        clock_mhz=1,
+        mem_units={"DRAM": memory(1 << 30, 100), "SRAM": memory(1 << 20, local), "REGS": memory(size, 1)},
+    )
+
+
+def moved(
+    program: Program, hardware: HardwareModel | None = None, **options: object
+) -> tuple[Program, list[Remark]]:
+    """The program after the pass, which keeps its meaning."""
+    remarks: list[Remark] = []
+    instance = find_pass("register_cache").model_validate(OPTIONS | options)
+    result = instance.run(program, PassContext(hardware or machine(), remarks.append))
+    assert verify_structural(result) == []
+    assert_same_results(program, result)
+    return result, remarks
 
 
 def cached(way: str = "in", threads: int = 2, **tiles: int) -> Program:
@@ -49,8 +79,7 @@ def _threaded(block: Block, threads: int) -> Block:
 
 
 def test_what_a_thread_reads_moves_into_its_registers() -> None:
-    slow: dict[str, Any] = OPTIONS | {"local_memory_latency": 50}
-    result, remarks = run_pass(cached(), "register_cache", **slow, comp_parent_tag="thread")
+    result, remarks = moved(cached())
     assert [str(remark) for remark in remarks] == [
         "applied: conv: I moved from SRAM[0] to REGS[0]: 80 of 256 bytes, 224 uses, 48 copies before, 64 after, "
         "18400 cycles before, 6688 after",
@@ -67,39 +96,36 @@ def test_what_a_thread_reads_moves_into_its_registers() -> None:
 
 
 def test_results_are_collected_in_registers() -> None:
-    result, remarks = run_pass(
-        cached("out"), "register_cache", **OPTIONS, dir="out", comp_parent_tag="thread"
-    )
+    result, remarks = moved(cached("out"), machine(10), dir="out")
     assert "applied: conv: O moved from SRAM[0] to REGS[0]: 24 of 256 bytes" in str(remarks[0])
     assert lines_of(result, "REGS[0]> O[x, co]:add", "out<DRAM[0]> O_raw[d0, d1]:add")
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("hardware", "options", "reason"),
     [
-        ({"local_memory_latency": 1}, "no gain, 80 of 256 bytes, 224 uses, 48 copies before, 64 after"),
+        (machine(1), {}, "no gain, 80 of 256 bytes, 224 uses, 48 copies before, 64 after"),
         (
-            {"register_size": 64},
+            machine(size=64),
+            {},
             "80 bytes for each point of conv, beside 0 held, but there are registers of 64 bytes",
         ),
-        ({"register_size": 100, "align_size": 64}, "128 bytes for each point of conv"),
-        ({"comp_parent_tag": "lane"}, "no block tagged 'lane' uses it alone"),
-        ({"dir": "out"}, "0 transfers empty it"),
+        (machine(), {"comp_parent_tag": "lane"}, "no block tagged 'lane' uses it alone"),
+        (machine(), {"dir": "out"}, "0 transfers empty it"),
     ],
 )
-def test_what_does_not_gain_or_fit_stays(options: dict[str, Any], reason: str) -> None:
+def test_what_does_not_gain_or_fit_stays(
+    hardware: HardwareModel, options: dict[str, Any], reason: str
+) -> None:
     program = cached()
-    result, remarks = run_pass(
-        program, "register_cache", **{**OPTIONS, "comp_parent_tag": "thread", **options}
-    )
+    result, remarks = moved(program, hardware, **options)
     assert result is program
     assert str(remarks[0]).startswith("missed: conv: I stays in SRAM[0]: ")
     assert reason in str(remarks[0])
 
 
 def test_registers_that_are_taken_count() -> None:
-    slow: dict[str, Any] = OPTIONS | {"local_memory_latency": 50, "register_size": 100}
-    _, remarks = run_pass(cached(), "register_cache", **slow, comp_parent_tag="thread")
+    _, remarks = moved(cached(), machine(size=100))
     assert "K stays in SRAM[0]: 96 bytes for each point of conv, beside 80 held" in str(remarks[1])
 
 
@@ -108,17 +134,22 @@ def test_numbers_come_from_the_machine() -> None:
     program, _ = run_pass(tiled(x=5), "cache", reqs=["conv"], dirs=["in"], mem_loc={"name": "L1"})
     _, remarks = on("x86_avx512", program, "register_cache", **near)
     assert "I stays in L1[0]: all latencies are 0, so that nothing can gain" in str(remarks[0])
-    _, remarks = on("x86_avx512", program, "register_cache", **near, unit="CORE", register_latency=1)
+    slow = HardwareModel(
+        clock_mhz=1,
+        mem_units={
+            "DRAM": MemUnit(size_KiB=64, is_host=True, read_latency_cycles=9),
+            "L1": MemUnit(size_KiB=1),
+        },
+        exec_units={"CORE": ExecUnit(ops_per_cycle={"all": 1}, registers=32, vector_bytes=64)},
+    )
+    _, remarks = moved(program, slow, **near, comp_parent_tag="")
     assert "I stays in L1[0]: no gain, 4 of 2048 bytes" in str(remarks[0])
-    for options, message in (
-        ({}, "needs a hardware model"),
-        ({"register_size": 64}, "without global_memory_latency needs a hardware model"),
-    ):
-        instance = find_pass("register_cache").model_validate(near | options)
-        with pytest.raises(ConfigError, match=message):
-            instance.run(program, PassContext())
+    with pytest.raises(ConfigError, match="needs a hardware model"):
+        find_pass("register_cache").model_validate(near).run(program, PassContext())
     with pytest.raises(ConfigError, match="no unit 'L9'"):
         on("x86_avx512", program, "register_cache", **near | {"local_loc": {"name": "L9"}})
+    with pytest.raises(ConfigError, match="no unit with registers"):
+        moved(program, slow.model_copy(update={"exec_units": {}}), **near, comp_parent_tag="")
 
 
 @settings(deadline=None, max_examples=25)
@@ -129,10 +160,4 @@ def test_numbers_come_from_the_machine() -> None:
 def test_any_copy_keeps_the_meaning(
     x: int, ci: int, k: int, threads: int, way: str, latency: int, tag: str
 ) -> None:
-    program = cached(way, threads, x=x, ci=ci, k=k)
-    run_pass(
-        program,
-        "register_cache",
-        **OPTIONS | {"dir": way, "local_memory_latency": latency},
-        comp_parent_tag=tag,
-    )
+    moved(cached(way, threads, x=x, ci=ci, k=k), machine(latency), dir=way, comp_parent_tag=tag)

@@ -2,13 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import ConfigError, Program, with_entry
-from stripe.passes.base import TILES, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
-from stripe.passes.register_cache.copy import Latencies, RegisterOptions, to_registers
+from stripe.cost.time.machine import Machine
+from stripe.ir import (
+    Block,
+    Direction,
+    Load,
+    Nest,
+    Path,
+    Program,
+    Refinement,
+    Store,
+    block_at,
+    keep_statements,
+    map_views,
+    nest_at,
+    replace_at,
+    uses_of,
+    walk,
+    with_entry,
+    with_statement,
+)
+from stripe.passes.base import (
+    TILES,
+    LocationSpec,
+    Pass,
+    PassContext,
+    PassExample,
+    PassGroup,
+    Refusal,
+    Reqs,
+)
+from stripe.poly import (
+    PolyLimit,
+    box_volume,
+    count_accesses,
+    count_domain,
+    leaf_accesses,
+    through_view,
+    view_box,
+)
+from stripe.rewrite.cached import CacheOptions, cache_view
+from stripe.rewrite.locate import placed_as
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copy of `far` in local memory: statement `transfer` moves element e to or from element e + lows of `far`."""
+
+    near: Refinement
+    far: Refinement
+    transfer: int
+    user: int
+    lows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """An entry in which a copy is in registers, with the numbers that speak for it."""
+
+    entry: Block
+    numbers: str
 
 
 class RegisterCache(Pass):
@@ -28,18 +86,22 @@ class RegisterCache(Pass):
             0: block [i:2, k:9] ( in<SRAM[0]> I[i] … )         1: block [i:2, k:9] ( in<REGS[0]> I[i] … )
 
     A copy moves when the footprint of one point of the block tagged `comp_parent_tag` fits into the registers that
-    are left, and when, with L, G and R the latencies of local, global and register memory,
+    are left, and when, with L, G and R the latencies of local, global and register memory in the hardware model,
     `L*uses + (L + G)*copies >= R*uses + (R + G)*new_copies`: uses are the accesses inside, copies the
     elements that the transfer moves now, new_copies those that it moves for all points of that block together, all
-    exact.
+    exact. Registers that are no memory of the model are those of the first unit that has some, without latency.
     """
 
     pass_name: ClassVar[str] = "register_cache"
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample(
-        "reqs=[tile],local_loc={name:SRAM},register_loc={name:REGS},global_memory_latency=100,"
-        "local_memory_latency=50,register_latency=1,register_size=65536,comp_parent_tag=inner",
-        after=(TILES, "cache{reqs=[tile],mem_loc={name:SRAM}}"),
+        "reqs=[tile],local_loc={name:VTCM},register_loc={name:REGS},comp_parent_tag=lanes",
+        after=(
+            TILES,
+            "cache{reqs=[tile],mem_loc={name:VTCM}}",
+            "partition{reqs=[inner],num_parts=4,set_tags=[lanes]}",
+        ),
+        hardware="edge_npu",
     )
 
     reqs: Reqs
@@ -51,75 +113,177 @@ class RegisterCache(Pass):
     comp_parent_tag: str = Field(
         default="", description="tag of the block, inside, for each point of which registers are loaded"
     )
-    register_size: int | None = Field(
-        default=None, gt=0, description="bytes of registers; those of `unit` in the hardware model where null"
-    )
-    unit: str = Field(
-        default="", description="execution unit whose registers count; the first that has some where empty"
-    )
-    align_size: int = Field(
-        default=1, ge=1, description="bytes to which each copy in registers is rounded up"
-    )
-    global_memory_latency: float | None = Field(
-        default=None,
-        ge=0,
-        description="cycles of an access to the far memory; the hardware model's where null",
-    )
-    local_memory_latency: float | None = Field(
-        default=None, ge=0, description="cycles of an access to local memory; the hardware model's where null"
-    )
-    register_latency: float | None = Field(
-        default=None,
-        ge=0,
-        description="cycles of an access to a register; the hardware model's, else 0, where null",
-    )
-    load_set: TagSet = Field(default=("cache", "cache_load"), description="tags of the blocks that load")
-    store_set: TagSet = Field(default=("cache", "cache_store"), description="tags of the blocks that store")
 
     def run(self, program: Program, context: PassContext) -> Program:
-        """Raises ConfigError for a number that neither the options nor the hardware model give."""
+        """Raises ConfigError without a hardware model that has the registers."""
+        machine = Machine(context.need_hardware("register_cache"))
         context.check_unit(self.local_loc)
-        options = RegisterOptions(
-            self.reqs, self.local_loc.location(), self.register_loc.location(), self.dir == "in",
-            self.comp_parent_tag, self._registers(context), self.align_size, self.load_set, self.store_set,
-        )  # fmt: skip
+        entry, local = program.entry, self.local_loc.location()
+        for path in [path for path, block in walk(entry) if block.tags.has_all(self.reqs)]:
+            block = block_at(entry, path)
+            for name in [ref.name for ref in block.allocs if ref.location == local]:
+                try:
+                    answer = self._moved(entry, path, name, machine)
+                except PolyLimit as limit:
+                    answer = Refusal(f"its uses cannot be counted: {limit}")
+                if isinstance(answer, Refusal):
+                    context.missed(block, f"{name} stays in {local}: {answer.reason}")
+                    continue
+                entry = answer.entry
+                context.applied(
+                    block, f"{name} moved from {local} to {self.register_loc.location()}: {answer.numbers}"
+                )
+        return with_entry(program, entry)
 
-        def latencies(far: str) -> Latencies:
-            return Latencies(
-                self._latency(context, far, self.global_memory_latency, "global_memory_latency"),
-                self._latency(
-                    context, self.local_loc.name, self.local_memory_latency, "local_memory_latency"
-                ),
-                self._register_latency(context),
+    def _moved(self, entry: Block, path: Path, name: str, machine: Machine) -> _Moved | Refusal:
+        block = block_at(entry, path)
+        copy = self._find_copy(block, name)
+        if isinstance(copy, Refusal):
+            return copy
+        target = self._compute_path(block, path, copy)
+        if target is None:
+            return Refusal(f"no block tagged '{self.comp_parent_tag}' uses it alone")
+        where, inner_name = target
+        near, room = nest_at(entry, where), self._room(machine)
+        needed = box_volume(view_box(near, inner_name) or ()) * copy.near.dtype.bytes
+        registers = self.register_loc.location()
+        blocks = (inner for _, inner in walk(near.block))
+        held = sum(ref.bytes for inner in blocks for ref in inner.allocs if ref.location == registers)
+        if needed + held > room:
+            return Refusal(
+                f"{needed} bytes for each point of {near.block.name}, beside {held} held, "
+                f"but there are registers of {room} bytes"
             )
+        refusal = _disagreement(nest_at(entry, (*path, copy.transfer)), near, inner_name, copy)
+        if refusal is not None:
+            return refusal
+        undone = replace_at(entry, path, lambda outer: _undone(outer, copy))
+        # the transfer is gone, so that later statements moved up by one
+        moved_up = where[len(path)] - (1 if copy.transfer < copy.user else 0)
+        where_now = (*path, moved_up, *where[len(path) + 1 :])
+        cached = cache_view(undone, where_now, inner_name, CacheOptions(registers))
+        if isinstance(cached, Refusal):
+            return Refusal(f"{inner_name} is not cached: {cached}")
+        uses = sum(count_accesses(access) for access in through_view(near, inner_name))
+        copies = count_domain(nest_at(entry, (*path, copy.transfer)).domain)
+        new_copies = self._transferred(nest_at(cached.entry, where_now), inner_name)
+        far, local, register = self._latencies(copy, machine)
+        before = local * uses + (local + far) * copies
+        after = register * uses + (register + far) * new_copies
+        numbers = (
+            f"{needed} of {room} bytes, {uses} uses, {copies} copies before, {new_copies} after, "
+            f"{before:g} cycles before, {after:g} after"
+        )
+        if before == after == 0:
+            return Refusal("all latencies are 0, so that nothing can gain")
+        return Refusal(f"no gain, {numbers}") if before < after else _Moved(cached.entry, numbers)
 
-        return with_entry(program, to_registers(program.entry, options, latencies, context))
+    def _room(self, machine: Machine) -> int:
+        """Bytes of registers: a memory of the model, or the registers of its first unit that has some."""
+        memory = machine.model.mem_units.get(self.register_loc.name)
+        if memory is not None:
+            return memory.size
+        return machine.model.exec_unit_with("registers").register_file_bytes or 0
 
-    def _registers(self, context: PassContext) -> int:
-        if self.register_size is not None:
-            return self.register_size
-        hardware = context.need_hardware("register_cache without register_size")
-        if self.register_loc.name in hardware.mem_units:
-            return hardware.memory(self.register_loc.name).size
-        units = [hardware.exec_unit(self.unit)] if self.unit else list(hardware.exec_units.values())
-        for unit in units:
-            width = unit.register_bytes or unit.vector_bytes
-            if unit.registers and width:
-                return unit.registers * width
-        raise ConfigError("the hardware model has no registers", hint="give register_size")
+    def _latencies(self, copy: _Copy, machine: Machine) -> tuple[float, float, float]:
+        """Cycles of one access to far, local and register memory."""
+        far, model = machine.memory_of(machine.memory(copy.far.location)), machine.model
+        local, registers = model.memory(self.local_loc.name), model.mem_units.get(self.register_loc.name)
+        register = registers.read_latency_cycles if registers is not None else 0.0
+        if self.dir == "in":
+            return far.read_latency_cycles, local.read_latency_cycles, register
+        return far.write_latency_cycles, local.write_latency_cycles, register
 
-    def _latency(self, context: PassContext, name: str, given: float | None, option: str) -> float:
-        if given is not None:
-            return given
-        hardware = context.need_hardware(f"register_cache without {option}")
-        memory = hardware.memory(name) if name else None
-        if memory is None:
-            raise ConfigError(f"register_cache needs {option}: the far memory has no place yet")
-        return memory.read_latency_cycles if self.dir == "in" else memory.write_latency_cycles
+    def _transferred(self, nest: Nest, name: str) -> int:
+        """How often the copy blocks of the copy `name` of the nest's innermost block run."""
+        numbers = [n for n in uses_of(nest.block, name) if self._is_transfer(nest.block, n)]
+        return sum(count_domain(nest.enter(number).domain) for number in numbers)
 
-    def _register_latency(self, context: PassContext) -> float:
-        if self.register_latency is not None:
-            return self.register_latency
-        memories = context.hardware.mem_units if context.hardware is not None else {}
-        found = memories.get(self.register_loc.name)
-        return found.read_latency_cycles if found is not None else 0.0
+    def _is_transfer(self, block: Block, number: int) -> bool:
+        tag = "cache_load" if self.dir == "in" else "cache_store"
+        return block.statements[number].tags.has_all(("cache", tag))
+
+    def _find_copy(self, block: Block, name: str) -> _Copy | Refusal:
+        """The copy block behind the allocation `name`, of the kind that is asked for."""
+        uses = uses_of(block, name)
+        transfers = [number for number in uses if self._is_transfer(block, number)]
+        users = [number for number in uses if number not in transfers]
+        if len(transfers) != 1:
+            return Refusal(f"{len(transfers)} transfers {'fill' if self.dir == 'in' else 'empty'} it")
+        if len(users) != 1 or not isinstance(block.statements[users[0]], Block):
+            return Refusal(f"{len(users)} statements use it, not one block")
+        transfer = block.statements[transfers[0]]
+        assert isinstance(transfer, Block)
+        match transfer.statements:
+            case (Load(into, read), Store(written, value)) if into == value:
+                source, sink = transfer.ref(read), transfer.ref(written)
+                near, far = (sink, source) if self.dir == "in" else (source, sink)
+                if near.source == name and near.rank == far.rank and not far.is_alloc:
+                    shifts = [there - here for here, there in zip(near.access, far.access, strict=True)]
+                    if all(shift.is_constant for shift in shifts):
+                        lows = tuple(shift.offset for shift in shifts)
+                        return _Copy(block.ref(name), block.ref(far.source), transfers[0], users[0], lows)
+            case _:
+                pass
+        return Refusal("its transfer is no plain copy")
+
+    def _compute_path(self, block: Block, path: Path, copy: _Copy) -> tuple[Path, str] | None:
+        """The block whose points get registers of their own, and the name of the copy's view in it."""
+        where: Path = (*path, copy.user)
+        inner = block.statements[copy.user]
+        name = copy.near.name
+        while isinstance(inner, Block):
+            views = [ref for ref in inner.refinements if ref.source == name]
+            if len(views) != 1 or (self.dir == "in" and views[0].dir is not Direction.IN):
+                return None
+            name = views[0].name
+            if not self.comp_parent_tag or self.comp_parent_tag in inner.tags:
+                return where, name
+            users = uses_of(inner, name)
+            if len(users) != 1:
+                return None
+            where = (*where, users[0])
+            inner = inner.statements[users[0]]
+        return None
+
+
+def _disagreement(transfer: Nest, user: Nest, name: str, copy: _Copy) -> Refusal | None:
+    """The aggregations of the user and of the transfer, where the user could not write to the far buffer directly."""
+    outwards = [access.agg for access in leaf_accesses(transfer, 1) if access.buffer.name != copy.near.name]
+    inside = {access.agg for access in through_view(user, name) if access.is_write}
+    if outwards and inside and inside != set(outwards):
+        written = ", ".join(sorted(agg.value for agg in inside))
+        return Refusal(f"it is written by {written}, sent on by {outwards[0].value}")
+    return None
+
+
+def _undone(block: Block, copy: _Copy) -> Block:
+    """`block` without the copy: its user works on the far buffer."""
+    user = block.statements[copy.user]
+    assert isinstance(user, Block)
+    user = _redirected(user, copy)
+    refs = tuple(
+        replace(ref, dir=_direction(ref, copy, user)) if ref.name == copy.far.name else ref
+        for ref in block.refinements
+        if ref.name != copy.near.name
+    )
+    block = with_statement(replace(block, refinements=refs), copy.user, user)
+    return keep_statements(block, [n for n in range(len(block.statements)) if n != copy.transfer])
+
+
+def _direction(ref: Refinement, copy: _Copy, user: Block) -> Direction:
+    view = next(inner.dir for inner in user.refinements if inner.source == copy.far.name)
+    if copy.far.is_alloc or view is ref.dir or ref.dir is Direction.INOUT:
+        return ref.dir
+    return view
+
+
+def _redirected(user: Block, copy: _Copy) -> Block:
+    for view in [ref for ref in user.refinements if ref.source == copy.near.name]:
+        moved = tuple(access + low for access, low in zip(view.access, copy.lows, strict=True))
+        refs = tuple(
+            replace(ref, source=copy.far.name, access=moved) if ref.name == view.name else ref
+            for ref in user.refinements
+        )
+        user = map_views(replace(user, refinements=refs), {view.name: lambda ref: placed_as(ref, copy.far)})
+    return user

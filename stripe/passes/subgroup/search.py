@@ -6,25 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from stripe.hw.schema import MemUnit
 from stripe.ir import Block, Intrinsic, Refinement, step
+from stripe.rewrite.refusal import Refusal
+
+MOST_STATEMENTS = 1024
+"""Intrinsics and stores at most that a lane runs for a tile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a subgroup of `lanes` has: bytes of registers in each lane, and what memory costs."""
+class LaneMachine:
+    """Threads in lockstep with their registers, the memory of the tensors, and the cache before it."""
 
     lanes: int
-    max_mem: int
-    mem_latency: float
-    cache_latency: float
-    cache_width: int
-    cache_size: int
-    inner_stmts_limit: int
-    min_groups: int
+    register_bytes: int
+    memory: MemUnit
+    cache: MemUnit
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class LaneView:
     """A view: elements by which a step of each index moves it, and by index and dimension the coefficients."""
 
     name: str
@@ -35,7 +36,7 @@ class Operand:
     contiguous: int | None
 
     @staticmethod
-    def of(ref: Refinement) -> Operand:
+    def of(ref: Refinement) -> LaneView:
         """A view whose access is linear in the block's own indices."""
         coefficients = tuple(
             {name: affine.coeff(name) for name in sorted(affine.names())} for affine in ref.access
@@ -43,7 +44,7 @@ class Operand:
         moved = sorted({name for affine in ref.access for name in affine.names()})
         steps = {name: step(ref, name) or 0 for name in moved}
         contiguous = next((dim for dim, stride in enumerate(ref.strides) if stride == 1), None)
-        return Operand(ref.name, ref.dtype.bytes, ref.dir.writes, steps, coefficients, contiguous)
+        return LaneView(ref.name, ref.dtype.bytes, ref.dir.writes, steps, coefficients, contiguous)
 
     def extents(self, tile: Mapping[str, int]) -> list[int]:
         """The box of one tile."""
@@ -74,8 +75,8 @@ class _Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(_Tile):
-    """A tile with what it costs: subgroups, bytes that a lane holds, loads of a subgroup and how many of them miss."""
+class LaneTile(_Tile):
+    """A tile with its cost: subgroups, bytes that a lane holds, loads of a subgroup and how many of them miss."""
 
     groups: int
     lane_bytes: int
@@ -83,34 +84,48 @@ class Choice(_Tile):
     loads: int
     misses: int
 
-
-def unfit(block: Block) -> str:
-    """Why no subgroup can work on the block; empty when one can."""
-    if block.constraints:
-        return f"it has {len(block.constraints)} constraints"
-    if block.passed:
-        return f"index {block.passed[0].name} is passed in"
-    if len(block.outputs) != 1:
-        return f"it has {len(block.outputs)} outputs, not one"
-    if block.allocs or any(not a.is_linear for ref in block.refinements for a in ref.access):
-        return "its accesses are not linear, or it has memory of its own"
-    return ""
+    def __str__(self) -> str:
+        tile = ", ".join(f"{name}:{size}" for name, size in self.tile.items())
+        return (
+            f"{self.groups} groups of {self.lanes} lanes along {', '.join(self.wide)}, tile [{tile}], "
+            f"{self.lane_bytes} bytes a lane, {self.loads} loads, {self.misses} misses, "
+            f"{self.cost:.3g} cycles an operation"
+        )
 
 
-def search(block: Block, limits: Limits) -> Choice | None:
-    """The cheapest tile under the limits; None when there is none. Ties go to the larger tile, then to names."""
-    operands = [Operand.of(ref) for ref in block.refinements]
-    (output,) = (operand for operand in operands if operand.is_output)
+def search(block: Block, machine: LaneMachine) -> LaneTile | Refusal:
+    """The cheapest tile whose share of each lane fits into its registers. Ties go to the larger tile, then to names."""
+    refusal = _unfit(block)
+    if refusal is not None:
+        return refusal
+    views = [LaneView.of(ref) for ref in block.refinements]
+    (output,) = (view for view in views if view.is_output)
     ranges = {index.name: index.range for index in block.iterated}
     statements = sum(isinstance(statement, Intrinsic) for statement in block.statements) + 1
-    found: list[Choice] = []
-    for tile, wide in _tiles(ranges, limits.lanes, limits.inner_stmts_limit // statements):
-        thread = _thread(operands, output, wide)
+    found: list[LaneTile] = []
+    for tile, wide in _tiles(ranges, machine.lanes, MOST_STATEMENTS // statements):
+        thread = _thread(views, output, wide)
         if thread is not None:
-            chosen = _Tile(limits.lanes, tile, wide, thread)
-            found.append(_costed(operands, ranges, chosen, limits, statements))
-    fitting = [c for c in found if c.lane_bytes <= limits.max_mem and c.groups >= limits.min_groups]
-    return min(fitting, key=lambda c: (c.cost, -prod(c.tile.values()), tuple(c.tile.values())), default=None)
+            chosen = _Tile(machine.lanes, tile, wide, thread)
+            found.append(_costed(views, ranges, chosen, machine, statements))
+    fitting = [tile for tile in found if tile.lane_bytes <= machine.register_bytes]
+    if not fitting:
+        lanes = f"{machine.lanes} lanes of {machine.register_bytes} bytes"
+        return Refusal(f"no tile of whole divisors fits ({lanes})")
+    return min(fitting, key=lambda t: (t.cost, -prod(t.tile.values()), tuple(t.tile.values())))
+
+
+def _unfit(block: Block) -> Refusal | None:
+    """The reason why no subgroup can work on the block; None when one can."""
+    if block.constraints:
+        return Refusal(f"it has {len(block.constraints)} constraints")
+    if block.passed:
+        return Refusal(f"index {block.passed[0].name} is passed in")
+    if len(block.outputs) != 1:
+        return Refusal(f"it has {len(block.outputs)} outputs, not one")
+    if block.allocs or any(not a.is_linear for ref in block.refinements for a in ref.access):
+        return Refusal("its accesses are not linear, or it has memory of its own")
+    return None
 
 
 def _tiles(
@@ -132,51 +147,53 @@ def _tiles(
     return ((tile, wide) for tile, wide, _ in states if wide)
 
 
-def _thread(operands: Sequence[Operand], output: Operand, wide: Sequence[str]) -> str | None:
+def _thread(views: Sequence[LaneView], output: LaneView, wide: Sequence[str]) -> str | None:
     """The index of the lanes' threads: the one wide index of the output, contiguous there and wherever it occurs. Each
     other wide index has to deal out the elements of some input."""
     own = [name for name in wide if output.steps.get(name)]
-    if len(own) != 1 or any(operand.steps.get(own[0], 0) not in (0, 1) for operand in operands):
+    if len(own) != 1 or any(view.steps.get(own[0], 0) not in (0, 1) for view in views):
         return None
-    dealt = {lane_index(operand.steps, wide, own[0]) for operand in operands}
+    dealt = {lane_index(view.steps, wide, own[0]) for view in views}
     return own[0] if dealt >= set(wide) else None
 
 
 def lane_index(steps: Mapping[str, int], wide: Sequence[str], thread: str) -> str | None:
-    """The index that deals out the elements of an operand to the lanes: that of the threads where it moves the operand,
+    """The index that deals out the elements of an view to the lanes: that of the threads where it moves the view,
     else a wide one that is contiguous in it."""
     if steps.get(thread):
         return thread
     return next((name for name in wide if steps.get(name) == 1), None)
 
 
-def _elements(operand: Operand, choice: _Tile) -> int:
+def _elements(view: LaneView, chosen: _Tile) -> int:
     """Elements that one lane holds of the view's tile: its share where they are dealt out, else all of them."""
-    total = prod(operand.extents(choice.tile))
-    dealt = lane_index(operand.steps, choice.wide, choice.thread) is not None
-    return -(-total // choice.lanes) if dealt else total
+    total = prod(view.extents(chosen.tile))
+    dealt = lane_index(view.steps, chosen.wide, chosen.thread) is not None
+    return -(-total // chosen.lanes) if dealt else total
 
 
 def _costed(
-    operands: Sequence[Operand], ranges: Mapping[str, int], chosen: _Tile, limits: Limits, statements: int
-) -> Choice:
+    views: Sequence[LaneView], ranges: Mapping[str, int], chosen: _Tile, machine: LaneMachine, statements: int
+) -> LaneTile:
     """The choice with its cost: cycles of waiting for memory for each operation of a lane."""
-    (output,) = (operand for operand in operands if operand.is_output)
-    inputs = [operand for operand in operands if not operand.is_output]
+    (output,) = (view for view in views if view.is_output)
+    inputs = [view for view in views if not view.is_output]
     tile = chosen.tile
     summed = [name for name in ranges if not output.steps.get(name)]
     steps = prod(ranges[name] // tile[name] for name in summed)
     whole = {name: ranges[name] if name in summed else size for name, size in tile.items()}
     loads = steps * sum(_elements(o, chosen) for o in inputs) + _elements(output, chosen)
     held = sum(prod(o.extents(whole)) * o.bytes for o in inputs)
-    if held <= limits.cache_size:
-        lines = sum(o.lines(whole, limits.cache_width) for o in inputs)
+    if held <= machine.cache.size:
+        lines = sum(o.lines(whole, machine.cache.line_bytes) for o in inputs)
     else:
-        lines = steps * sum(o.lines(tile, limits.cache_width) for o in inputs)
-    misses = lines + output.lines(tile, limits.cache_width)
+        lines = steps * sum(o.lines(tile, machine.cache.line_bytes) for o in inputs)
+    misses = lines + output.lines(tile, machine.cache.line_bytes)
     hits = max(0, loads - misses)
-    operations = steps * prod(tile.values()) * statements / limits.lanes
-    cost = (misses * limits.mem_latency + hits * limits.cache_latency) / operations
+    operations = steps * prod(tile.values()) * statements / machine.lanes
+    cost = (
+        misses * machine.memory.read_latency_cycles + hits * machine.cache.read_latency_cycles
+    ) / operations
     groups = prod(size // tile[name] for name, size in ranges.items() if name not in summed)
-    lane_bytes = sum(_elements(o, chosen) * o.bytes for o in operands)
-    return Choice(chosen.lanes, tile, chosen.wide, chosen.thread, groups, lane_bytes, cost, loads, misses)
+    lane_bytes = sum(_elements(o, chosen) * o.bytes for o in views)
+    return LaneTile(chosen.lanes, tile, chosen.wide, chosen.thread, groups, lane_bytes, cost, loads, misses)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
-from stripe.hw.schema import ExecUnit, HardwareModel, MemUnit
+from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Block,
     ConfigError,
@@ -23,7 +24,7 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.passes.base import LocationSpec, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
-from stripe.passes.subgroup.search import Choice, Limits, Operand, lane_index, search, unfit
+from stripe.passes.subgroup.search import LaneMachine, LaneTile, LaneView, lane_index, search
 from stripe.rewrite.banks import Cut, rebanked
 from stripe.rewrite.cached import CacheOptions, cache_view
 from stripe.rewrite.tile import tile_block
@@ -47,159 +48,80 @@ class Subgroup(Pass):
     One index that is contiguous in the output runs over the lanes and numbers the threads. An index that is summed
     over may run over the lanes too where it is contiguous in an input: each lane then loads a share, and the threads
     hand elements around (views tagged `broadcast`). All divisors of all ranges are tried; the cost of a tile is the
-    cycles that it waits, (misses * mem_latency + hits * cache_latency) / operations.
+    cycles that it waits, with the latencies of the hardware model: (misses * of main memory + hits * of its smallest
+    cache) / operations.
     """
 
     pass_name: ClassVar[str] = "subgroup"
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample(
-        "reqs=[kernel],subgroup_sizes=[8],max_mem=[4096],mem_latency=400,cache_latency=40,"
-        "cache_width=64,cache_size=4096,register_loc={name:REGS}"
+        "reqs=[kernel],register_loc={name:REGS}", hardware="mobile_gpu"
     )
+    refused: ClassVar[str] = "no subgroup"
 
     reqs: Reqs
-    subgroup_sizes: tuple[PositiveInt, ...] = Field(
-        default=(), description="numbers of lanes to try; that of `unit` in the hardware model where empty"
-    )
-    max_mem: tuple[PositiveInt, ...] = Field(
-        default=(),
-        description="bytes of registers in a lane, for each of `subgroup_sizes`; the unit's where empty",
-    )
-    mem_latency: float | None = Field(
-        default=None, ge=0, description="cycles of an access to memory; the hardware model's where null"
-    )
-    cache_latency: float | None = Field(
-        default=None, ge=0, description="cycles of an access to the cache; the hardware model's where null"
-    )
-    cache_width: int | None = Field(
-        default=None, gt=0, description="bytes of a cache line; the hardware model's where null"
-    )
-    cache_size: int | None = Field(
-        default=None, ge=0, description="bytes of the cache; the hardware model's where null"
-    )
-    mem_bounded_threshold: float = Field(
-        default=0.0,
-        ge=0,
-        description="tag blocks `mem_bounded` and leave them alone that wait longer, cycles an operation; 0: none",
-    )
-    inner_stmts_limit: int = Field(
-        default=1024, ge=1, description="intrinsics and stores at most that a lane runs for a tile"
-    )
-    min_groups: int = Field(
-        default=1, ge=1, description="subgroups at least, so that there is work for all units"
-    )
     unit: str = Field(
         default="", description="execution unit of the subgroups; the first that has some where empty"
     )
-    cache: str = Field(default="", description="memory that is the cache; the nearest cache where empty")
     register_loc: LocationSpec | None = Field(default=None, description="where the registers are")
     outer_set: TagSet = Field(default=(), description="tags added to the outermost block")
 
     def run(self, program: Program, context: PassContext) -> Program:
-        """Raises ConfigError for a number that neither the options nor the hardware model give."""
-        if self.max_mem and len(self.max_mem) != len(self.subgroup_sizes):
-            raise ConfigError(
-                f"subgroup has {len(self.max_mem)} numbers in max_mem for {len(self.subgroup_sizes)} subgroup_sizes",
-                hint="give one for each",
-            )
-        limits = self._limits(context)
+        """Raises ConfigError without a hardware model that has subgroups, registers and a cache."""
+        machine = self._machine(context.need_hardware("subgroup"))
         entry = program.entry
         for path in [path for path, block in walk(entry) if self._wants(block)]:
-            entry = self._tiled(entry, path, limits, context)
+            block = block_at(entry, path)
+            best = search(block, machine)
+            if isinstance(best, Refusal):
+                self.settled(block, best, context)
+                continue
+            context.applied(block, str(best))
+            nested = replace_at(entry, path, partial(self._nest, best))
+            entry = self._with_registers(nested, path, block, best)
         return with_entry(program, entry)
 
     def _wants(self, block: Block) -> bool:
         inner = any(isinstance(statement, Block | Special) for statement in block.statements)
-        done = block.tags.has_any(("subgroup_thread", "mem_bounded", "cache"))
+        done = block.tags.has_any(("subgroup_thread", "cache"))
         return block.tags.has_all(self.reqs) and not inner and not done
 
-    def _limits(self, context: PassContext) -> list[Limits]:
-        hardware = context.hardware
-        unit = self._unit(context) if not (self.subgroup_sizes and self.max_mem) else None
-        sizes = self.subgroup_sizes or ((unit.subgroup,) if unit is not None else ())
-        held = self.max_mem or tuple(_register_bytes(unit) for _ in sizes)
-        memory, cache = _memories(hardware, self.cache)
-        numbers = (
-            self._number("mem_latency", self.mem_latency, memory and memory.read_latency_cycles),
-            self._number("cache_latency", self.cache_latency, cache and cache.read_latency_cycles),
-            int(self._number("cache_width", self.cache_width, cache and cache.line_bytes)),
-            int(self._number("cache_size", self.cache_size, cache and cache.size)),
-        )
-        return [
-            Limits(lanes, most, *numbers, self.inner_stmts_limit, self.min_groups)
-            for lanes, most in zip(sizes, held, strict=True)
-        ]
-
-    def _unit(self, context: PassContext) -> ExecUnit:
-        hardware = context.need_hardware("subgroup without subgroup_sizes and max_mem")
-        if self.unit:
-            return hardware.exec_unit(self.unit)
-        found = [unit for unit in hardware.exec_units.values() if unit.subgroup > 1]
-        if not found:
+    def _machine(self, hardware: HardwareModel) -> LaneMachine:
+        unit = hardware.exec_unit_with("subgroups", self.unit)
+        main = hardware.mem_units.get(hardware.main_memory or "")
+        caches = [memory for memory in hardware.mem_units.values() if memory.is_cache]
+        if unit.register_file_bytes is None or main is None or not caches:
             raise ConfigError(
-                "the hardware model has no unit with subgroups", hint="give subgroup_sizes and max_mem"
+                "subgroup needs registers, a main memory and a cache", hint="add them to the hardware model"
             )
-        return found[0]
+        nearest = min(caches, key=lambda memory: memory.size)
+        return LaneMachine(unit.subgroup, unit.register_file_bytes, main, nearest)
 
-    def _number(self, option: str, given: float | None, modelled: float | None) -> float:
-        found = given if given is not None else modelled
-        if found is None:
-            raise ConfigError(f"subgroup needs {option}", hint="give it, or a hardware model with a cache")
-        return found
-
-    def _tiled(self, entry: Block, path: Path, limits: list[Limits], context: PassContext) -> Block:
-        block = block_at(entry, path)
-        reason = unfit(block)
-        if reason:
-            context.missed(block, f"no subgroup: {reason}")
-            return entry
-        found = [choice for limit in limits if (choice := search(block, limit)) is not None]
-        if not found:
-            asked = ", ".join(f"{limit.lanes} lanes of {limit.max_mem} bytes" for limit in limits)
-            context.missed(block, f"no subgroup: no tile of whole divisors fits ({asked})")
-            return entry
-        best = min(found, key=lambda choice: choice.cost)
-        if self.mem_bounded_threshold and best.cost > self.mem_bounded_threshold:
-            context.missed(
-                block,
-                f"memory bounded: {best.cost:.3g} cycles an operation, over {self.mem_bounded_threshold:g}",
-            )
-            return replace_at(entry, path, lambda b: replace(b, tags=b.tags.add("mem_bounded")))
-        tile = ", ".join(f"{name}:{size}" for name, size in best.tile.items())
-        context.applied(
-            block,
-            f"{best.groups} groups of {best.lanes} lanes along {', '.join(best.wide)}, tile [{tile}], "
-            f"{best.lane_bytes} bytes a lane, {best.loads} loads, {best.misses} misses, "
-            f"{best.cost:.3g} cycles an operation",
-        )
-        nested = replace_at(entry, path, lambda outer: self._nest(outer, best))
-        return self._with_registers(nested, path, block, best)
-
-    def _nest(self, block: Block, choice: Choice) -> Block:
+    def _nest(self, chosen: LaneTile, block: Block) -> Block:
         """Tiles of the output, steps of the sums, points of a lane, lanes: one inside the other."""
         output = block.outputs[0]
         moving = {name for affine in output.access for name in affine.names()}
         grid = tile_block(
-            block, {i.name: choice.tile[i.name] if i.name in moving else i.range for i in block.iterated}
+            block, {i.name: chosen.tile[i.name] if i.name in moving else i.range for i in block.iterated}
         )
         (rest,) = grid.blocks
-        steps = tile_block(rest, dict(choice.tile))
+        steps = tile_block(rest, dict(chosen.tile))
         (tile,) = steps.blocks
         points = tile_block(
-            tile, {i.name: choice.lanes if i.name == choice.thread else 1 for i in tile.iterated}
+            tile, {i.name: chosen.lanes if i.name == chosen.thread else 1 for i in tile.iterated}
         )
         (lanes,) = points.blocks
         indices = tuple(
-            replace(i, tags=i.tags.add("subgroup_lane")) if i.name == choice.thread else i
+            replace(i, tags=i.tags.add("subgroup_lane")) if i.name == chosen.thread else i
             for i in lanes.indices
         )
-        refs = tuple(_shared(ref, choice) for ref in lanes.refinements)
+        refs = tuple(_shared(ref, chosen) for ref in lanes.refinements)
         lanes = replace(lanes, indices=indices, refinements=refs, tags=lanes.tags.add("subgroup_thread"))
         points = replace(with_statements(points, [lanes]), tags=points.tags.add("subgroup_inner"))
         steps = replace(with_statements(steps, [points]), tags=steps.tags.add("subgroup_steps"))
         return replace(with_statements(grid, [steps]), tags=grid.tags.add("subgroup_outer", *self.outer_set))
 
-    def _with_registers(self, entry: Block, path: Path, block: Block, choice: Choice) -> Block:
+    def _with_registers(self, entry: Block, path: Path, block: Block, chosen: LaneTile) -> Block:
         """Copies in registers, spread over the lanes: of the inputs for each step, of the output for all of them."""
         location = self.register_loc.location() if self.register_loc else Location()
         options = CacheOptions(location)
@@ -209,21 +131,21 @@ class Subgroup(Pass):
                 if isinstance(cached, Refusal):
                     continue  # nothing loads or stores through the view
                 entry = cached.entry
-                dim = _wide_dim(ref, choice)
+                dim = _wide_dim(ref, chosen)
                 if dim is not None:
-                    entry = _spread(entry, where, ref.name, dim, choice.lanes)
+                    entry = _spread(entry, where, ref.name, dim, chosen.lanes)
         return entry
 
 
-def _shared(ref: Refinement, choice: Choice) -> Refinement:
+def _shared(ref: Refinement, chosen: LaneTile) -> Refinement:
     """A view that all threads use the same element of needs a broadcast."""
-    moves = any(choice.thread in affine.names() for affine in ref.access)
+    moves = any(chosen.thread in affine.names() for affine in ref.access)
     return ref if moves else replace(ref, tags=ref.tags.add("broadcast"))
 
 
-def _wide_dim(ref: Refinement, choice: Choice) -> int | None:
+def _wide_dim(ref: Refinement, chosen: LaneTile) -> int | None:
     """The dimension of a view of the block as it was whose elements are dealt out to the lanes."""
-    index = lane_index(Operand.of(ref).steps, choice.wide, choice.thread)
+    index = lane_index(LaneView.of(ref).steps, chosen.wide, chosen.thread)
     return next((dim for dim, affine in enumerate(ref.access) if index in affine.names()), None)
 
 
@@ -232,19 +154,3 @@ def _spread(entry: Block, path: Path, name: str, dim: int, lanes: int) -> Block:
     block = block_at(entry, path)
     changed = rebanked(block, name, Cut(dim, block.ref(name).sizes[dim] // lanes, lanes, interleave=True))
     return entry if changed is None else replace_at(entry, path, lambda _: changed)
-
-
-def _register_bytes(unit: ExecUnit | None) -> int:
-    if unit is None or not unit.registers or not (unit.register_bytes or unit.vector_bytes):
-        raise ConfigError("the hardware model has no registers", hint="give max_mem")
-    return unit.registers * (unit.register_bytes or unit.vector_bytes or 0)
-
-
-def _memories(hardware: HardwareModel | None, cache: str) -> tuple[MemUnit | None, MemUnit | None]:
-    """The memory of the program's tensors, and the cache before it: the one called `cache`, else the smallest."""
-    if hardware is None:
-        return None, None
-    main = hardware.mem_units.get(hardware.main_memory or "")
-    caches = [memory for memory in hardware.mem_units.values() if memory.is_cache]
-    nearest = hardware.memory(cache) if cache else min(caches, key=lambda memory: memory.size, default=None)
-    return main, nearest
