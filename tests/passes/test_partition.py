@@ -28,23 +28,15 @@ def test_work_is_split_over_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "options", "said"),
+    ("parts", "said"),
     [
-        (12, {}, "12 of 12 parts: m:3, n:4; 100.0 %"),
-        (7, {}, "7 of 7 parts: n:7; 95.2 %"),
-        (7, {"only_even": True}, "6 of 7 parts: m:6; 100.0 %"),
-        (7, {"only_multiple_of_32": True}, "6 of 7 parts: m:6"),
-        (1000, {}, "120 of 1000 parts: m:6, n:20"),
+        (12, "12 of 12 parts: m:3, n:4; 100.0 %"),
+        (7, "7 of 7 parts: n:7; 95.2 %"),
+        (1000, "120 of 1000 parts: m:6, n:20"),
     ],
 )
-def test_the_best_split_is_taken(parts: int, options: dict[str, Any], said: str) -> None:
-    if "only_multiple_of_32" in options:
-        _, remarks = run_pass(matmul(20), "partition", reqs=["matmul"], num_parts=parts, **options)
-        assert "not partitioned" in str(remarks[0])
-        _, remarks = run_pass(matmul(100), "partition", reqs=["matmul"], num_parts=parts, **options)
-        assert "4 of 7 parts: n:4; 78.1 %" in str(remarks[0])
-        return
-    _, remarks = run_pass(matmul(20), "partition", reqs=["matmul"], num_parts=parts, **options)
+def test_the_best_split_is_taken(parts: int, said: str) -> None:
+    _, remarks = run_pass(matmul(20), "partition", reqs=["matmul"], num_parts=parts)
     assert said in str(remarks[0])
 
 
@@ -62,7 +54,7 @@ def test_wrong_options_are_errors() -> None:
     for options, message in (
         ({}, "knows no number of parts for 'matmul'"),
         ({"locate": True, "num_parts": 2}, "needs 'unit'"),
-        ({"of": "memory"}, "needs 'num_parts' or 'memory'"),
+        ({"memory": "SRAM"}, "needs a hardware model"),
         ({"unit": "CORE"}, "needs a hardware model"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -78,7 +70,7 @@ def test_nothing_to_split_is_said() -> None:
     assert run_pass(done, "partition", reqs=["matmul"], num_parts=2, set_tags=["parts", "matmul"])[0] is done
 
 
-BANKS: dict[str, Any] = {"reqs": ["conv"], "of": "memory", "memory": "SRAM"}
+BANKS: dict[str, Any] = {"reqs": ["conv"], "memory": "SRAM"}
 
 
 def test_copies_are_split_over_banks() -> None:
@@ -100,35 +92,16 @@ def test_copies_are_split_over_banks() -> None:
 
 def test_windows_reach_over_the_edge_of_a_bank() -> None:
     cached, _ = run_pass(tiled(x=8), "cache", reqs=["conv"], dirs=["in"], refs=["I"], **SRAM)
-    result, remarks = run_pass(cached, "partition", **BANKS, num_parts=4, bank_dim=0)
-    assert "I: dimension 0 of 10 elements over 4 of 4 banks, 3 each" in str(remarks[0])
-    assert "in<SRAM[0]> I[floor((k + x)/3), (k + x) mod 3, ci]" in print_program(result)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"num_parts": 20, "only_even": True}, "over 10 of 20 banks, 1 each"),
-        ({"num_parts": 3, "only_even": True}, "dimension 1 of 4 elements over 2 of 3 banks, 2 each"),
-        (
-            {"num_parts": 3, "only_even": True, "bank_dim": 0},
-            "dimension 0 of 10 elements over 2 of 3 banks, 5 each",
-        ),
-        ({"num_parts": 2, "only_multiple_of_32": True}, "is not split over 2 banks"),
-    ],
-)
-def test_sizes_of_parts(options: dict[str, Any], said: str) -> None:
-    cached, _ = run_pass(tiled(x=8), "cache", reqs=["conv"], dirs=["in"], refs=["I"], **SRAM)
-    _, remarks = run_pass(cached, "partition", **BANKS, **options)
-    assert said in str(remarks[0])
+    result, remarks = run_pass(cached, "partition", **BANKS, num_parts=5)
+    assert "I: dimension 0 of 10 elements over 5 of 5 banks, 2 each" in str(remarks[0])
+    assert "in<SRAM[0]> I[floor((k + x)/2), (k + x) mod 2, ci]" in print_program(result)
 
 
 def test_what_the_program_is_given_keeps_its_layout() -> None:
-    result, remarks = run_pass(CONV, "partition", reqs=["program"], of="memory", num_parts=2)
-    assert result == parse_program(CONV)
+    located, _ = run_pass(CONV, "locate_memory", reqs=["program"], loc={"name": "SRAM"})
+    result, remarks = run_pass(located, "partition", reqs=["program"], memory="SRAM", num_parts=2)
+    assert result is located
     assert remarks == []
-    small, _ = run_pass(CHAIN, "partition", reqs=["program"], of="memory", num_parts=2, min_bytes=100)
-    assert small == parse_program(CHAIN)
 
 
 def test_a_box_over_several_banks_is_refused() -> None:
@@ -137,16 +110,17 @@ def test_a_box_over_several_banks_is_refused() -> None:
     twice, _ = run_pass(boxes, "partition", **BANKS, num_parts=3)
     assert "{3:" in print_program(twice)
     tiles, _ = run_pass(cached, "autotile", reqs=["cache_load"], fixed={"d0": 4, "d1": 3})
-    _, remarks = run_pass(tiles, "partition", **BANKS, num_parts=3, bank_dim=0)
+    _, remarks = run_pass(tiles, "partition", **BANKS, num_parts=3)
     assert "I: dimension 0 of 10 elements over 3 of 3 banks, 4 each; 0 blocks select" in str(remarks[0])
-    refused, remarks = run_pass(tiles, "partition", **BANKS, num_parts=3, bank_dim=1)
-    assert refused is tiles
-    assert str(remarks[0]).endswith("not split over 3 banks: a view spans banks of 2 along dimension 1")
+    whole, _ = run_pass(cached, "autotile", reqs=["cache_load"], fixed={"d0": 3, "d1": 3})
+    refused, remarks = run_pass(whole, "partition", **BANKS, num_parts=3)
+    assert refused is whole
+    assert "not split over 3 banks: a view spans banks of " in str(remarks[0])
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(1, 10), st.integers(1, 4), st.integers(1, 6), st.booleans())
-def test_any_partition_keeps_the_meaning(x: int, ci: int, parts: int, even: bool) -> None:
+@given(st.integers(1, 10), st.integers(1, 4), st.integers(1, 6))
+def test_any_partition_keeps_the_meaning(x: int, ci: int, parts: int) -> None:
     cached, _ = run_pass(tiled(x=x, ci=ci), "cache", reqs=["conv"], **SRAM)
-    banked, _ = run_pass(cached, "partition", **BANKS, num_parts=parts, only_even=even)
-    run_pass(banked, "partition", reqs=["conv"], num_parts=parts, only_even=even)
+    banked, _ = run_pass(cached, "partition", **BANKS, num_parts=parts)
+    run_pass(banked, "partition", reqs=["conv"], num_parts=parts)

@@ -165,19 +165,6 @@ def test_declines_what_is_no_contraction() -> None:
     assert "what is stored is not the operation on the loads" in str(remarks[0])
 
 
-def test_options_tag_operands_and_copy_tags() -> None:
-    result, _ = run_pass(
-        CONV, "tensorize", reqs=["conv"], stencils=[DOT], inputs_set=[["weights"], ["data"]], outputs_set=[["acc"]],
-        copy_tags=True,
-    )  # fmt: skip
-    assert lines_of(result, "#weights", "#data", "#acc") == [
-        "#data in<DRAM[0]> I[0, ci] fp32(1:4, 1:1)",
-        "#weights in<DRAM[0]> K[0, ci, co] fp32(1:8, 1:2, 1:1)",
-        "#acc out<DRAM[0]> O[0, co]:add fp32(1:2, 1:1)",
-    ]
-    assert lines_of(result, "#conv #kernel #stencil block")
-
-
 def test_stencils_come_from_the_unit_in_the_hardware_model() -> None:
     located, _ = run_pass(SLIDES, "locate_block", interpreted=False, reqs=REQS, loc={"name": "CONV"})
     hardware = load_hardware("dsp_conv", {})

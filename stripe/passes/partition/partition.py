@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -16,13 +16,14 @@ from stripe.ir import (
     Index,
     Location,
     Program,
+    rewrite_blocks,
     rewrite_matching,
     separating,
     with_entry,
     with_statements,
 )
-from stripe.passes.base import UNIT_NAME, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
-from stripe.passes.partition.memory import BankOptions, split_over_banks
+from stripe.passes.base import UNIT_NAME, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.passes.partition.memory import is_split, split_over_banks
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.tile import tile_block
 
@@ -39,7 +40,7 @@ class Partition(Pass):
     close to `num_parts` from below as it can (any number above is worse than one part); among equals the split with the
     fewest empty points is taken, then that of the fewest indices. The inner block keeps the tags.
 
-    Memory, `{ "of": "memory", "memory": "SRAM", "num_parts": 4, "set_tags": ["banked"], "idx_tag": "bank" }`:
+    Memory, `{ "memory": "SRAM", "num_parts": 4, "set_tags": ["banked"], "idx_tag": "bank" }`:
 
         none new@…<SRAM[0]> T[0, 0] fp32(64:8, 8:1)             none new@…<SRAM[0]> T[0, 0, 0] fp32({4:128}, 16:8, 8:1)
         block [x:64, c:8] ( out<SRAM[0]> T[x, c] … )     =>     #banked block [#bank x:4, c:1] (
@@ -47,8 +48,9 @@ class Partition(Pass):
                                                                   0: block [x:16, c:8] ( out T[0, x, c] … ) }
 
     Each allocation in `memory`, in the blocks with all `reqs`, gets a dimension that runs over the banks. It splits the
-    dimension that blocks inside walk by one index, and that index then selects the bank; where windows reach over the
-    edge of a bank, floor and remainder find it. The program's inputs, outputs and constants keep their layout.
+    dimension with the most banks, then with the most blocks that walk it by one index, which then selects the bank;
+    where windows reach over the edge of a bank, floor and remainder find it. The program's inputs, outputs and
+    constants keep their layout.
     """
 
     pass_name: ClassVar[str] = "partition"
@@ -56,9 +58,6 @@ class Partition(Pass):
     example: ClassVar[PassExample] = PassExample("reqs=[kernel],num_parts=4,set_tags=[parts]")
 
     reqs: Reqs
-    of: Literal["compute", "memory"] = Field(
-        default="compute", description="what is split: the points of blocks, or their allocations"
-    )
     num_parts: int = Field(
         default=0,
         ge=0,
@@ -69,52 +68,50 @@ class Partition(Pass):
         pattern=UNIT_NAME,
         description="execution unit that is counted; the block's location where empty",
     )
-    memory: str = Field(default="", description="memory whose allocations are split; any where empty")
+    memory: str = Field(
+        default="",
+        description="memory whose allocations are split over banks, instead of the work over units",
+    )
     set_tags: TagSet = Field(default=(), description="tags of the outer block, the one over parts")
     idx_tag: str = Field(default="", description="tag of the indices that number the parts")
-    only_multiple_of_32: bool = Field(
-        default=False,
-        description="parts begin at multiples of 32 points of an index, or elements of a dimension",
-    )
-    only_even: bool = Field(default=False, description="only parts of equal size")
-    bank_dim: int | None = Field(
-        default=None,
-        ge=0,
-        description="dimension that is split over banks; where null the one with the most banks, then most blocks "
-        "that select theirs by an index",
-    )
-    min_bytes: int = Field(default=0, ge=0, description="leave smaller allocations in one bank")
     locate: bool = Field(
         default=False, description="each part runs on the unit of its number: sets the inner block's location"
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError without a number of parts, or for a unit that the hardware model lacks."""
-        if self.of == "memory":
+        if self.memory:
             return self._over_banks(program, context)
-
-        def split(block: Block) -> Block:
-            return self._over_units(block, context)
-
         if self.unit and (not self.num_parts or context.hardware is not None):
             self._units(self.unit, context)
         if self.locate and not self.unit:
             raise ConfigError(
                 "partition with 'locate' needs 'unit'", hint="name the execution unit of the parts"
             )
+
+        def split(block: Block) -> Block:
+            return self._over_units(block, context)
+
         return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
 
     def _over_banks(self, program: Program, context: PassContext) -> Program:
-        if not self.num_parts and not self.memory:
-            raise ConfigError("partition of memory needs 'num_parts' or 'memory'")
-        parts = (
-            self.num_parts or context.need_hardware("partition without num_parts").memory(self.memory).count
-        )
-        options = BankOptions(
-            parts, self.memory, self.set_tags, self.idx_tag, 32 if self.only_multiple_of_32 else 1,
-            self.only_even, self.min_bytes, self.bank_dim,
-        )  # fmt: skip
-        return with_entry(program, split_over_banks(program.entry, self.reqs, options, context))
+        banks = self.num_parts
+        if not banks:
+            banks = context.need_hardware("partition without num_parts").memory(self.memory).count
+
+        def split(block: Block) -> Block:
+            for ref in block.allocs if block.tags.has_all(self.reqs) else ():
+                if not is_split(ref, self.memory):
+                    continue
+                answer = split_over_banks(block, ref, banks, self.set_tags, self.idx_tag)
+                if isinstance(answer, Refusal):
+                    context.missed(block, f"{ref.name} is not split over {banks} banks: {answer.reason}")
+                else:
+                    context.applied(block, f"{ref.name}: {answer.numbers}")
+                    block = answer.block
+            return block
+
+        return with_entry(program, rewrite_blocks(program.entry, split))
 
     def _units(self, name: str, context: PassContext) -> int:
         return context.need_hardware("partition without num_parts").exec_unit(name).count
@@ -145,7 +142,9 @@ class Partition(Pass):
         free = [block.index(name) for name in separating(block)]
         states: dict[tuple[int, ...], int] = {(): 1}
         for index in free:
-            sizes = self._sizes(index, parts)
+            # the smallest tile for each number of tiles, the whole range first
+            counts = range(1, min(parts, index.range) + 1)
+            sizes = list(dict.fromkeys(-(-index.range // count) for count in counts))
             states = {
                 (*chosen, size): count * -(-index.range // size)
                 for chosen, count in states.items()
@@ -160,17 +159,6 @@ class Partition(Pass):
 
         best = min(states, key=cost)
         return {index.name: size for index, size in zip(free, best, strict=True)}
-
-    def _sizes(self, index: Index, parts: int) -> list[int]:
-        """The smallest tile for each number of tiles, the whole range first."""
-        found = {index.range: None}
-        for count in range(2, min(parts, index.range) + 1):
-            size = -(-index.range // count)
-            if self.only_multiple_of_32:
-                size = min(index.range, -(-size // 32) * 32)
-            if not self.only_even or index.range % size == 0:
-                found[size] = None
-        return list(found)
 
     def _tiled(self, block: Block, tiles: Mapping[str, int]) -> Block:
         tiled = tile_block(block, {i.name: tiles.get(i.name, i.range) for i in block.iterated})

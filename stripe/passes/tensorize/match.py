@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from stripe.hw.schema import Stencil, StencilIndex
-from stripe.ir import Block, Index, Intrinsic, Load, Refinement, Store, step
+from stripe.ir import Block, Intrinsic, Load, Refinement, Store, step
+from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,36 +24,26 @@ class Match:
     stencil: Stencil
     names: tuple[str, ...]
     tiles: tuple[int, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
     cost: float
     uses: int
-
-    @property
-    def key(self) -> tuple[float, int, tuple[str, ...]]:
-        return (self.cost, self.uses, self.names)
-
-    def sizes(self) -> dict[str, int]:
-        """Elements per tile of each matched index."""
-        return {name: tile for name, tile in zip(self.names, self.tiles, strict=True) if name}
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a leaf block computes at a point: one combination of its loads, stored by one aggregation."""
+    """The computation of a leaf block at a point: one combination of its loads, stored by one aggregation."""
 
     combination: str
     inputs: tuple[Refinement, ...]
     output: Refinement
 
 
-def body_of(block: Block) -> Body | str:
-    """The body of a contraction, or why the block is none."""
+def body_of(block: Block) -> Body | Refusal:
+    """The body of a contraction."""
     loads = [s for s in block.statements if isinstance(s, Load)]
     stores = [s for s in block.statements if isinstance(s, Store)]
     others = [s for s in block.statements if not isinstance(s, Load | Store)]
     if len(stores) != 1 or len(others) > 1 or not all(isinstance(s, Intrinsic) for s in others):
-        return (
+        return Refusal(
             f"its body is no contraction: {len(loads)} loads, {len(others)} operations, {len(stores)} stores"
         )
     operation = others[0] if others else None
@@ -61,12 +52,12 @@ def body_of(block: Block) -> Body | str:
         return Body("", tuple(by_scalar.values()), block.ref(stores[0].ref))
     assert isinstance(operation, Intrinsic)
     if stores[0].value != operation.into or any(name not in by_scalar for name in operation.inputs):
-        return "its body is no contraction: what is stored is not the operation on the loads"
+        return Refusal("its body is no contraction: what is stored is not the operation on the loads")
     return Body(operation.op, tuple(by_scalar[name] for name in operation.inputs), block.ref(stores[0].ref))
 
 
-def why_unfit(body: Body, stencil: Stencil) -> str | None:
-    """Why the stencil cannot compute the body; None when it can."""
+def _unfit(body: Body, stencil: Stencil) -> str:
+    """Why the stencil cannot compute the body; empty when it can."""
     if stencil.combination is not None and stencil.combination != body.combination:
         return f"it combines by {stencil.combination}, the block by {body.combination or 'nothing'}"
     if stencil.aggregation is not None and stencil.aggregation != body.output.agg.value:
@@ -77,24 +68,33 @@ def why_unfit(body: Body, stencil: Stencil) -> str | None:
     rules = stencil.idxs[0]
     if (len(rules.outs), len(rules.ins)) != (1, len(body.inputs)):
         return f"it has {len(rules.ins)} inputs and {len(rules.outs)} outputs, the block {len(body.inputs)} and 1"
-    return None
+    return ""
 
 
-def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> Match | None:
-    """The cheapest match over all orders of the inputs; None when there is none.
+def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> Match | Refusal:
+    """The cheapest match over all orders of the inputs.
 
     Cost: points computed, padding included, plus `startup_cost` for each use of the stencil (PlaidML 0.7's
     formula). With `strict` a tile divides its range, and an index that a constraint mentions is matched whole or not at
     all.
     """
-    best: Match | None = None
-    for inputs in permutations(body.inputs):
-        candidates = [_candidates(block, rules, (body.output, *inputs), strict) for rules in stencil.idxs]
-        for names, tiles in _choices(stencil.idxs, candidates):
-            found = _costed(block, stencil, names, tiles, inputs, body.output)
-            if best is None or found.key < best.key:
-                best = found
-    return best
+    unfit = _unfit(body, stencil)
+    if unfit:
+        return Refusal(unfit)
+    matches = (
+        _costed(block, stencil, *choice)
+        for inputs in permutations(body.inputs)
+        for choice in _choices(
+            stencil.idxs,
+            [_candidates(block, rules, (body.output, *inputs), strict) for rules in stencil.idxs],
+        )
+    )
+    best = min(matches, key=lambda match: (match.cost, match.uses, match.names), default=None)
+    if best is not None:
+        return best
+    ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated)
+    needs = ", ".join(f"{rules.name}:{rules.size if rules.size != -1 else 'all'}" for rules in stencil.idxs)
+    return Refusal(f"no indices move the operands as it needs ({needs}) among {ranges}")
 
 
 def _candidates(
@@ -143,14 +143,7 @@ def _choices(
     yield from search(0)
 
 
-def _costed(
-    block: Block,
-    stencil: Stencil,
-    names: tuple[str, ...],
-    tiles: tuple[int, ...],
-    inputs: tuple[Refinement, ...],
-    output: Refinement,
-) -> Match:
+def _costed(block: Block, stencil: Stencil, names: tuple[str, ...], tiles: tuple[int, ...]) -> Match:
     chosen = dict(zip(names, tiles, strict=True))
     lanes = {name: rules.size for rules, name in zip(stencil.idxs, names, strict=True) if rules.size != -1}
     points, uses = 1, 1
@@ -161,15 +154,4 @@ def _costed(
         uses *= count
     if "" in names:
         points *= lanes.get("", 1)
-    cost = points + stencil.startup_cost * uses
-    return Match(stencil, names, tiles, tuple(r.name for r in inputs), (output.name,), cost, uses)
-
-
-def is_leaf(block: Block) -> bool:
-    """Whether the block holds no block."""
-    return not any(True for _ in block.blocks)
-
-
-def unmatched(block: Block, match: Match) -> tuple[Index, ...]:
-    """The iterated indices that the stencil leaves."""
-    return tuple(index for index in block.iterated if index.name not in match.names)
+    return Match(stencil, names, tiles, points + stencil.startup_cost * uses, uses)

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stripe.hw.schema import Stencil
-from stripe.ir import Block, ConfigError, Program, closest, rewrite_blocks, with_entry, with_statements
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
-from stripe.passes.tensorize.match import Match, body_of, find_match, is_leaf, unmatched, why_unfit
+from stripe.ir import Block, Program, rewrite_blocks, with_entry, with_statements
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.passes.tensorize.match import Match, body_of, find_match
 from stripe.rewrite.tile import tile_block
 
 
@@ -39,6 +39,8 @@ class Tensorize(Pass):
         '"ins":[-1,0]},{"name":"c","size":-1,"outs":[0],"ins":[-1,-1]}]}]'
     )
 
+    refused: ClassVar[str] = "not tensorized"
+
     reqs: Reqs
     outer_set: TagSet = Field(default=(), description="tags added to the outer block")
     inner_set: TagSet = Field(default=(), description="tags added to the inner block")
@@ -52,34 +54,21 @@ class Tensorize(Pass):
     unmatched: Literal["outside", "inside"] = Field(
         default="outside", description="where the indices go that no stencil index takes"
     )
-    inputs_set: tuple[TagSet, ...] = Field(
-        default=(), description="tags for the inputs, by position in the stencil"
-    )
-    outputs_set: tuple[TagSet, ...] = Field(default=(), description="tags for the outputs, by position")
-    copy_tags: bool = Field(default=False, description="the inner block also gets the tags of the block")
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError without stencils, or for a unit that the hardware model lacks."""
         if not self.stencils:
-            self._check_unit(context)
+            hardware = context.need_hardware("tensorize without stencils")
+            if self.unit:
+                hardware.exec_unit(self.unit)
 
         def visit(block: Block) -> Block:
-            if not block.tags.has_all(self.reqs) or not is_leaf(block) or "stencil" in block.tags:
+            leaf = not any(True for _ in block.blocks)
+            if not block.tags.has_all(self.reqs) or not leaf or "stencil" in block.tags:
                 return block
-            return self._tensorized(block, context)
+            return self.settled(block, self._tensorized(block, context), context)
 
         return with_entry(program, rewrite_blocks(program.entry, visit))
-
-    def _check_unit(self, context: PassContext) -> None:
-        hardware = context.need_hardware("tensorize without stencils")
-        if self.unit and self.unit not in hardware.exec_units:
-            near = closest(self.unit, hardware.exec_units)
-            hint = (
-                f"did you mean '{near}'?"
-                if near
-                else f"its execution units are {', '.join(hardware.exec_units)}"
-            )
-            raise ConfigError(f"the hardware model has no execution unit '{self.unit}'", hint=hint)
 
     def _stencils_for(self, block: Block, context: PassContext) -> Iterable[Stencil]:
         if self.stencils or context.hardware is None:
@@ -87,47 +76,33 @@ class Tensorize(Pass):
         unit = context.hardware.exec_units.get(self.unit or block.location.name)
         return unit.stencils if unit is not None else ()
 
-    def _tensorized(self, block: Block, context: PassContext) -> Block:
+    def _tensorized(self, block: Block, context: PassContext) -> Block | Refusal:
         body = body_of(block)
-        if isinstance(body, str):
-            context.missed(block, f"not tensorized: {body}")
-            return block
-        best: Match | None = None
+        if isinstance(body, Refusal):
+            return body
+        matches: list[Match] = []
         reasons: list[str] = []
         for stencil in self._stencils_for(block, context):
-            unfit = why_unfit(body, stencil)
-            found = None if unfit else find_match(block, body, stencil, strict=self.is_strict_dims)
-            if found is None:
-                reasons.append(f"{_name(stencil)}: {unfit or _why_no_match(block, stencil)}")
-            elif (
-                best is None or found.cost < best.cost or (found.cost == best.cost and found.uses < best.uses)
-            ):
-                best = found
-        if best is None:
-            context.missed(block, f"not tensorized: {'; '.join(reasons) or 'no stencil is given for it'}")
-            return block
+            found = find_match(block, body, stencil, strict=self.is_strict_dims)
+            if isinstance(found, Refusal):
+                reasons.append(f"{_name(stencil)}: {found.reason}")
+            else:
+                matches.append(found)
+        if not matches:
+            return Refusal("; ".join(reasons) or "no stencil is given for it")
+        best = min(matches, key=lambda match: (match.cost, match.uses))
         context.applied(block, _applied_text(block, best))
-        return self._apply(block, best)
+        return self._split(block, best)
 
-    def _apply(self, block: Block, match: Match) -> Block:
-        sizes = match.sizes()
-        for index in unmatched(block, match):
-            sizes[index.name] = index.range if self.unmatched == "inside" else 1
+    def _split(self, block: Block, match: Match) -> Block:
+        whole = self.unmatched == "inside"
+        sizes = {index.name: index.range if whole else 1 for index in block.iterated}
+        sizes |= {name: tile for name, tile in zip(match.names, match.tiles, strict=True) if name}
         tiled = tile_block(block, sizes)
         (inner,) = tiled.blocks
-        tags = inner.tags.add("stencil", *self.inner_set)
-        inner = replace(inner, tags=tags | block.tags if self.copy_tags else tags)
+        inner = replace(inner, tags=inner.tags.add("stencil", *self.inner_set))
         inner, tiled = _tag_indices(inner, match), _tag_indices(tiled, match)
-        inner = self._tag_operands(inner, match)
         return replace(with_statements(tiled, [inner]), tags=tiled.tags.add(*self.outer_set))
-
-    def _tag_operands(self, inner: Block, match: Match) -> Block:
-        tags = dict(zip(match.inputs, self.inputs_set, strict=False))
-        tags |= dict(zip(match.outputs, self.outputs_set, strict=False))
-        refs = tuple(
-            replace(r, tags=r.tags.add(*tags[r.name])) if r.name in tags else r for r in inner.refinements
-        )
-        return replace(inner, refinements=refs)
 
 
 def _tag_indices(block: Block, match: Match) -> Block:
@@ -146,12 +121,6 @@ def _name(stencil: Stencil) -> str:
     return stencil.name or "x".join(
         str(rules.size) if rules.size != -1 else rules.name for rules in stencil.idxs
     )
-
-
-def _why_no_match(block: Block, stencil: Stencil) -> str:
-    ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated)
-    needs = ", ".join(f"{rules.name}:{rules.size if rules.size != -1 else 'all'}" for rules in stencil.idxs)
-    return f"no indices move the operands as it needs ({needs}) among {ranges}"
 
 
 def _applied_text(block: Block, match: Match) -> str:
