@@ -101,14 +101,6 @@ def test_classification_sets_tags_and_attributes() -> None:
     assert again is result
 
 
-def test_only_some_classes() -> None:
-    before = program(CONV)
-    result, remarks = run_pass(before, "pattern", classes=["matmul", "pooling"])
-    assert result is before
-    assert str(remarks[0]) == "missed: kernel: not tagged: it is a conv"
-    assert run_pass(before, "pattern", classes=["conv"])[0] is not before
-
-
 GEMM = """block({
     ref(in, {dim(0, {term(1, M)}, _, _), dim(0, {term(1, K)}, _, _)}),
     ref(in, {dim(0, {term(1, K)}, _, _), dim(0, {term(1, N)}, _, _)}),

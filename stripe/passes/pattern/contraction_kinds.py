@@ -1,20 +1,22 @@
-"""What kind of contraction a block is: matrix product, convolution (and which), pooling, reduction.
+"""The kind of contraction that a block is: matrix product, convolution (and which), pooling, reduction.
 
-Indices are told apart by who uses them: x is in the output and the data, k in the data and the weights; where both
-meet in one dimension of the data, that dimension is a *window*, k walks the kernel and the factor of x is the stride.
+Indices are distinguished by the views that they move: x is in the output and the data, k in the data and the weights;
+where both meet in one dimension of the data, that dimension is a *window*, k walks the kernel and the factor of x is
+the stride.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from stripe.ir import Affine, Agg, Block, Constant, Intrinsic, Load, Refinement, Store
+from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ContractionKind:
     """Tags that classify a contraction, and attributes with their values."""
 
     tags: tuple[str, ...]
@@ -22,7 +24,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _Extent:
     """One spatial dimension: elements of the kernel, stride, dilation."""
 
     size: int = 1
@@ -30,26 +32,26 @@ class _Window:
     dilation: int = 1
 
 
-def classify(block: Block) -> Kind | str:
-    """The kind of contraction that a block is; else why it is none of those that are known."""
+def classify(block: Block) -> ContractionKind | Refusal:
+    """The kind of contraction that a block is."""
     operands = _operands(block)
-    if isinstance(operands, str):
+    if isinstance(operands, Refusal):
         return operands
     inputs, output = operands
     if output.agg is Agg.ASSIGN:
-        return "it aggregates nothing"
+        return Refusal("it aggregates nothing")
     if any(not affine.is_linear for ref in (*inputs, output) for affine in ref.access):
-        return "an access has a floor or a remainder"
+        return Refusal("an access has a floor or a remainder")
     ranges = {index.name: index.range for index in block.iterated if index.range > 1}
     if len(inputs) == 1:
         return _of_one(inputs[0], output, ranges)
     if output.agg is not Agg.ADD:
-        return f"it aggregates products by {output.agg.value}"
+        return Refusal(f"it aggregates products by {output.agg.value}")
     return _of_two(inputs[0], inputs[1], output, ranges)
 
 
-def _operands(block: Block) -> tuple[tuple[Refinement, ...], Refinement] | str:
-    """What a block multiplies, or takes as it is, and where it stores that; casts between do not matter."""
+def _operands(block: Block) -> tuple[tuple[Refinement, ...], Refinement] | Refusal:
+    """The views of the factors of a product, or of an only operand, and of the result; casts do not matter."""
     origin: dict[str, tuple[str, ...]] = {}
     for statement in block.statements:
         match statement:
@@ -64,11 +66,11 @@ def _operands(block: Block) -> tuple[tuple[Refinement, ...], Refinement] | str:
             case Store(ref, value):
                 names = origin.get(value, ("",))
                 if len(names) not in (1, 2) or "" in names:
-                    return "what it stores is neither a load nor a product of two"
+                    return Refusal("what it stores is neither a load nor a product of two")
                 return tuple(block.ref(name) for name in names), block.ref(ref)
             case _:
-                return "it holds more than scalar statements"
-    return "it stores nothing"
+                return Refusal("it holds more than scalar statements")
+    return Refusal("it stores nothing")
 
 
 def _names(ref: Refinement, ranges: Mapping[str, int]) -> frozenset[str]:
@@ -76,25 +78,28 @@ def _names(ref: Refinement, ranges: Mapping[str, int]) -> frozenset[str]:
     return frozenset(name for affine in ref.access for name in affine.names() if name in ranges)
 
 
-def _of_one(data: Refinement, output: Refinement, ranges: Mapping[str, int]) -> Kind | str:
+def _of_one(data: Refinement, output: Refinement, ranges: Mapping[str, int]) -> ContractionKind | Refusal:
     kept, walked = _names(output, ranges), _names(data, ranges)
     summed = walked - kept
     if not ranges.keys() - kept:
-        return "it accumulates over no index"
+        return Refusal("it accumulates over no index")
     windows = [
         window
         for affine in data.access
         if (window := _window(affine, kept & walked, summed, ranges)) is not None
     ]
     if not windows:
-        return Kind(("reduction", f"{output.agg.value}_reduction"))
+        return ContractionKind(("reduction", f"{output.agg.value}_reduction"))
     verb = "sum" if output.agg is Agg.ADD else output.agg.value
-    return Kind(("pooling", f"{verb}_pool", *_shape_tags(windows)), _shape_values(windows))
+    values = _attributes(windows)
+    return ContractionKind(
+        ("pooling", f"{verb}_pool", f"window_{values['window']}", *_flags(windows)), values
+    )
 
 
 def _of_two(
     first: Refinement, second: Refinement, output: Refinement, ranges: Mapping[str, int]
-) -> Kind | str:
+) -> ContractionKind | Refusal:
     for data, weights in ((first, second), (second, first)):
         roles = _Roles.of(data, weights, output, ranges)
         windows = roles.windows()
@@ -105,13 +110,13 @@ def _of_two(
             return roles.convolution(transposed, "conv_transposed")
     roles = _Roles.of(first, second, output, ranges)
     if not roles.contracted:
-        return "it contracts no index"
+        return Refusal("it contracts no index")
     for data, weights in ((first, second), (second, first)):
         found = _Roles.of(data, weights, output, ranges).pointwise()
         if found is not None:
             return found
     tags = ["matmul" if roles.data_free and roles.weights_free else "matvec" if roles.free else "dot"]
-    return Kind((*tags, "batched") if roles.shared else tuple(tags))
+    return ContractionKind((*tags, "batched") if roles.shared else tuple(tags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,33 +141,33 @@ class _Roles:
     def free(self) -> frozenset[str]:
         return self.data_free | self.weights_free
 
-    def windows(self) -> list[_Window | None]:
+    def windows(self) -> list[_Extent | None]:
         """The window of each dimension of the data; None where there is none."""
         return [_window(a, self.data_free, self.contracted, self.ranges) for a in self.data.access]
 
-    def transposed_windows(self) -> list[_Window]:
+    def transposed_windows(self) -> list[_Extent]:
         """The windows of a convolution that scatters: where the kernel's indices move the output."""
         found = (_window(a, self.data_free, self.weights_free, self.ranges) for a in self.output.access)
         return [window for window in found if window is not None]
 
-    def spatial(self, windows: Sequence[_Window | None]) -> list[_Window]:
+    def spatial(self, windows: Sequence[_Extent | None]) -> list[_Extent]:
         """The windows, with those of one element that the weights' constant dimensions stand for.
 
         These belong to the last dimensions of the data in which the output moves alone: batches stand first.
         """
         missing = self._constant_dims()
-        chosen: dict[int, _Window] = {n: window for n, window in enumerate(windows) if window is not None}
+        chosen: dict[int, _Extent] = {n: window for n, window in enumerate(windows) if window is not None}
         for number in reversed(range(len(windows))):
             names = self.data.access[number].names() & self.ranges.keys()
             if missing and number not in chosen and names and names <= self.data_free:
-                chosen[number] = _Window(1, _step(self.data.access[number], names))
+                chosen[number] = _Extent(1, _step(self.data.access[number], names))
                 missing -= 1
         return [chosen[number] for number in sorted(chosen)]
 
     def _constant_dims(self) -> int:
         return sum(1 for affine in self.weights.access if not affine.names() & self.ranges.keys())
 
-    def pointwise(self) -> Kind | None:
+    def pointwise(self) -> ContractionKind | None:
         """A convolution with a kernel of one element; None where this is a matrix product and no more.
 
         Told by weights that have constant dimensions, by data that is walked in steps, or by three free dimensions of
@@ -176,66 +181,50 @@ class _Roles:
         spaced = self._constant_dims() > 0 and len(self.data.access) > 2
         if not self.weights_free or not (spaced or any(step > 1 for step in steps) or len(steps) > 2):
             return None
-        spatial = self.spatial([None] * len(self.data.access)) or [_Window(1, step) for step in steps[-2:]]
+        spatial = self.spatial([None] * len(self.data.access)) or [_Extent(1, step) for step in steps[-2:]]
         return self.convolution(spatial, "matmul") if spatial else None
 
-    def convolution(self, windows: Sequence[_Window], *more: str) -> Kind:
-        channels = self.contracted - self._kernel_indices()
-        tags = [
-            "conv",
-            *more,
-            *(f"conv_{tag[7:]}" for tag in _shape_tags(windows) if tag.startswith("window_")),
-        ]
-        tags += [tag for tag in _shape_tags(windows) if not tag.startswith("window_")]
-        values = dict(_shape_values(windows))
+    def convolution(self, windows: Sequence[_Extent], *more: str) -> ContractionKind:
+        values = _attributes(windows)
+        tags = ["conv", *more, f"conv_{values['window']}", *_flags(windows)]
         if self.shared:
-            tags.append("grouped" if channels else "depthwise")
+            kernel = {
+                name
+                for affine, window in zip(self.data.access, self.windows(), strict=True)
+                if window is not None
+                for name in affine.names()
+            }
+            tags.append("grouped" if self.contracted - kernel else "depthwise")
             values["groups"] = prod(self.ranges[name] for name in self.shared)
-        return Kind(tuple(tags), values)
-
-    def _kernel_indices(self) -> frozenset[str]:
-        """The contracted indices that walk windows of the data."""
-        return frozenset(
-            name
-            for affine, window in zip(self.data.access, self.windows(), strict=True)
-            if window is not None
-            for name in affine.names() & self.contracted
-        )
+        return ContractionKind(tuple(tags), values)
 
 
 def _window(
     affine: Affine, moving: frozenset[str], walking: frozenset[str], ranges: Mapping[str, int]
-) -> _Window | None:
+) -> _Extent | None:
     """The window in one dimension: an index of `moving` carries it, indices of `walking` run inside."""
     steps = [abs(affine.coeff(name)) for name in affine.names() & moving]
     inside = sorted(affine.names() & walking)
     if not steps or not inside:
         return None
     size = prod(ranges[name] for name in inside)
-    return _Window(size, min(steps), min(abs(affine.coeff(name)) for name in inside))
+    return _Extent(size, min(steps), min(abs(affine.coeff(name)) for name in inside))
 
 
 def _step(affine: Affine, names: frozenset[str]) -> int:
     return min(abs(affine.coeff(name)) for name in names)
 
 
-def _shape_tags(windows: Sequence[_Window]) -> tuple[str, ...]:
-    """`window_3x3`, `strided`, `dilated`."""
-    tags = ["window_" + _joined(window.size for window in windows)]
-    if any(window.stride > 1 for window in windows):
-        tags.append("strided")
-    if any(window.dilation > 1 for window in windows):
-        tags.append("dilated")
-    return tuple(tags)
+def _flags(windows: Sequence[_Extent]) -> list[str]:
+    strided = any(window.stride > 1 for window in windows)
+    dilated = any(window.dilation > 1 for window in windows)
+    return ["strided"] * strided + ["dilated"] * dilated
 
 
-def _shape_values(windows: Sequence[_Window]) -> dict[str, int | str]:
-    return {
-        "window": _joined(window.size for window in windows),
-        "stride": _joined(window.stride for window in windows),
-        "dilation": _joined(window.dilation for window in windows),
+def _attributes(windows: Sequence[_Extent]) -> dict[str, int | str]:
+    numbers = {
+        "window": [window.size for window in windows],
+        "stride": [window.stride for window in windows],
+        "dilation": [window.dilation for window in windows],
     }
-
-
-def _joined(numbers: Iterable[int]) -> str:
-    return "x".join(map(str, numbers))
+    return {name: "x".join(map(str, values)) for name, values in numbers.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 
@@ -20,20 +20,15 @@ from stripe.ir import (
     rewrite_blocks,
     with_entry,
 )
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.passes.pattern.contraction_kinds import classify
 from stripe.passes.pattern.terms import (
-    Bindings,
-    Items,
-    Structure,
     Term,
-    Variable,
     matches,
     parse_term,
     term_of,
+    variables,
 )
-
-Classes = Literal["matmul", "matvec", "dot", "conv", "pooling", "reduction"]
 
 
 class Pattern(Pass):
@@ -72,7 +67,6 @@ class Pattern(Pass):
     set_idxs: dict[str, str] = Field(
         default={}, description="tag: the variable of the pattern that names the index to tag"
     )
-    classes: tuple[Classes, ...] = Field(default=(), description="tag only these classes; all where empty")
 
     @field_validator("pattern")
     @classmethod
@@ -100,7 +94,7 @@ class Pattern(Pass):
         return with_entry(program, rewrite_blocks(program.entry, visit))
 
     def _check_variables(self, pattern: Term) -> None:
-        known = _variables(pattern)
+        known = variables(pattern)
         for name in (*self.set_vars.values(), *self.set_idxs.values()):
             if name not in known:
                 near = closest(name, sorted(known))
@@ -115,20 +109,18 @@ class Pattern(Pass):
 
     def _classified(self, block: Block, context: PassContext) -> Block:
         kind = classify(block)
-        if isinstance(kind, str):
+        if isinstance(kind, Refusal):
             context.missed(block, f"not classified: {kind}")
-            return block
-        if self.classes and not set(self.classes) & set(kind.tags):
-            context.missed(block, f"not tagged: it is a {kind.tags[0]}")
             return block
         return _tagged(block, Tags.of(*kind.tags), kind.values, context)
 
     def _matched(self, block: Block, pattern: Term, context: PassContext) -> Block:
-        bound = next(iter(matches(pattern, term_of(block), {})), None)
+        bound = next(matches(pattern, term_of(block), {}), None)
         if bound is None:
             context.missed(block, "the pattern does not match")
             return block
-        values = {word: _value(bound, name) for word, name in self.set_vars.items()}
+        found = {word: bound[name] for word, name in self.set_vars.items()}
+        values = {word: v if isinstance(v, int | str) else str(v) for word, v in found.items()}
         tagged = _tagged(block, Tags.of(*self.set_tags), values, context)
         marks = [(tag, bound[name]) for tag, name in self.set_idxs.items()]
         indices = tuple(
@@ -145,20 +137,3 @@ def _tagged(block: Block, tags: Tags, values: Mapping[str, TagValue], context: P
     words = [*tags, *(f"{word}={value}" for word, value in values.items())]
     context.applied(block, f"matched: {', '.join(words) or 'no tag is asked for'}")
     return block if new == block.tags else replace(block, tags=new)
-
-
-def _value(bound: Bindings, name: str) -> TagValue:
-    value = bound[name]
-    return value if isinstance(value, int | str) else str(value)
-
-
-def _variables(term: Term) -> set[str]:
-    match term:
-        case Variable(name):
-            return {name} - {"_"}
-        case Structure(_, arguments):
-            return set[str]().union(*map(_variables, arguments))
-        case Items(items, _, rest):
-            return set[str]().union(*map(_variables, items), _variables(rest) if rest else ())
-        case _:
-            return set()

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
-from stripe.ir import Affine, Block, Refinement, StripeError
+from stripe.ir import Block, Refinement, StripeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class Items:
 
 
 Term: TypeAlias = int | str | Variable | Structure | Items
-"""A number, an atom, or what the classes describe. A term without variables is *ground*."""
+"""A number, an atom, or one of the classes. A term without variables is *ground*."""
 
 Bindings: TypeAlias = Mapping[str, Term]
-"""What the variables of a pattern stand for."""
+"""The values of the variables of a pattern."""
 
 _TOKENS = re.compile(
     r"(?P<skip>//[^\n]*|\s+)|(?P<number>[+-]?\d+)|(?P<word>[A-Za-z_][\w.']*)|(?P<mark>[()\[\]{},|])|(?P<bad>.)",
@@ -70,14 +70,14 @@ _TOKENS = re.compile(
 
 def parse_term(text: str) -> Term:
     """The term that `text` spells; StripeError, which shows the place, when it spells none."""
-    parser = _Parser(text)
+    parser = _TermParser(text)
     term = parser.term()
     if parser.peek:
         parser.fail("expected the end")
     return term
 
 
-class _Parser:
+class _TermParser:
     """Recursive descent over the tokens of one text."""
 
     def __init__(self, text: str) -> None:
@@ -167,23 +167,13 @@ def matches(pattern: Term, ground: Term, bound: Bindings) -> Iterator[Bindings]:
             given = ground.arguments
             if name == "ref" and len(arguments) >= 2:
                 given = given[: len(arguments)]
-            yield from _in_order(arguments, given, bound)
+            yield from _items(arguments, given, None, bound, ordered=True)
         case Items(items, ordered, rest):
             if isinstance(ground, Items):
                 yield from _items(items, ground.items, rest, bound, ordered=ordered)
         case _:
             if pattern == ground:
                 yield bound
-
-
-def _in_order(patterns: tuple[Term, ...], ground: tuple[Term, ...], bound: Bindings) -> Iterator[Bindings]:
-    if len(patterns) != len(ground):
-        return
-    if not patterns:
-        yield bound
-        return
-    for found in matches(patterns[0], ground[0], bound):
-        yield from _in_order(patterns[1:], ground[1:], found)
 
 
 def _items(
@@ -208,20 +198,29 @@ def _items(
             yield from _items(patterns[1:], others, rest, found, ordered=ordered)
 
 
+def variables(term: Term) -> set[str]:
+    """The names of the variables of a pattern."""
+    match term:
+        case Variable(name):
+            return {name} - {"_"}
+        case Structure(_, arguments):
+            return set[str]().union(*map(variables, arguments))
+        case Items(items, _, rest):
+            return set[str]().union(*map(variables, items), variables(rest) if rest else ())
+        case _:
+            return set()
+
+
 def term_of(block: Block) -> Structure:
     """The ground term that describes a block."""
-    refs = Items(tuple(_ref_term(ref) for ref in block.refinements if not ref.is_alloc))
-    idxs = Items(tuple(Structure("idx", (index.name, index.range)) for index in block.iterated))
-    return Structure("block", (refs, idxs))
+    views = tuple(_view_term(ref) for ref in block.refinements if not ref.is_alloc)
+    idxs = tuple(Structure("idx", (index.name, index.range)) for index in block.iterated)
+    return Structure("block", (Items(views), Items(idxs)))
 
 
-def _ref_term(ref: Refinement) -> Structure:
-    dims = tuple(
-        Structure("dim", (affine.offset, _sum_term(affine), dim.size, dim.stride))
-        for affine, dim in zip(ref.access, ref.dims, strict=True)
-    )
-    return Structure("ref", (ref.dir.value, Items(dims), ref.agg.value, ref.dtype.name))
-
-
-def _sum_term(affine: Affine) -> Items:
-    return Items(tuple(Structure("term", (factor, str(atom))) for atom, factor in affine.terms))
+def _view_term(ref: Refinement) -> Structure:
+    dims: list[Term] = []
+    for affine, dim in zip(ref.access, ref.dims, strict=True):
+        terms = tuple(Structure("term", (factor, str(atom))) for atom, factor in affine.terms)
+        dims.append(Structure("dim", (affine.offset, Items(terms), dim.size, dim.stride)))
+    return Structure("ref", (ref.dir.value, Items(tuple(dims)), ref.agg.value, ref.dtype.name))
