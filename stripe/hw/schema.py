@@ -322,16 +322,13 @@ class HardwareModel(ConfigModel):
         """The execution unit called `name`. Raises ConfigError that names the nearest one."""
         return self._find("execution unit", name, self.exec_units)
 
-    def exec_unit_with(self, feature: Feature, unit: str = "", location: Location = Location()) -> ExecUnit:
-        """The execution unit called `unit`; without a name that of `location` if it has `feature`, else the first that
-        has it. Raises ConfigError where the feature is missing.
-        """
-        has = FEATURES[feature]
+    def exec_unit_with(self, feature: Feature, location: Location = Location()) -> ExecUnit:
+        """The execution unit of `location` if it has `feature`, else the first that has it. Raises ConfigError."""
         near = self.exec_units.get(location.name)
-        units = [self.exec_unit(unit)] if unit else [*([near] if near else []), *self.exec_units.values()]
-        found = next((each for each in units if has(each)), None)
+        units = [*([near] if near else []), *self.exec_units.values()]
+        found = next((unit for unit in units if FEATURES[feature](unit)), None)
         if found is None:
-            raise ConfigError(f"the hardware model has no {unit or 'unit'} with {feature}")
+            raise ConfigError(f"the hardware model has no unit with {feature}")
         return found
 
     def tx_unit(self, name: str) -> TxUnit:

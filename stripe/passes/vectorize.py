@@ -9,8 +9,8 @@ from pydantic import Field
 
 from stripe.ir import (
     Block,
-    ConfigError,
     Index,
+    Location,
     Nest,
     Program,
     Refinement,
@@ -67,7 +67,7 @@ class Vectorize(NestPass):
         is_leaf = not any(isinstance(statement, Block | Special) for statement in block.statements)
         if "vector" in block.tags or not block.outputs or not is_leaf:
             return block
-        width = self.vector_bytes or _vector_bytes(context, block)
+        width = self.vector_bytes or _vector_bytes(context, block.location)
         lanes = width // max(ref.dtype.bytes for ref in block.refinements)
         if lanes < 2:
             return Refusal(f"{width} bytes hold {lanes} elements")
@@ -102,17 +102,10 @@ class Vectorize(NestPass):
         return inner if outer is None else with_statements(outer.block, [inner])
 
 
-def _vector_bytes(context: PassContext, block: Block | None = None) -> int:
-    """The width of the vectors of the unit that runs `block`, or of the first unit with vectors."""
-    units = context.need_hardware("vectorize without vector_bytes").exec_units
-    named = units.get(block.location.name) if block is not None else None
-    wide = [unit.vector_bytes for unit in (named, *units.values()) if unit is not None and unit.vector_bytes]
-    if not wide:
-        raise ConfigError(
-            "the hardware model gives no width of vectors",
-            hint="give its unit vector_bytes, or the pass",
-        )
-    return wide[0]
+def _vector_bytes(context: PassContext, location: Location = Location()) -> int:
+    """The width of the vectors of the unit at `location`, or of the first unit with vectors."""
+    hardware = context.need_hardware("vectorize without vector_bytes")
+    return hardware.exec_unit_with("vectors", location).vector_bytes or 0
 
 
 def _unfit(block: Block, index: Index) -> str:

@@ -110,7 +110,7 @@ def test_declines(text: str, tag: str, reason: str) -> None:
 
 
 def test_a_model_without_latencies_takes_the_largest_tile() -> None:
-    _, remarks = on("mobile_gpu", matmul(32), "subgroup", reqs=["matmul"], unit="SHADER")
+    _, remarks = on("mobile_gpu", matmul(32), "subgroup", reqs=["matmul"])
     assert "16 lanes along n" in str(remarks[0])
     assert "0 cycles an operation" in str(remarks[0])
 
@@ -122,8 +122,6 @@ def test_machines_without_subgroups_are_refused() -> None:
         )
     with pytest.raises(ConfigError, match="no unit with subgroups"):
         on("x86_avx512", matmul(8), "subgroup", reqs=["matmul"])
-    with pytest.raises(ConfigError, match="no CPU with subgroups"):
-        grouped(matmul(8), unit="CPU")
     plain = gpu().model_copy(update={"mem_units": {"DRAM": MemUnit(size_KiB=1)}})
     with pytest.raises(ConfigError, match="needs registers, a main memory and a cache"):
         grouped(matmul(8), plain)

@@ -60,19 +60,17 @@ class Subgroup(Pass):
     refused: ClassVar[str] = "no subgroup"
 
     reqs: Reqs
-    unit: str = Field(
-        default="", description="execution unit of the subgroups; the first that has some where empty"
-    )
     register_loc: LocationSpec | None = Field(default=None, description="where the registers are")
     outer_set: TagSet = Field(default=(), description="tags added to the outermost block")
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError without a hardware model that has subgroups, registers and a cache."""
-        machine = self._machine(context.need_hardware("subgroup"))
+        hardware = context.need_hardware("subgroup")
+        _machine(hardware, Location())
         entry = program.entry
         for path in [path for path, block in walk(entry) if self._wants(block)]:
             block = block_at(entry, path)
-            best = search(block, machine)
+            best = search(block, _machine(hardware, block.location))
             if isinstance(best, Refusal):
                 self.settled(block, best, context)
                 continue
@@ -85,17 +83,6 @@ class Subgroup(Pass):
         inner = any(isinstance(statement, Block | Special) for statement in block.statements)
         done = block.tags.has_any(("subgroup_thread", "cache"))
         return block.tags.has_all(self.reqs) and not inner and not done
-
-    def _machine(self, hardware: HardwareModel) -> LaneMachine:
-        unit = hardware.exec_unit_with("subgroups", self.unit)
-        main = hardware.mem_units.get(hardware.main_memory or "")
-        caches = [memory for memory in hardware.mem_units.values() if memory.is_cache]
-        if unit.register_file_bytes is None or main is None or not caches:
-            raise ConfigError(
-                "subgroup needs registers, a main memory and a cache", hint="add them to the hardware model"
-            )
-        nearest = min(caches, key=lambda memory: memory.size)
-        return LaneMachine(unit.subgroup, unit.register_file_bytes, main, nearest)
 
     def _nest(self, chosen: LaneTile, block: Block) -> Block:
         """Tiles of the output, steps of the sums, points of a lane, lanes: one inside the other."""
@@ -135,6 +122,19 @@ class Subgroup(Pass):
                 if dim is not None:
                     entry = _spread(entry, where, ref.name, dim, chosen.lanes)
         return entry
+
+
+def _machine(hardware: HardwareModel, location: Location) -> LaneMachine:
+    """The subgroups of the unit at `location`, else of the first unit with subgroups."""
+    unit = hardware.exec_unit_with("subgroups", location)
+    main = hardware.mem_units.get(hardware.main_memory or "")
+    caches = [memory for memory in hardware.mem_units.values() if memory.is_cache]
+    if unit.register_file_bytes is None or main is None or not caches:
+        raise ConfigError(
+            "subgroup needs registers, a main memory and a cache", hint="add them to the hardware model"
+        )
+    nearest = min(caches, key=lambda memory: memory.size)
+    return LaneMachine(unit.subgroup, unit.register_file_bytes, main, nearest)
 
 
 def _shared(ref: Refinement, chosen: LaneTile) -> Refinement:
