@@ -73,7 +73,7 @@ def live_ranges(entry: Block) -> list[LiveRange]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _Cohort:
     """Buffers that are alive in the same statements of a block (a mask), which all wait for those in `after`."""
 
     members: tuple[int, ...]
@@ -103,7 +103,7 @@ def interference(ranges: Sequence[LiveRange]) -> list[list[int]]:
             for depth in range(1, len(live.home) + 1):
                 levels.setdefault(live.home[:depth], []).append(number)
     for path, members in levels.items():
-        for first, second in _meeting(_groups(ranges, members, len(path))):
+        for first, second in _meeting(_cohorts(ranges, members, len(path))):
             for one in first.members:
                 found[one].update(second.members)
             for other in second.members:
@@ -111,42 +111,42 @@ def interference(ranges: Sequence[LiveRange]) -> list[list[int]]:
     return [sorted(numbers) for numbers in found]
 
 
-def _groups(ranges: Sequence[LiveRange], members: Sequence[int], depth: int) -> list[_Group]:
-    """The groups in the block at a depth. Buffers of one block inside, which have met in there, share one."""
+def _cohorts(ranges: Sequence[LiveRange], members: Sequence[int], depth: int) -> list[_Cohort]:
+    """The cohorts in the block at a depth. Buffers of one block inside, which have met in there, share one."""
     together: dict[tuple[int, ...], list[int]] = {}
     for number in members:
         home = ranges[number].home
         together.setdefault(home[depth : depth + 1] or (-1, number), []).append(number)
-    groups: list[_Group] = []
+    cohorts: list[_Cohort] = []
     for numbers in together.values():
         uses, waits = ranges[numbers[0]].uses[depth - 1], ranges[numbers[0]].waits[depth - 1]
         if uses:
             common = -1  # the statements for which all of them wait
             for number in uses:
                 common &= waits[number]
-            groups.append(_Group(tuple(numbers), _mask(uses), common))
-    return groups
+            cohorts.append(_Cohort(tuple(numbers), _mask(uses), common))
+    return cohorts
 
 
-def _meeting(groups: Sequence[_Group]) -> Iterator[tuple[_Group, _Group]]:
+def _meeting(cohorts: Sequence[_Cohort]) -> Iterator[tuple[_Cohort, _Cohort]]:
     """The pairs of which not all statements of one wait for all of the other: long chains have few of them, so each
     is found without a look at the others.
 
-    Statements wait for earlier ones only. Hence of two groups the one that begins first meets the other when it is
+    Statements wait for earlier ones only. Hence of two cohorts the one that begins first meets the other when it is
     still in use at the other's beginning, or uses an earlier statement that the other does not wait for.
     """
-    users: dict[int, list[_Group]] = {}
-    alive: list[_Group] = []
-    for group in sorted(groups, key=lambda group: (group.first, group.members)):
-        alive = [other for other in alive if other.last >= group.first]
+    users: dict[int, list[_Cohort]] = {}
+    alive: list[_Cohort] = []
+    for cohort in sorted(cohorts, key=lambda cohort: (cohort.first, cohort.members)):
+        alive = [other for other in alive if other.last >= cohort.first]
         met = {other.members: other for other in alive}
-        for statement in _numbers(((1 << group.first) - 1) & ~group.after):
+        for statement in _numbers(((1 << cohort.first) - 1) & ~cohort.after):
             met.update((other.members, other) for other in users.get(statement, ()))
         for other in met.values():
-            yield other, group
-        alive.append(group)
-        for statement in _numbers(group.uses):
-            users.setdefault(statement, []).append(group)
+            yield other, cohort
+        alive.append(cohort)
+        for statement in _numbers(cohort.uses):
+            users.setdefault(statement, []).append(cohort)
 
 
 def peak_bytes(ranges: Sequence[LiveRange]) -> int:

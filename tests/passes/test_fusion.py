@@ -171,6 +171,22 @@ def test_a_dependence_between_holds_them_apart() -> None:
     assert remarks == ["missed: make_B: not fused with make_C: middle has to run between them"]
 
 
+def test_a_block_that_fills_joins_only_where_the_order_allows() -> None:
+    """The first overwrite of X has to run after the fill that reads X, and before the consumer, which reads X too."""
+    shapes = {"A": (8,), "X": (8,), "T": (16,), "C": (8,)}
+    sizes = {"x": 8}
+    start = kernel("X[x] = assign neg(A[x])", sizes, shapes, name="start")
+    fill = kernel("T[2*x+1] = assign ident(X[x])", sizes, shapes, name="fill", tags=["init"])
+    first = kernel("T[2*x] = assign relu(A[x])", sizes, shapes, name="first", tags=["first"])
+    over = kernel("X[x] = assign ident(A[x])", sizes, shapes, name="over")
+    second = kernel("C[x] = assign add(T[2*x], X[x])", sizes, shapes, name="second", tags=["second"])
+    program = program_of([start, fill, first, over, second], shapes, ["C"])
+    names, _ = fuse(program, a_reqs=["first"], b_reqs=["second"])
+    assert names == ["start", "fill", "over", "first+second"]
+    result, _ = run_pass(program_of([start, fill, first, second], shapes, ["C"]), "fusion", a_reqs=["first"])
+    assert [block.name for block in result.main.blocks] == ["start", "first+second"]
+
+
 def test_users_keep_what_they_read() -> None:
     """A buffer that the outside needs is written even if a window would be computed again."""
     shapes = {"A": (10,), "B": (10,), "C": (8,)}

@@ -253,7 +253,11 @@ class _Stepper:
             if isinstance(walks, Refusal):
                 return walks
             # From the first value of the index that any step needs; each step needs values up to `end`.
-            done = max(0, min(_first_needed(walk, reading) for walk in walks))
+            lows = {
+                walk.index: min(s.spans[walk.index][0] for s in reading if walk.index in s.spans)
+                for walk in walks
+            }
+            done = max(0, min(-((walk.high - lows[walk.index]) // walk.step) for walk in walks))
             for step in reading:
                 ends = (
                     (step.spans[walk.index][1] - walk.low) // walk.step + 1
@@ -347,24 +351,18 @@ def _interleaved(producers: Sequence[_RingStep], consumers: Sequence[_RingStep])
     """Both halves in their order, each step of the consumer behind the pieces that write elements that it touches."""
     done = 0
     for step in consumers:
-        meeting = (n for n, piece in enumerate(producers) if n >= done and _meet(piece, step))
+        meeting = (
+            number
+            for number, piece in enumerate(producers)
+            if number >= done
+            and any(
+                low <= step.spans[name][1] and step.spans[name][0] <= high
+                for name, (low, high) in piece.spans.items()
+                if name in step.spans
+            )
+        )
         end = max(meeting, default=done - 1) + 1
         yield from producers[done:end]
         done = end
         yield step
     yield from producers[done:]
-
-
-def _meet(piece: _RingStep, step: _RingStep) -> bool:
-    """Whether two statements may touch an element of a shared buffer in common."""
-    return any(
-        low <= step.spans[name][1] and step.spans[name][0] <= high
-        for name, (low, high) in piece.spans.items()
-        if name in step.spans
-    )
-
-
-def _first_needed(walk: Reach, reading: Sequence[_RingStep]) -> int:
-    """The first value of the producer's index that any step needs."""
-    lows = [step.spans[walk.index][0] for step in reading if walk.index in step.spans]
-    return -((walk.high - min(lows)) // walk.step)

@@ -75,7 +75,9 @@ class Layout(Pass):
                 packing = self._packing(block, ref)
                 if packing == Packing.blocked(range(ref.rank), ()):
                     continue  # the layout that it has
-                if "user" in ref.tags and isinstance(packing, Packing) and not _is_whole(program, ref):
+                views = [view for view in program.main.refinements if view.source == ref.name]
+                whole = [view for view in views if view.sizes == ref.sizes and view.access == ref.access]
+                if "user" in ref.tags and isinstance(packing, Packing) and not len(views) == len(whole) == 1:
                     packing = Refusal("main does not see all of it by one view")
                 if isinstance(packing, Refusal):
                     context.missed(ref.name, f"layout not changed: {packing}")
@@ -167,13 +169,6 @@ class Layout(Pass):
             Tags.of("kernel", "layout_copy"),
             location=beside(user),
         )
-
-
-def _is_whole(program: Program, ref: Refinement) -> bool:
-    """Whether main sees a buffer by one view, which is all of it."""
-    views = [view for view in program.main.refinements if view.source == ref.name]
-    zeros = (Affine(),) * ref.rank
-    return len(views) == 1 and views[0].sizes == ref.sizes and views[0].access == zeros
 
 
 def _repack_constants(program: Program, packings: Mapping[str, Packing]) -> Program:

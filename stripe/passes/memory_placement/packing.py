@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 
 SEARCH_STEPS = 20_000
 """Buffers put down by the search before it gives up: two seconds at most, of a hard problem with 400 buffers."""
@@ -116,7 +117,8 @@ def _greedy(
         else:
             near = sorted(_taken(items, conflicts[number], placed))
             taken = heapq.merge(by_always.ranges(), near)
-        put(number, _best_fit(taken, items[number]))
+        # The smallest gap that holds the item.
+        put(number, min((end - address, address) for address, end in _fits(taken, items[number]))[1])
     return [placed[number] for number in range(len(items))]
 
 
@@ -127,27 +129,18 @@ def _taken(
     return ((placed[n], placed[n] + items[n].bytes) for n in neighbours if n in placed)
 
 
-def _gaps(taken: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Free ranges between those taken, which come in order, as start and end; the last has no end."""
-    start = 0
-    for low, high in taken:
-        if low > start:
-            yield start, low
-        start = max(start, high)
-    yield start, 1 << 80
-
-
 def _fits(taken: Iterable[tuple[int, int]], item: Item) -> Iterator[tuple[int, int]]:
-    """The aligned addresses at which the gaps begin that hold the item, and the ends of these gaps."""
-    for start, end in _gaps(taken):
+    """The aligned addresses at which the gaps begin that hold the item, and the ends of these gaps. The ranges `taken`
+    come in order; the last gap has no end."""
+    start = 0
+    for low, high in chain(taken, [(_NO_END, _NO_END)]):
         address = -(-start // item.alignment) * item.alignment
-        if address + item.bytes <= end:
-            yield address, end
+        if start < low and address + item.bytes <= low:
+            yield address, low
+        start = max(start, high)
 
 
-def _best_fit(taken: Iterable[tuple[int, int]], item: Item) -> int:
-    """The start of the smallest gap that holds the item."""
-    return min((end - address, address) for address, end in _fits(taken, item))[1]
+_NO_END = 1 << 80
 
 
 def _search(

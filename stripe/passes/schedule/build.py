@@ -84,7 +84,11 @@ def build_statements(
     dependences; and the step of each statement: a swap of a region in several pieces takes several.
     """
     block = nest.block
-    allocs = {copy: _allocation(block.ref(copy.buffer), copy) for copy in copies}
+    allocs: dict[NearCopy, Refinement] = {}
+    for copy in copies:
+        far, place = block.ref(copy.buffer), copy.place
+        near = Refinement.alloc(copy.name, far.dtype, far.sizes, location=place.location)
+        allocs[copy] = replace(near, offset=place.address, tags=Tags.of("cached", "placed"))
     written = _written_regions(nest)
     statements: list[Statement] = []
     origins: list[ScheduleStep] = []
@@ -106,12 +110,6 @@ def build_statements(
         origins += [step] * len(made)
     refs = (*block.refinements, *allocs.values())
     return replace(block, refinements=refs, statements=tuple(statements)), origins
-
-
-def _allocation(far: Refinement, copy: NearCopy) -> Refinement:
-    """The allocation of a whole copy, compact, at its address."""
-    alloc = Refinement.alloc(copy.name, far.dtype, far.sizes, location=copy.place.location)
-    return replace(alloc, offset=copy.place.address, tags=Tags.of("cached", "placed"))
 
 
 def _written_regions(nest: Nest) -> dict[str, list[Region]]:

@@ -61,7 +61,7 @@ ScheduleStep = SwapIn | SwapOut | Execute
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _Assigned:
     """The places of the operands and scratch buffers of one statement: whole copies, tiles of streams, scratch."""
 
     whole: dict[str, BankRange] = field(default_factory=dict[str, BankRange])
@@ -75,7 +75,7 @@ class _Residency:
 
     cost: int
     evicted: tuple[NearCopy, ...]
-    places: _Places
+    places: _Assigned
     banks: Banks
 
 
@@ -126,23 +126,18 @@ class ResidencyPlanner:
             places = choice.places
             operands = {operand.name: operand for operand in need.operands}
             for name, place in places.whole.items():
-                self._enter(operands[name], place)
+                copy = NearCopy(name, self._versions.get(name, 0), place)
+                self._versions[name] = copy.version + 1
+                self._resident[name] = copy
+                self.copies.append(copy)
+                if self._has_to_come(operands[name]):
+                    self.steps.append(SwapIn(copy))
             copies = {name: self._resident[name] for name in operands if name in self._resident}
             self.steps.append(Execute(number, copies, places.streams, places.scratch))
             for place in (*places.streams.values(), *places.scratch.values()):
                 self._banks.release(place)
             self._after(number)
         return self.steps
-
-    def _enter(self, operand: OperandUse, place: BankRange) -> None:
-        """Makes an operand resident."""
-        name = operand.name
-        copy = NearCopy(name, self._versions.get(name, 0), place)
-        self._versions[name] = copy.version + 1
-        self._resident[name] = copy
-        self.copies.append(copy)
-        if self._has_to_come(operand):
-            self.steps.append(SwapIn(copy))
 
     def _has_to_come(self, operand: OperandUse) -> bool:
         """Whether the statement needs contents of the far buffer: it writes itself what it reads of a fresh buffer."""
@@ -207,9 +202,9 @@ class ResidencyPlanner:
 
     def _allocate(
         self, number: int, streamed: Sequence[OperandUse], whole: Sequence[OperandUse], banks: Banks
-    ) -> _Places | None:
+    ) -> _Assigned | None:
         """Places for the whole copies, for the buffers of the streams and for scratch, the largest first."""
-        places = _Places()
+        places = _Assigned()
         wanted: list[tuple[int, str, Scratch | dict[str, BankRange]]] = [
             *((op.bytes, op.name, places.whole) for op in whole),
             *((banks.aligned(op.tile_bytes) * self._depth, op.name, places.streams) for op in streamed),
