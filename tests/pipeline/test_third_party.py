@@ -1,4 +1,4 @@
-"""Passes of other packages, through the entry-point group `stripe.passes`."""
+"""Passes and targets of other packages, through the entry-point groups `stripe.passes` and `stripe.targets`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from support.programs import MATMUL
 MODULE = """
 from typing import ClassVar
 from pydantic import Field
+from stripe.emit.targets import ProgramTarget
 from stripe.passes.base import Pass
+
+class Names(ProgramTarget):
+    '''The names of the tensors.'''
+    target_name: ClassVar[str] = "names"
+    end: str = "."
+
+    def emit(self, program):
+        return " ".join(ref.name for ref in program.entry.refinements) + self.end
 
 class Nothing(Pass):
     '''Does nothing, with an option.'''
@@ -41,6 +50,7 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
         "no_pass": "json:dumps",
     }
     lines = [f"{name} = {place}" for name, place in places.items()]
+    lines += ["[stripe.targets]", "names = other_passes:Names"]
     (info / "entry_points.txt").write_text("\n".join(["[stripe.passes]", *lines, ""]), "utf-8")
     (folder / "other_passes.py").write_text(MODULE, "utf-8")
     monkeypatch.syspath_prepend(folder)
@@ -55,6 +65,14 @@ def test_a_pass_of_another_package_runs(other_package: Path, capsys: pytest.Capt
     assert capsys.readouterr().err == "remark: nothing: missed: did nothing at level 5\n"
     assert main([str(other_package), "--passes", "nothin"]) == 2
     assert "did you mean 'nothing'?" in capsys.readouterr().err
+
+
+def test_a_target_of_another_package_emits(other_package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(other_package), "--emit", "names{end=!}"]) == 2, "! is no letter of a word"
+    assert main([str(other_package), "--emit", 'names{end="!"}']) == 0
+    assert capsys.readouterr().out == "A B C!"
+    assert main(["--list-targets", "names"]) == 0
+    assert "The names of the tensors." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

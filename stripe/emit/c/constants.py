@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator
 from itertools import product
 
-from stripe.emit.c.literals import is_narrow, memory_literal
+from stripe.emit.c.literals import is_narrow
 from stripe.emit.c.writer import Writer
-from stripe.ir import ConstantBuffer, DType, Refinement
+from stripe.ir import ConstantBuffer, Refinement
 
 _FORMATS = {"bool": "B", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q",
             "fp16": "H", "bf16": "H", "fp32": "f", "fp64": "d"}  # fmt: skip
@@ -17,17 +17,16 @@ _WIDTH = 100
 
 def constant_array(name: str, constant: ConstantBuffer, ref: Refinement, writer: Writer) -> str:
     """The definition of `name` with the elements of `constant` where the strides of `ref` put them."""
-    texts = [writer.helpers.literal(text) for text in _literals(constant.data, constant.dtype)]
+    dtype = constant.dtype
+    values = struct.iter_unpack(f"<{_FORMATS[dtype.name]}", constant.data)
+    texts = [
+        f"0x{value:04x}" if is_narrow(dtype) else writer.memory_literal(value, dtype) for (value,) in values
+    ]
     placed = ["0"] * ref.span
     for text, coordinates in zip(texts, product(*map(range, constant.sizes)), strict=True):
         placed[sum(c * s for c, s in zip(coordinates, ref.strides, strict=True))] = text
     head = f"{writer.dialect.constant} {writer.dialect.memory_type(constant.dtype)} {name}[{ref.span}] = {{"
     return "\n".join([head, *_wrapped(placed), "};"])
-
-
-def _literals(data: bytes, dtype: DType) -> Iterator[str]:
-    for (value,) in struct.iter_unpack(f"<{_FORMATS[dtype.name]}", data):
-        yield f"0x{value:04x}" if is_narrow(dtype) else memory_literal(value, dtype)
 
 
 def _wrapped(texts: list[str]) -> Iterator[str]:

@@ -5,10 +5,8 @@ Their names start with `st_`, which `stripe.emit.c.names` keeps free.
 
 from __future__ import annotations
 
-import re
-
 from stripe.emit.c.dialect import Dialect
-from stripe.ir import DTYPES, DType
+from stripe.ir import DTYPES
 
 PREFIX = "st_"
 
@@ -117,6 +115,67 @@ static void *st_allocate(size_t bytes) {
 }
 
 
+_TYPED: dict[tuple[str, str], str] = {
+    ("div", "uint"): "static inline {c} st_div_{t}({c} a, {c} b) {{ return ({c})(b == 0 ? 0 : a / b); }}",
+    ("div", "int"): """\
+// Towards zero; 0 for a zero divisor; the lowest number by -1 wraps.
+static inline {c} st_div_{t}({c} a, {c} b) {{
+  if (b == 0) return 0;
+  return b == -1 ? ({c})(0u - ({unsigned})a) : ({c})(a / b);
+}}""",
+    ("mod", "uint"): "static inline {c} st_mod_{t}({c} a, {c} b) {{ return ({c})(b == 0 ? 0 : a % b); }}",
+    (
+        "mod",
+        "int",
+    ): "static inline {c} st_mod_{t}({c} a, {c} b) {{ return ({c})(b == 0 || b == -1 ? 0 : a % b); }}",
+    ("shl", "uint"): (
+        "static inline {c} st_shl_{t}({c} a, {c} b) {{ return ({c})(b < {bits} ? ({unsigned})a << b : 0u); }}"
+    ),
+    ("shl", "int"): (
+        "static inline {c} st_shl_{t}({c} a, {c} b) {{ "
+        "return ({c})(b >= 0 && b < {bits} ? ({unsigned})a << b : 0u); }}"
+    ),
+    (
+        "shr",
+        "uint",
+    ): "static inline {c} st_shr_{t}({c} a, {c} b) {{ return ({c})(b < {bits} ? a >> b : 0); }}",
+    ("shr", "int"): """\
+// Shifts in copies of the sign, without asking what C does with negative numbers.
+static inline {c} st_shr_{t}({c} a, {c} b) {{
+  if (!(b >= 0 && b < {bits})) return ({c})(a < 0 ? -1 : 0);
+  return ({c})(a < 0 ? ~(~a >> b) : a >> b);
+}}""",
+    ("index", "uint"): """\
+static inline int64_t st_index_{t}({c} i) {{ return i > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)i; }}""",
+    ("to", "uint"): """\
+// Truncates, saturates, and turns NaN into 0.
+static inline {c} st_to_{t}_{source}({value} x) {{
+  if (x != x) return 0;
+  return x <= 0.0{end} ? 0 : x >= {high}{end} ? UINT{bits}_MAX : ({c})x;
+}}""",
+    ("to", "int"): """\
+// Truncates, saturates, and turns NaN into 0.
+static inline {c} st_to_{t}_{source}({value} x) {{
+  if (x != x) return 0;
+  return x <= -{high}{end} ? INT{bits}_MIN : x >= {high}{end} ? INT{bits}_MAX : ({c})x;
+}}""",
+}
+"""Helpers for integers {t} of the type {c}, by kind. `to` converts from `float`, also of fp16 and bf16, or `double`."""
+
+
+def _typed(name: str, dialect: Dialect) -> str:
+    """The text of a helper for one dtype: `div_i32`, `to_u8_fp32`, …"""
+    helper, dtype_name, *source = name.split("_")
+    dtype = DTYPES[dtype_name]
+    double = source == ["fp64"]
+    return _TYPED[helper, dtype.kind].format(
+        c=dialect.scalar_type(dtype), t=dtype, bits=dtype.bits,
+        unsigned=dialect.integer(max(dtype.bits, 32), signed=False),
+        source="".join(source), value="double" if double else "float", end="" if double else "f",
+        high=repr(float(int(dtype.max_value) + 1)),
+    )  # fmt: skip
+
+
 class Helpers:
     """The helpers and headers that a file needs, in an order in which C can read them."""
 
@@ -147,78 +206,3 @@ class Helpers:
     def texts(self) -> tuple[str, ...]:
         """The functions, each after those that it calls."""
         return tuple(self._texts.values())
-
-
-def _typed(name: str, dialect: Dialect) -> str:
-    """The text of a helper for one dtype: `div mod shl shr` for integers, `to_INTEGER_FLOAT`, `index_u64`."""
-    kind, *dtypes = name.split("_")
-    dtype = DTYPES[dtypes[0]]
-    c = dialect.scalar_type(dtype)
-    if kind == "to":
-        return _saturate(c, dtype, DTYPES[dtypes[1]])
-    return _TYPED[kind](c, dialect.integer(max(dtype.bits, 32), signed=False), dtype)
-
-
-def _div(c: str, unsigned: str, dtype: DType) -> str:
-    if dtype.kind == "uint":
-        return f"static inline {c} st_div_{dtype}({c} a, {c} b) {{ return ({c})(b == 0 ? 0 : a / b); }}"
-    return f"""\
-// Towards zero; 0 for a zero divisor; the lowest number by -1 wraps.
-static inline {c} st_div_{dtype}({c} a, {c} b) {{
-  if (b == 0) return 0;
-  return b == -1 ? ({c})(0u - ({unsigned})a) : ({c})(a / b);
-}}"""
-
-
-def _mod(c: str, _unsigned: str, dtype: DType) -> str:
-    safe = "b == 0" if dtype.kind == "uint" else "b == 0 || b == -1"
-    return f"static inline {c} st_mod_{dtype}({c} a, {c} b) {{ return ({c})({safe} ? 0 : a % b); }}"
-
-
-def _fits(dtype: DType) -> str:
-    low = "" if dtype.kind == "uint" else "b >= 0 && "
-    return f"{low}b < {dtype.bits}"
-
-
-def _shl(c: str, unsigned: str, dtype: DType) -> str:
-    body = f"return ({c})({_fits(dtype)} ? ({unsigned})a << b : 0u);"
-    return f"static inline {c} st_shl_{dtype}({c} a, {c} b) {{ {body} }}"
-
-
-def _shr(c: str, _unsigned: str, dtype: DType) -> str:
-    if dtype.kind == "uint":
-        return (
-            f"static inline {c} st_shr_{dtype}({c} a, {c} b) {{ return ({c})({_fits(dtype)} ? a >> b : 0); }}"
-        )
-    return f"""\
-// Shifts in copies of the sign, without asking what C does with negative numbers.
-static inline {c} st_shr_{dtype}({c} a, {c} b) {{
-  if (!({_fits(dtype)})) return ({c})(a < 0 ? -1 : 0);
-  return ({c})(a < 0 ? ~(~a >> b) : a >> b);
-}}"""
-
-
-def _index(c: str, _unsigned: str, dtype: DType) -> str:
-    body = "return i > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)i;"
-    return f"static inline int64_t st_index_{dtype}({c} i) {{ {body} }}"
-
-
-_TYPED = {"div": _div, "mod": _mod, "shl": _shl, "shr": _shr, "index": _index}
-
-
-def _saturate(c: str, target: DType, source: DType) -> str:
-    """From float (also fp16 and bf16, which are float here) or double to an integer."""
-    double = source.bits == 64
-    value, end = ("double", "") if double else ("float", "f")
-    name = re.sub(r"fp16|bf16", "fp32", source.name)
-    macro = f"{'U' if target.kind == 'uint' else ''}INT{target.bits}"
-    high = f"{float(int(target.max_value) + 1)!r}{end}"
-    low, lowest = (
-        ("0.0" + end, "0") if target.kind == "uint" else (f"{float(target.min_value)!r}{end}", f"{macro}_MIN")
-    )
-    return f"""\
-// Truncates, saturates, and turns NaN into 0.
-static inline {c} st_to_{target}_{name}({value} x) {{
-  if (x != x) return 0;
-  return x <= {low} ? {lowest} : x >= {high} ? {macro}_MAX : ({c})x;
-}}"""

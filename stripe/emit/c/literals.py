@@ -13,12 +13,6 @@ def is_narrow(dtype: DType) -> bool:
     return dtype.is_float and dtype.bits == 16
 
 
-def wrap_integer(value: int, dtype: DType) -> int:
-    """`value` reduced to the range of an integer dtype."""
-    low = value & ((1 << dtype.bits) - 1)
-    return low - (1 << dtype.bits) if dtype.kind == "int" and low >> (dtype.bits - 1) else low
-
-
 def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | float:
     """`value` as an exact value of `dtype`, by the rules of `cast`."""
     if dtype.kind == "bool":
@@ -27,15 +21,18 @@ def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | fl
         return _to_integer(value, dtype)
     if dtype.bits == 64:
         return _to_double(value)
-    single = _round_to(value, "<f")
-    if dtype.name == "fp16":
-        return _round_to(single, "<e")
-    return _round_to_bf16(single) if dtype.name == "bf16" else single
+    if not is_narrow(dtype):
+        return _round_to(value, "<f")
+    bits = narrow_bits(value, dtype).to_bytes(2, "little")
+    return float(
+        struct.unpack("<e", bits)[0] if dtype.name == "fp16" else struct.unpack("<f", b"\0\0" + bits)[0]
+    )
 
 
 def _to_integer(value: bool | int | float, dtype: DType) -> int:
-    if not isinstance(value, float):
-        return wrap_integer(int(value), dtype)
+    if not isinstance(value, float):  # wraps
+        low = int(value) & ((1 << dtype.bits) - 1)
+        return low - (1 << dtype.bits) if dtype.kind == "int" and low >> (dtype.bits - 1) else low
     if math.isnan(value):
         return 0
     low, high = int(dtype.min_value), int(dtype.max_value)
@@ -59,12 +56,13 @@ def _round_to(value: bool | int | float, form: str) -> float:
         return math.copysign(math.inf, wide)
 
 
-def _round_to_bf16(value: float) -> float:
-    if not math.isfinite(value):
-        return value
-    bits = int(struct.unpack("<I", struct.pack("<f", value))[0])
-    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
-    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+def narrow_bits(value: bool | int | float, dtype: DType) -> int:
+    """The bits of `value` in fp16 or bf16, rounded to single first."""
+    single = _round_to(value, "<f")
+    if dtype.name == "fp16":
+        return int(struct.unpack("<H", struct.pack("<e", _round_to(single, "<e")))[0])
+    bits = int(struct.unpack("<I", struct.pack("<f", single))[0])
+    return (bits + (0x7FFF + (bits >> 16 & 1) if math.isfinite(single) else 0)) >> 16
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
@@ -91,23 +89,15 @@ def _integer_literal(value: int, dtype: DType) -> str:
 
 def _float_literal(value: float, dtype: DType) -> str:
     double = dtype.bits == 64
-    if math.isnan(value):
-        return "(double)NAN" if double else "NAN"
-    if math.isinf(value):
-        text = "(double)INFINITY" if double else "INFINITY"
-        return f"-{text}" if value < 0 else text
-    return repr(value) if double else f"{_shortest_single(value)}f"
-
-
-def _shortest_single(value: float) -> str:
-    """The shortest decimal that reads back as the single `value`."""
-    for digits in range(6, 10):
-        text = f"{value:.{digits}g}"
-        if _round_to(float(text), "<f") == value:
-            break
-    else:
-        text = repr(value)
-    return text if any(char in text for char in ".en") else f"{text}.0"
+    if not math.isfinite(value):
+        text = "NAN" if math.isnan(value) else "INFINITY"
+        return f"{'-' if value < 0 else ''}{'(double)' if double else ''}{text}"
+    if double:
+        return repr(value)
+    # The shortest decimal that reads back as the single.
+    texts = [f"{value:.{digits}g}" for digits in range(6, 10)]
+    shortest = next((text for text in texts if _round_to(float(text), "<f") == value), repr(value))
+    return f"{shortest}f" if any(char in shortest for char in ".en") else f"{shortest}.0f"
 
 
 def memory_literal(value: bool | int | float, dtype: DType) -> str:
@@ -115,14 +105,6 @@ def memory_literal(value: bool | int | float, dtype: DType) -> str:
     if not is_narrow(dtype):
         return str(int(value != 0)) if dtype.kind == "bool" else literal(value, dtype)
     return f"0x{narrow_bits(value, dtype):04x}"
-
-
-def narrow_bits(value: bool | int | float, dtype: DType) -> int:
-    """The bits of `value` in fp16 or bf16."""
-    exact = float(convert_constant(value, dtype))
-    if dtype.name == "fp16":
-        return int(struct.unpack("<H", struct.pack("<e", exact))[0])
-    return int(struct.unpack("<I", struct.pack("<f", exact))[0]) >> 16
 
 
 def is_zero_bits(value: bool | int | float) -> bool:

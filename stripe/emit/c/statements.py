@@ -53,11 +53,7 @@ def emit_statement(
         emit_special(statement, writer)
         return
     if isinstance(statement, Store):
-        agg = block.ref(statement.ref).agg
-        if number in accumulators:
-            _accumulate(accumulators[number].name, agg, *writer.scalars[statement.value], writer)
-        else:
-            _store(statement, agg, writer)
+        _store(statement, block.ref(statement.ref).agg, accumulators.get(number), writer)
         return
     text, dtype = _value(statement, writer)
     words = set(re.findall(r"\w+", text))
@@ -87,13 +83,20 @@ def _value(statement: ScalarStatement, writer: Writer) -> tuple[str, DType]:
             return intrinsic(op, names, dtypes, dtype, writer), dtype
 
 
-def _store(statement: Store, agg: Agg, writer: Writer) -> None:
+def _store(statement: Store, agg: Agg, accumulator: Accumulator | None, writer: Writer) -> None:
     value, dtype = writer.scalars[statement.value]
-    element = writer.element(writer.scope.areas[statement.ref], write=True)
+    if accumulator is not None:
+        element = accumulator.name
+    else:
+        element = writer.element(writer.scope.areas[statement.ref], write=True)
+    # C's compound assignment does the same where the type is not promoted and overflow is defined.
+    exact = (dtype.is_float and not is_narrow(dtype)) or (dtype.kind == "uint" and dtype.bits >= 32)
     if agg is Agg.ASSIGN:
         writer.line(f"{element} = {writer.stored(value, dtype)};")
-    elif _is_in_place(agg, dtype):
+    elif agg in _IN_PLACE and exact:
         writer.line(f"{element} {_IN_PLACE[agg]} {value};")
+    elif accumulator is not None:
+        writer.line(f"{element} = {merge(agg, element, value, dtype, writer)};")
     elif agg in _IN_PLACE:
         new = merge(agg, writer.loaded(element, dtype), value, dtype, writer)
         writer.line(f"{element} = {writer.stored(new, dtype)};")
@@ -101,16 +104,3 @@ def _store(statement: Store, agg: Agg, writer: Writer) -> None:
         old = writer.let(f"{statement.ref}_old", writer.loaded(element, dtype), dtype)
         new = writer.let(f"{statement.ref}_new", merge(agg, old, value, dtype, writer), dtype)
         writer.line(f"{element} = {writer.stored(new, dtype)};")
-
-
-def _accumulate(name: str, agg: Agg, value: str, dtype: DType, writer: Writer) -> None:
-    if _is_in_place(agg, dtype):
-        writer.line(f"{name} {_IN_PLACE[agg]} {value};")
-    else:
-        writer.line(f"{name} = {merge(agg, name, value, dtype, writer)};")
-
-
-def _is_in_place(agg: Agg, dtype: DType) -> bool:
-    """Whether C's compound assignment does the same: not where the type is promoted or overflow is undefined."""
-    exact = dtype.is_float and not is_narrow(dtype)
-    return agg in _IN_PLACE and (exact or (dtype.kind == "uint" and dtype.bits >= 32))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stripe.emit.loops.bounds import ForLoop, Loops
+from stripe.emit.loops.bounds import Loops
 from stripe.emit.loops.scope import Area, CodeScope
 from stripe.ir import Agg, Block, Load, Special, Store
 
@@ -61,13 +61,8 @@ def _first_level(area: Area, scope: CodeScope, nest: Loops) -> tuple[int, bool]:
     while level < len(nest.loops):
         if in_bounds or all(loop.is_plain for loop in nest.loops[level:]):
             return level, False
-        if _is_box(nest.loops[level:]):
+        variables = {loop.var for loop in nest.loops[level:]}
+        if not any(loop.guards or loop.depends_on(variables) for loop in nest.loops[level:]):
             return level, True
         level += 1
     return level, False
-
-
-def _is_box(loops: tuple[ForLoop, ...]) -> bool:
-    """Whether no loop tests anything or has bounds that depend on another of them."""
-    variables = {loop.var for loop in loops}
-    return not any(loop.guards or loop.depends_on(variables) for loop in loops)

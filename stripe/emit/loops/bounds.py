@@ -69,7 +69,8 @@ def bounded(
             continue
         var = ranges[place][0]
         lower, upper, guards = bounds[place]
-        if not _is_linear_in(affine, var):
+        inside = [atom.arg for atom, _ in affine.terms if isinstance(atom, FloorDiv | Mod)]
+        if affine.coeff(var) == 0 or any(var in arg.names() for arg in inside):
             guards.append(affine)
         elif not _tighten(affine, var, lower, upper, intervals):
             return Loops((), (), intervals, empty=True)
@@ -78,12 +79,6 @@ def bounded(
         for (var, size), (lower, upper, guards) in zip(ranges, bounds, strict=True)
     ]
     return Loops(tuple(outside), tuple(loops), intervals)
-
-
-def _is_linear_in(affine: Affine, var: str) -> bool:
-    """Whether `var` occurs as a term and inside no floor or mod."""
-    inside = any(isinstance(atom, FloorDiv | Mod) and var in atom.arg.names() for atom, _ in affine.terms)
-    return affine.coeff(var) != 0 and not inside
 
 
 def _tighten(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from stripe.emit.loops.memory import is_placed
 from stripe.emit.loops.scope import CodeScope
-from stripe.ir import Block, Refinement, Special, address_of, separating, step, walk
+from stripe.ir import Block, Special, address_of, separating, step, walk
 
 _VECTOR = 4
 """Fewest iterations that make vectors worth while."""
@@ -30,7 +30,13 @@ def fast_order(block: Block, outer: CodeScope) -> list[str] | None:
         return None
     names = [index.name for index in block.iterated if index.range > 1]
     free = separating(block)
-    steps = {ref.name: _steps(ref, names, outer) for ref in block.refinements if not ref.is_alloc}
+    places = {
+        ref.name: address_of(ref.access, outer.areas[ref.source].pointer.strides)
+        for ref in block.refinements
+        if not ref.is_alloc
+    }
+    # An uneven step counts as none.
+    steps = {ref: {name: step(place, name) or 0 for name in names} for ref, place in places.items()}
     reads = [steps[ref.name] for ref in block.inputs if ref.name in steps]
     writes = [steps[ref.name] for ref in block.outputs]
     summed = [name for name in names if name not in free]
@@ -44,12 +50,6 @@ def fast_order(block: Block, outer: CodeScope) -> list[str] | None:
         if contiguous and block.index(name).range >= _VECTOR:
             return [*(other for other in outside if other != name), *summed, name]
     return [*outside, *summed]
-
-
-def _steps(ref: Refinement, names: Sequence[str], outer: CodeScope) -> dict[str, int]:
-    """Elements by which a step of each index moves the view; 0 for uneven steps."""
-    place = address_of(ref.access, outer.areas[ref.source].pointer.strides)
-    return {name: step(place, name) or 0 for name in names}
 
 
 def parallel_indices(block: Block, order: Sequence[str], outer: CodeScope) -> tuple[str, ...]:

@@ -46,18 +46,12 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
         if not ref.is_alloc:
             scope.areas[ref.name] = scope.area(ref, outer)
     accumulators = find_accumulators(block, scope, found)
-    loops = [(block.index(name), loop) for name, loop in zip(order, found.loops, strict=True)]
-    return BlockPlan(
-        block, scope, found.guards, found.loops, False, _parallel(found.loops[: len(shared)]), accumulators,
-        hints_of(block, loops),
-    )  # fmt: skip
-
-
-def _parallel(loops: tuple[ForLoop, ...]) -> int:
-    """The number of loops that can be one: constant bounds inside, no test between."""
-    count = min(len(loops), 1)
-    while count < len(loops) and not loops[count - 1].guards:
-        if loops[count].depends_on(loop.var for loop in loops[:count]):
+    hints = hints_of(
+        block, [(block.index(name), loop) for name, loop in zip(order, found.loops, strict=True)]
+    )
+    parallel = min(len(shared), 1)
+    while parallel < len(shared) and not found.loops[parallel - 1].guards:
+        if found.loops[parallel].depends_on(loop.var for loop in found.loops[:parallel]):
             break
-        count += 1
-    return count
+        parallel += 1
+    return BlockPlan(block, scope, found.guards, found.loops, False, parallel, accumulators, hints)
