@@ -9,7 +9,7 @@ N ?= 1000
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help docs setup demo test test-all lint format grammar bench fuzz wheel clean
+.PHONY: help docs new-pass setup demo test test-all lint format grammar bench fuzz wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -41,6 +41,9 @@ lint: $(STAMP) ## Check style, format, types and layers
 format: $(STAMP) ## Format the code and repair what ruff can
 	$(VENV)/bin/ruff check --fix
 	$(VENV)/bin/ruff format
+
+new-pass: $(STAMP) ## Write the files of a new pass (NAME=merge_loops); fill in what they say
+	@$(PY) tools/new_pass.py $(NAME)
 
 docs: $(STAMP) ## Write the reference of the passes, docs/passes.md
 	$(PY) tools/pass_reference.py docs/passes.md

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -12,3 +13,18 @@ def test_imports_point_downwards() -> None:
     root = Path(__file__).resolve().parents[1]
     done = subprocess.run([lint], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_no_pass_imports_a_pass() -> None:
+    """A pass is a file or a folder of `stripe/passes`; parts that several passes need stand in `stripe/rewrite`."""
+    folder = Path(__file__).resolve().parents[1] / "stripe" / "passes"
+    for path in sorted(folder.rglob("*.py")):
+        own = path.relative_to(folder).parts[0].removesuffix(".py")
+        nodes = [
+            node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
+        ]
+        modules = [
+            node.module.split(".") for node in nodes if (node.module or "").startswith("stripe.passes.")
+        ]
+        others = {module[2] for module in modules} - {"base", own}
+        assert not others, f"{path.relative_to(folder)} imports {', '.join(sorted(others))}"

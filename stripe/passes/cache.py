@@ -45,13 +45,13 @@ class Cache(Pass):
 
         #conv block [x:8] (                            #conv block [x:8] (
             in<DRAM[0]> I[8*x] (10:1)                      in<DRAM[0]> I_raw = I[8*x] (10:1)
-        ) {                                    =>          none new@…<SRAM[0]> I[0] (10:1)
-          0: block [k:3, x:8] (                        ) {
-              in<DRAM[0]> I[k + x] (1:1)                 0: #cache #cache_load block<DMA[0]> [d0:10] (
-                                                             in<DRAM[0]> I_raw[d0] (1:1)
-                                                             out<SRAM[0]> I[d0]:assign (1:1) …
-                                                         1: block [k:3, x:8] (
-                                                             in<SRAM[0]> I[k + x] (1:1)
+            out<DRAM[0]> O[8*x]:add (8:1)                  none new<SRAM[0]> I[0] (10:1)
+        ) {                                            ) {
+          0: block [k:3, x:8] (               =>         0: #cache #cache_load block<DMA[0]> [d0:10] (
+              in<DRAM[0]> I[k + x] (1:1)                     in<DRAM[0]> I_raw[d0] (1:1)
+              out<DRAM[0]> O[x]:add                          out<SRAM[0]> I[d0] (1:1)
+          ) { … }                                        1: block [k:3, x:8] (
+        }                                                    in<SRAM[0]> I[k + x] (1:1)
 
     The copy is the box of all that is touched, so that windows that overlap are held once, and exactly the elements
     that are touched are transferred. An aggregated output starts at the identity and is merged outwards by its

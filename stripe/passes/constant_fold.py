@@ -42,11 +42,16 @@ _MAX_POINTS = 1 << 24
 class ConstantFold(Pass):
     """Computes what depends on constants alone while compiling, and keeps the result as constants.
 
-        #const none new@…<[0]> W[0, 0] fp32(64:64, 64:1)      #const none new@…<[0]> S[0, 0] fp32(64:64, 64:1)
-        #tmp none new@…<[0]> S[0, 0] fp32(64:64, 64:1)        …
-        …                                                =>   0: #kernel block [x:9, k:64, y:64] ( in S[k, y] …
-        0: #kernel block [i:64, j:64] ( in W[i, j], out S[i, j] ) …
-        1: #kernel block [x:9, k:64, y:64] ( in S[k, y] …
+        #const none new W[0] (64:1)                    #const none new S[0] (64:1)
+        #tmp none new S[0] (64:1)                      0: #kernel block [x:9, k:64] (
+        0: #kernel block [i:64] (                          in S[k]
+            in W[i]                             =>         out O[x]:add
+            out S[i]                                   ) { … }
+        ) { … }
+        1: #kernel block [x:9, k:64] (
+            in S[k]
+            out O[x]:add
+        ) { … }
 
     A temporary becomes a constant when every statement of main that writes it reads only constants, or
     temporaries that become constants, and writes nothing else. The interpreter computes it, so that the bits are those

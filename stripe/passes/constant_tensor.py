@@ -28,13 +28,22 @@ from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 class ConstantTensor(Pass):
     """Replaces loads from a buffer that holds one constant everywhere by that constant.
 
-        0: block [x:8] ( out T[x]:assign ) {         0: block [x:8] ( out T[x]:assign ) { … }
-          0: $c = (fp32)0.5                          1: block [x:8] ( in I[x], out O[x] ) {
-          1: T = store($c) }                   =>      0: $i = load(I)
-        1: block [x:8] ( in I[x], in T[x], … ) {       1: $t = (fp32)0.5
-          0: $i = load(I)                              2: $o = mul($i, $t)
-          1: $t = load(T)                              3: O = store($o) }
-          2: $o = mul($i, $t) …
+        0: block [x:8] (                             0: block [x:8] (
+            out T[x]                                     out T[x]
+        ) {                                          ) {
+          0: $c = (fp32)0.5                            0: $c = (fp32)0.5
+          1: T = store($c)                             1: T = store($c)
+        }                                            }
+        1: block [x:8] (                       =>    1: block [x:8] (
+            in I[x]                                      in I[x]
+            in T[x]                                      out O[x]
+            out O[x]                                 ) {
+        ) {                                            0: $i = load(I)
+          0: $i = load(I)                              1: $t = (fp32)0.5
+          1: $t = load(T)                              2: $o = mul($i, $t)
+          2: $o = mul($i, $t)                          3: O = store($o)
+          3: O = store($o)                           }
+        }
 
     A buffer holds one constant when every store into it assigns that one, whose scalar is a constant or a load that
     became one, or when it is a constant of the program with equal elements. What nobody wrote is never read. Views

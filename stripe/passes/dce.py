@@ -26,8 +26,15 @@ from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 class DeadCodeElimination(Pass):
     """Drops statements whose results reach no output, and views and buffers that nothing uses afterwards.
 
-        0: block [x:8] ( in I[x], out T[x]:assign ) …      (T is a temporary that nobody reads)
-        1: block [x:8] ( in I[x], out O[x]:assign ) …   =>    0: block [x:8] ( in I[x], out O[x]:assign ) …
+        #tmp none new T[0] (8:1)
+        0: block [x:8] (                         0: block [x:8] (
+            in I[x]                                  in I[x]
+            out T[x]                      =>         out O[x]
+        ) { … }                                  ) { … }
+        1: block [x:8] (
+            in I[x]
+            out O[x]
+        ) { … }
 
     A statement that depended on a dropped one depends on what that depended on.
     """

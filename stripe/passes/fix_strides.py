@@ -12,8 +12,15 @@ from stripe.rewrite.strides import layout_text, memory_order, movable, with_stri
 class FixStrides(Pass):
     """Gives the small strides to the dimensions that divide best, so that tiles of them are contiguous.
 
-        #tmp none new@…<[0]> T[0, 0, 0] fp32(7:448, 64:7, 7:1)
-        =>  #tmp none new@…<[0]> T[0, 0, 0] fp32(7:448, 64:1, 7:64)
+        #tmp none new T[0, 0, 0] (7:448, 64:7, 7:1)
+        0: block [a:7, b:64, c:7] (
+            out T[a, b, c] (1:448, 1:7, 1:1)
+        ) { … }
+        =>
+        #tmp none new T[0, 0, 0] (7:448, 64:1, 7:64)
+        0: block [a:7, b:64, c:7] (
+            out T[a, b, c] (1:448, 1:1, 1:64)
+        ) { … }
 
     The dimension with the most prime factors, counted with multiplicity, is contiguous, the next most follows; equals
     keep their order. Only allocations change: tensors of the user keep the layout that the user gave them, and the

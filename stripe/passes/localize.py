@@ -28,15 +28,20 @@ _KEPT = ("user", "const")
 class Localize(Pass):
     """Moves a temporary that one block alone uses into that block, with the size of what one point of it touches.
 
-        block [] (                                     block [] (
-            none new@…<[0]> T[0] fp32(100:1)           ) {
-        ) {                                              0: block [x:100] (
-          0: block [x:100] (                                 none new@…<[0]> T[0] fp32(1:1)
-              inout<[0]> T[x]:assign fp32(1:1)     =>    ) {
-          ) {                                              0: block [] ( out<[0]> T[0]:add … ) { … }
-            0: block [] ( out<[0]> T[0]:add … ) { … }      1: block [] ( in<[0]> T[0] … ) { … }
-            1: block [] ( in<[0]> T[0] … ) { … }
-          }
+        0: block [x:100] (                             0: block [x:100] (
+            in I[x]                                        in I[x]
+            inout T[x]                                     none new T[0]
+            out O[x]                                       out O[x]
+        ) {                                            ) {
+          0: block [] (                                  0: block [] (
+              in I[0]                           =>           in I[0]
+              out T[0]:add                                   out T[0]:add
+          ) { … }                                        ) { … }
+          1: block [] (                                  1: block [] (
+              in T[0]                                        in T[0]
+              out O[0]                                       out O[0]
+          ) { … }                                        ) { … }
+        }                                              }
 
     Legal because points of a block do not race: what one point writes no other point reads, and contributions that
     several points merge into one element are read by a later statement alone, which would be a second user.

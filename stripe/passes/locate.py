@@ -96,8 +96,13 @@ class LocateInnerBlock(_Locate):
 
     `{ "reqs": ["conv"], "inner_reqs": ["conv_inner"], "loc": { "name": "CONV" } }`:
 
-        #conv block [x:8] ( … ) {              #conv block [x:8] ( … ) {
-          0: #conv_inner block [x:4] …   =>      0: #conv_inner block<CONV[0]> [x:4] …
+        #conv block [x:8] (                      #conv block [x:8] (
+            in I[4*x] (4:1)                          in I[4*x] (4:1)
+        ) {                                      ) {
+          0: #conv_inner block [x:4] (     =>      0: #conv_inner block<CONV[0]> [x:4] (
+              in I[x]                                  in I[x]
+          ) { … }                                  ) { … }
+        }                                        }
     """
 
     pass_name: ClassVar[str] = "locate_inner_block"
@@ -120,7 +125,7 @@ class LocateMemory(_Locate):
 
     `{ "reqs": ["program"], "loc": { "name": "DRAM" } }`:
 
-        none new@0x00000000<[0]> I[0] i8(8:1)      =>      none new@0x00000000<DRAM[0]> I[0] i8(8:1)
+        #user none new@0x00000000 I[0] i8(8:1)      =>      #user none new@0x00000000<DRAM[0]> I[0] i8(8:1)
     """
 
     pass_name: ClassVar[str] = "locate_memory"
@@ -136,10 +141,15 @@ class LocateMemory(_Locate):
 class LocateRecursive(_Locate):
     """Sets the memory of every buffer allocated in a matching block or in any block inside it, and of their views.
 
-        #conv block [x:8] (                            #conv block [x:8] (
-            none new@…<[0]> T[0] i8(4:1)          =>       none new@…<SRAM[0]> T[0] i8(4:1)
-        ) {                                            ) {
-          0: block [] ( in<[0]> T[0] …                   0: block [] ( in<SRAM[0]> T[0] …
+    `{ "reqs": ["conv"], "loc": { "name": "SRAM" } }`:
+
+        #conv block [x:8] (                      #conv block [x:8] (
+            none new T[0] (4:1)                      none new<SRAM[0]> T[0] (4:1)
+        ) {                                      ) {
+          0: block [y:4] (                 =>      0: block [y:4] (
+              out T[y]                                 out<SRAM[0]> T[y]
+          ) { … }                                  ) { … }
+        }                                        }
 
     Views follow the buffer that they look into, at any depth.
     """
@@ -186,7 +196,7 @@ class RewriteLocations(BlockPass):
 
     `{ "rewrites": [ { "prefix": "SRAM[*]", "target": "CHIP[0]/SRAM[1]" } ] }`:
 
-        none new@…<SRAM[0]> T[0] …        =>        none new@…<CHIP[0]/SRAM[1]> T[0] …
+        #tmp none new<SRAM[0]> T[0] (8:1)     =>     #tmp none new<CHIP[0]/SRAM[1]> T[0] (8:1)
     """
 
     pass_name: ClassVar[str] = "rewrite_locations"

@@ -14,8 +14,15 @@ from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, 
 class Package(Pass):
     """Wraps each matching block in a block of one point that passes everything through.
 
-        #kernel block [x:8] ( in I[x] … )    =>    #packed block [] ( in I[0] … ) {
-                                                     0: #kernel block [x:8] ( in I[x] … ) }
+    `{ "reqs": ["kernel"], "package_set": ["packed"] }`:
+
+        #kernel block [x:8] (           #packed block [] (
+            in I[x]                         in I[0] (8:1)
+            out O[x]              =>        out O[0] (8:1)
+        ) { … }                         ) {
+                                          0: #kernel block [x:8] (
+                                              in I[x]
+                                              out O[x]
 
     The outer block gives later passes a place to allocate, transfer and schedule for the block alone.
     """

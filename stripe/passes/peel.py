@@ -29,10 +29,14 @@ from stripe.rewrite.constraints import reduce_nest
 class Peel(Pass):
     """Splits a block into an interior, where no constraint needs testing, and blocks for the edges.
 
-        block [k:3, x:100] (                           #interior block [k:3, x:98] ( in I[k + x] … )
-            -1 + k + x >= 0                  =>        #edge block [k:2, x:1] ( in I[k] … )
-            100 - k - x >= 0                           #edge block [k:2, x:1] ( in I[98 + k] … )
-            in I[-1 + k + x] …
+    `{ "reqs": ["conv"] }`:
+
+        #conv block [k:3, x:100] (                   #conv #interior block [k:3, x:98] (
+            -1 + k + x >= 0                              in I[k + x]
+            100 - k - x >= 0                 =>      #conv #edge block [k:2, x:1] (
+            in I[-1 + k + x]                             in I[k + x]
+            out O[x]:add                             #conv #edge block [k:2, x:1] (
+        ) { … }                                          in I[98 + k + x]
 
     For each index that constraints of the block or of blocks inside mention, the longest run of values for which they
     all hold whatever the others are is the interior; the rest is split off, one index after the other, those first

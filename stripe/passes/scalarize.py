@@ -29,12 +29,16 @@ class Scalarize(BlockPass):
     """Replaces buffers of one element by scalars, in the matching blocks and all inside them.
 
         block [x:8] (                                  block [x:8] (
-            none new@…<[0]> T[0] fp32(1:1)             ) {
-        ) {                                       =>     …
-          …                                              2: $b = exp($a)
-          2: T = store($a)
-          3: $t = load(T)
-          4: $b = exp($t)
+            in I[x]                                        in I[x]
+            none new T[0] (1:1)                            out O[x]
+            out O[x]                            =>     ) {
+        ) {                                              0: $a = load(I)
+          0: $a = load(I)                                1: $b = exp($a)
+          1: T = store($a)                               2: O = store($b)
+          2: $t = load(T)
+          3: $b = exp($t)
+          4: O = store($b)
+        }
 
     A buffer stays when a block inside or a special uses it, or when it is read before it holds a value.
     """

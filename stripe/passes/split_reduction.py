@@ -31,14 +31,18 @@ from stripe.rewrite.tile import tile_block
 class SplitReduction(BlockPass):
     """Gives each lane of vectors a partial result of its own where a block reduces along contiguous memory.
 
-    With vectors of 32 bytes, `{ "reqs": ["dot"], "vectors": 2 }`:
+    `{ "reqs": ["dot"], "vectors": 2, "vector_bytes": 32 }`:
 
         #dot block [k:100, x:10] (               #dot block [k:1, x:10] (
-            in I[x, k] fp32(1:100, 1:1)     =>       none new O_parts[0] fp32(16:1) …
-            out O[x]:add fp32(1:1)               ) {
-                                                   0: #part block [k.o:6, k:16] ( … out O = O_parts[k]:add fp32(1:1)
-                                                   1: #part block [k:4] ( … out O = O_parts[k]:add fp32(1:1)
-                                                   2: #total block [k:16] ( in O_parts[k], out O[0]:add fp32(1:1)
+            in I[x, k] (1:100, 1:1)         =>       none new O_parts[0] (16:1)
+            out O[x]:add                         ) {
+        ) { … }                                    0: #part block [x:1, k.o:6, k:16] (
+                                                       out O = O_parts[k]:add
+                                                   1: #part block [x:1, k:4] (
+                                                       out O = O_parts[k]:add
+                                                   2: #total block [k:16] (
+                                                       in O_parts[k]
+                                                       out O[0]:add
 
     The same contributions reach the same elements, by way of partial results of their monoid: a float sum is rounded
     otherwise. Blocks that `vectorize` takes without that are left alone.

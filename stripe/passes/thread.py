@@ -17,8 +17,11 @@ class Thread(BlockPass):
 
     `{ "reqs": ["conv"], "threads": 4 }`:
 
-        #conv block [x:64, y:6] ( … )    =>    #conv #thread block [x:4, y:1] ( … ) {
-                                                 0: #thread_inner block [x:16, y:6] ( … ) }
+        #conv block [x:64, y:6] (         #conv #thread block [x:4, y:1] (
+            out O[x, y]             =>        out O[16*x, 0] (16:6, 6:1)
+        ) { … }                           ) {
+                                            0: #thread_inner block [x:16, y:6] (
+                                                out O[x, y]
 
     Only indices that every output moves with are split, so that no two threads meet in an element. Work goes first to
     the index whose range loses least by rounding up; among equals to the largest range, then to the first.

@@ -14,11 +14,14 @@ from stripe.rewrite.strides import layout_text, memory_order, movable, with_stri
 class Transpose(Pass):
     """Gives stride 1 to the dimension of a buffer that the loops which read it accumulate over.
 
-        #tmp none new@…<[0]> W[0, 0] fp32(32:64, 64:1)      #tmp none new@…<[0]> W[0, 0] fp32(32:1, 64:32)
-        block [ci:32, co:64, x:100] (                       block [ci:32, co:64, x:100] (
-            in<[0]> I[x, ci] fp32(1:32, 1:1)          =>        in<[0]> I[x, ci] fp32(1:32, 1:1)
-            in<[0]> W[ci, co] fp32(1:64, 1:1)                   in<[0]> W[ci, co] fp32(1:1, 1:32)
-            out<[0]> O[x, co]:add fp32(1:64, 1:1)               out<[0]> O[x, co]:add fp32(1:64, 1:1)
+        #tmp none new W[0, 0] (32:64, 64:1)      #tmp none new W[0, 0] (32:1, 64:32)
+        0: #kernel block [i:32, j:64] (          0: #kernel block [i:32, j:64] (
+            out W[i, j]                              out W[i, j] (1:1, 1:32)
+        ) { … }                                  ) { … }
+        1: #kernel block [ci:32, co:64] (   =>   1: #kernel block [ci:32, co:64] (
+            in W[ci, co]                             in W[ci, co] (1:1, 1:32)
+            out O[co]:add                            out O[co]:add (1:1)
+        ) { … }                                  ) { … }
 
     The blocks that match `reqs` vote: for each dimension the ranges of the accumulation indices in its accesses are
     summed over all reads; what no accumulation index walks counts by the range of the innermost loop. The dimension

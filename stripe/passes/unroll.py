@@ -32,13 +32,15 @@ from stripe.rewrite.tile import used_indices
 class Unroll(BlockPass):
     """Writes the body of a block once for each value of its indices, or of some of them.
 
-        block [x:2, y:8] (                          block [y:8] (
-            in I[x, y] (1:8, 1:1)                       in I_x0 = I[0, y] (1:8, 1:1)
-            out O[y]:add (1:1)            =>            in I_x1 = I[1, y] (1:8, 1:1)
-        ) {                                             out O[y]:add (1:1)
+    `{ "reqs": ["kernel"], "expand_idx": "x" }`:
+
+        #kernel block [x:2, y:8] (                  #kernel block [y:8] (
+            in I[x, y] (1:8, 1:1)                       out O[y]:add (1:1)
+            out O[y]:add (1:1)            =>            in I_x0 = I[0, y] (1:8, 1:1)
+        ) {                                             in I_x1 = I[1, y] (1:8, 1:1)
           0: $i = load(I)                           ) {
           1: O = store($i)                            0: $i = load(I_x0)
-                                                      1: O = store($i)
+        }                                             1: O = store($i)
                                                       2: $i_x1 = load(I_x1)
                                                       3: O = store($i_x1)
 

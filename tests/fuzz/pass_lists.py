@@ -19,7 +19,7 @@ from stripe.ir import ConfigError, Program, StripeError, walk
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.passlist import entry_json, load_pass_list, read_pass_list
+from stripe.pipeline.passlist import entry_json, load_pass_list, parse_passes, read_pass_list
 
 Entry: TypeAlias = dict[str, JsonValue]
 """An entry of a pass list, as JSON."""
@@ -59,7 +59,17 @@ def preparations(hardware: HardwareModel) -> list[tuple[Entry, ...]]:
         for unit in hardware.exec_units
     ]
     located = [(entry, *everywhere) for entry in kernels]
-    return [*located, TILED, FUSED, (*TILED, *FUSED)]
+    return [*located, TILED, FUSED, (*TILED, *FUSED), *_examples()]
+
+
+@cache
+def _examples() -> tuple[tuple[Entry, ...], ...]:
+    """The entries of the examples of passes, each with those before it; units that the machine lacks make a refusal."""
+    lists = (
+        ",".join([*find_pass(name).example.after, f"{name}{{{find_pass(name).example.options}}}"])
+        for name in pass_names()
+    )
+    return tuple(tuple(entry_json(entry) for entry in parse_passes(text)) for text in lists)
 
 
 @dataclass(frozen=True, slots=True)
