@@ -76,20 +76,21 @@ def aggregations_of(block: Block, scalar: str) -> frozenset[Agg]:
     return frozenset(block.ref(use.ref).agg if isinstance(use, Store) else Agg.ASSIGN for use in uses)
 
 
+def refs_used(statement: Statement) -> tuple[str, ...]:
+    """Names of the refinements of the enclosing block that a statement reads, writes or views."""
+    return tuple(dict.fromkeys((*reads_of(statement), *writes_of(statement), *views_of(statement))))
+
+
 def uses_of(block: Block, name: str) -> tuple[int, ...]:
     """Numbers of the statements of `block` that use its refinement `name`."""
-    return tuple(
-        number
-        for number, statement in enumerate(block.statements)
-        if name in reads_of(statement) or name in writes_of(statement) or name in views_of(statement)
-    )
+    return tuple(n for n, statement in enumerate(block.statements) if name in refs_used(statement))
 
 
 def uses_by_name(block: Block) -> dict[str, tuple[int, ...]]:
     """`uses_of` for all refinements of `block` that are used, in one walk over its statements."""
     found: dict[str, list[int]] = {}
     for number, statement in enumerate(block.statements):
-        for name in dict.fromkeys((*reads_of(statement), *writes_of(statement), *views_of(statement))):
+        for name in refs_used(statement):
             found.setdefault(name, []).append(number)
     return {name: tuple(numbers) for name, numbers in found.items()}
 

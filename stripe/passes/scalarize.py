@@ -9,11 +9,11 @@ from stripe.ir import (
     Agg,
     Block,
     Constant,
+    Edit,
     Intrinsic,
     Load,
     Refinement,
     Special,
-    Statement,
     Store,
     allocation_agg,
     fresh,
@@ -77,32 +77,28 @@ def _forward(block: Block, ref: Refinement, agg: Agg) -> Block:
     current: str | None = None
     taken = {name for s in block.statements if (name := scalar_defined(s)) is not None}
     renamed: dict[str, str] = {}
-    places: dict[int, int] = {}  # old number -> new one, for the dependences
-    result: list[Statement] = []
+    edit = Edit(block)
     for number, original in enumerate(block.statements):
         (statement,) = rename_scalars([original], renamed)
-        deps = tuple(sorted({places[dep] for dep in statement.deps if dep in places}))
-        statement = replace(statement, deps=deps) if deps != statement.deps else statement
         if isinstance(statement, Store) and statement.ref == ref.name:
             if current is None or ref.agg is Agg.ASSIGN:
                 current = statement.value
             else:
                 merged = fresh(f"{ref.name}_{ref.agg.value}", taken)
                 taken.add(merged)
-                result.append(Intrinsic(merged, _merge_op(ref), (current, statement.value)))
+                operation = Intrinsic(merged, _merge_op(ref), (current, statement.value))
+                edit.put(operation, replaces=(number,))
                 current = merged
         elif isinstance(statement, Load) and statement.ref == ref.name:
             if current is None:
                 current = fresh(f"{ref.name}_{agg.value}", taken)
                 taken.add(current)
-                result.append(Constant(current, agg.identity(ref.dtype), ref.dtype))
+                edit.put(Constant(current, agg.identity(ref.dtype), ref.dtype), replaces=(number,))
             renamed[statement.into] = current
         else:
-            result.append(statement)
-        if result:
-            places[number] = len(result) - 1
+            edit.put(statement, replaces=(number,))
     kept = tuple(other for other in block.refinements if other.name != ref.name)
-    return replace(block, refinements=kept, statements=tuple(result))
+    return replace(edit.result(), refinements=kept)
 
 
 def _merge_op(ref: Refinement) -> str:

@@ -20,6 +20,7 @@ from stripe.ir import (
     Statement,
     Tags,
     fresh,
+    moved_down,
     rename_scalars,
     retarget,
     scalar_defined,
@@ -140,9 +141,7 @@ class _Copies:
         defined = [name for s in body.statements if (name := scalar_defined(s)) is not None]
         scalars = {name: self._scalar(name, label) for name in defined}
         for statement in rename_scalars(body.statements, scalars):
-            moved = retarget(statement, names)
-            deps = tuple(dep + start for dep in moved.deps)
-            self._statements.append(replace(moved, deps=deps) if deps else moved)
+            self._statements.append(moved_down(retarget(statement, names), start))
 
     def _scalar(self, name: str, label: str) -> str:
         chosen = name if name not in self._scalars else fresh(f"{name}_{label}", self._scalars)

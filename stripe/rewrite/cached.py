@@ -27,11 +27,10 @@ from stripe.ir import (
     compact_strides,
     fresh,
     map_views,
+    moved_down,
     nest_at,
-    reads_of,
+    refs_used,
     replace_at,
-    views_of,
-    writes_of,
 )
 from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union
 from stripe.rewrite.copy import Element, copy_block
@@ -222,26 +221,15 @@ def _cached(
         transfer_block(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores
     ]
     first = next(
-        (n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set) or _uses(s, name)), 0
+        (n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set) or name in refs_used(s)), 0
     )
-    inner = [_later(statement, first, len(loading)) for statement in inner]
+    inner = [moved_down(statement, len(loading), first) for statement in inner]
     refs: list[Refinement] = []
     for ref in block.refinements:
         refs += [raw, copy] if ref.name == name else [ref]
     return replace(
         block, refinements=tuple(refs), statements=(*inner[:first], *loading, *inner[first:], *storing)
     )
-
-
-def _uses(statement: Statement, name: str) -> bool:
-    """Whether a statement uses the refinement `name`: a load that an earlier run of the pass added may."""
-    return name in views_of(statement) or name in reads_of(statement) or name in writes_of(statement)
-
-
-def _later(statement: Statement, first: int, by: int) -> Statement:
-    """The statement with its dependences on statements from `first` on renumbered, `by` more standing before those."""
-    deps = tuple(dep + by if dep >= first else dep for dep in statement.deps)
-    return statement if deps == statement.deps else replace(statement, deps=deps)
 
 
 def _direction(reads: bool, writes: bool) -> Direction:

@@ -89,7 +89,7 @@ def test_scalarize_forwards_and_merges_by_the_aggregation() -> None:
     result, remarks = run_pass(SCALARS, "scalarize")
     assert lines_of(result, "load(", "store(", "add(") == [
         "0: $I = load(I)",
-        "1: $T_add = add($I, $I)",
+        "1[0]: $T_add = add($I, $I)",
         "2: O = store($T_add)",
     ]
     assert [str(remark) for remark in remarks] == [
