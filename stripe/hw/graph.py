@@ -136,6 +136,21 @@ class UnitGraph:
         return tuple(unit for name in self.model.mem_units for unit in self.instances(name))
 
     @cached_property
+    def distances(self) -> Mapping[str, int]:
+        """For each name of units that data of the main memory reach, over how many buses they do."""
+        import networkx as nx
+
+        graph: networkx.DiGraph[str] = nx.DiGraph()
+        for sources, sinks in self.members:
+            graph.add_edges_from(
+                {(parse_unit(source)[0], parse_unit(sink)[0]) for source in sources for sink in sinks}
+            )
+        start = self.model.main_memory
+        if start is None or start not in graph:
+            return {}
+        return nx.single_source_shortest_path_length(graph, start)
+
+    @cached_property
     def exec_units(self) -> tuple[str, ...]:
         """All units that compute, `NAME[number]`, in the order of the model."""
         return tuple(unit for name in self.model.exec_units for unit in self.instances(name))

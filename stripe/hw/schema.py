@@ -44,6 +44,11 @@ class Unit(ConfigModel):
     area_mm2: NotNegative = Field(default=0.0, description="silicon area of one unit, mm²")
 
 
+Role = Literal["stationary", "moving", "output"]
+"""The part of an operand in a product: an input that units hold while the other one moves past, or the result."""
+ROLES: tuple[Role, ...] = ("stationary", "moving", "output")
+
+
 class MemUnit(Unit):
     """A memory: explicit (programs move data into it) or a transparent cache."""
 
@@ -60,6 +65,19 @@ class MemUnit(Unit):
     is_host: bool = Field(default=False, description="inputs and outputs of a program lie here")
     banks: Count = Field(
         default=1, description="banks that work at the same time, in one unit; addresses go round them evenly"
+    )
+    operands: tuple[Role, ...] = Field(
+        default=ROLES, description="operands of a product that it may hold, for the pass map"
+    )
+    bypass: tuple[Role, ...] = Field(
+        default=(), description="operands that may pass it by on their way to and from the units"
+    )
+    along: tuple[str, ...] = Field(
+        default=(),
+        description="axes of the grid of units with one such memory at each position; it holds what its position needs",
+    )
+    keeps_halo: bool = Field(
+        default=False, description="of a new window it gets only what the window before did not hold"
     )
     ports: Count = Field(
         default=1,
@@ -163,6 +181,19 @@ class Stencil(ConfigModel):
         return self
 
 
+class GridAxis(ConfigModel):
+    """An axis of a grid of units that work in step. What several positions need is read once and multicast; results
+    that they add to one element are summed on the way."""
+
+    name: str
+    size: Count
+    carries: Literal["any", "reduced", "outputs", "multicast"] = Field(
+        default="any",
+        description="indices that may run along it: any; those that results are summed over; those of the results; "
+        "of these only the ones on which the moving operand does not depend, so that it is multicast",
+    )
+
+
 class SystolicArray(ConfigModel):
     """A grid of multiply-accumulate units through which operands flow."""
 
@@ -188,6 +219,14 @@ class ExecUnit(Unit):
     )
     stencils: tuple[Stencil, ...] = Field(default=(), description="blocks of work that are one instruction")
     array: SystolicArray | None = Field(default=None, description="the grid, where the unit is one")
+    grid: tuple[GridAxis, ...] = Field(
+        default=(), description="axes of the grid that all units of this name make up, for the pass map"
+    )
+    shares_diagonals: bool = Field(
+        default=False,
+        description="elements of a window that positions along a diagonal of the grid need are read once; without, only "
+        "one index of a window runs along the grid",
+    )
     vector_bytes: int | None = Field(default=None, gt=0, description="width of a vector, bytes")
     registers: int | None = Field(
         default=None, gt=0, description="vector registers (of a thread, where there are threads)"

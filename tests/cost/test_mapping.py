@@ -8,9 +8,11 @@ from math import prod
 import pytest
 
 from stripe.cost.counts.counts import count_program
-from stripe.cost.mapping.problem import Axis, Level, LoopNest, Operand, Target
+from stripe.cost.mapping.machine import target_for
+from stripe.cost.mapping.problem import Level, LoopNest, Operand, Target
 from stripe.cost.mapping.search import Plan, search, undominated
 from stripe.hw import load_hardware
+from stripe.ir.dtypes import I8
 from support.mappings import Mapped, as_stripe
 
 ALL = frozenset({"W", "I", "O"})
@@ -35,18 +37,9 @@ def conv(size: int, window: int, c: int, k: int, stride: int = 1) -> LoopNest:
 
 
 def target(nest: LoopNest, *, free: bool = False, bypass: bool = False, keep: bool = False) -> Target:
-    """ref16x16. Unless `free`, inputs are multicast over the columns, and the rows are summed."""
-    reduced = frozenset(nest.ranges) - nest.output.indices
-    inputs = nest.operands[1].indices
-    rows = frozenset(nest.ranges) if free else reduced
-    columns = nest.output.indices if free else nest.output.indices - inputs
-    levels = (
-        Level("DRAM", ALL, None, 160, 170),
-        Level("SRAM", ALL, 131072, 5, 7, optional=frozenset({"O"} if bypass else ())),
-        Level("Orf", frozenset({"O"}), 64, 0.07, 0.11, frozenset({"columns"})),
-        Level("Wreg", frozenset({"W"}), 1, 0.03, 0.05, frozenset({"rows", "columns"})),
-    )
-    return Target(levels, (Axis("rows", 16, rows), Axis("columns", 16, columns)), 0.3, keep_halo=keep)
+    """ref16x16 with the weights stationary."""
+    hardware = load_hardware("ref16x16", {"FREE": free, "BYPASS": bypass, "KEEP_HALO": keep})
+    return target_for(nest, nest.operands[0], hardware, hardware.exec_unit("PE"), I8)
 
 
 MATMUL = matmul(512, 512, 512)

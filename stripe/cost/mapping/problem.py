@@ -79,8 +79,9 @@ class Axis:
 class Level:
     """A memory. `capacity` in bytes is that of one instance and shared by the operands that it holds (None: no limit).
 
-    There is an instance at each position of the axes `along`, and it holds what its position works on. Energies are in
-    pJ for a byte. An operand in `optional` may bypass the level.
+    There is an instance at each position of the axes `along`, and it holds the part of its position. Energies are in
+    pJ for a byte. An operand in `optional` may bypass the level. With `keeps_halo` it gets of a new box only the
+    elements that the box before did not hold, else all of it.
     """
 
     memory: str
@@ -90,20 +91,21 @@ class Level:
     write_pJ: float = 0.0
     along: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
+    keeps_halo: bool = False
 
 
 @dataclass(frozen=True)
 class Target:
     """The machine: levels from the outermost, which holds everything, to the innermost; axes of the array.
 
-    `compute_pJ` is the energy of one point of the nest. With `keep_halo` a level gets of a new box only what the box
-    before did not hold, else all of it.
+    `compute_pJ` is the energy of one point of the nest. Unless `shares_diagonals`, only one index of a window runs in
+    space.
     """
 
     levels: tuple[Level, ...]
     axes: tuple[Axis, ...] = ()
     compute_pJ: float = 0.0
-    keep_halo: bool = False
+    shares_diagonals: bool = True
 
 
 @dataclass(frozen=True)

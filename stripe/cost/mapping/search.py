@@ -99,7 +99,7 @@ def skeletons(nest: LoopNest, target: Target) -> Iterator[Skeleton]:
     """All orders of the nodes for each choice of bypasses and slides."""
     for chains in residencies(nest, target):
         for nodes in interleavings(chains):
-            slides = [_slides(node) if target.keep_halo else [None] for node in nodes]
+            slides = [_slides(node) if node.level.keeps_halo else [None] for node in nodes]
             for chosen in product(*slides):
                 yield Skeleton(nodes, tuple(slide for slide in chosen if slide is not None))
 

@@ -33,7 +33,7 @@ Extents: TypeAlias = dict[str, Integers]
 
 @dataclass(frozen=True)
 class Slide:
-    """With `keep_halo`: the loop right above `node` is over `index`, and moves a window that keeps what it holds."""
+    """Where a level keeps halos: the loop right above `node` is over `index` and moves a window over its elements."""
 
     node: Node
     index: str
@@ -121,7 +121,11 @@ class Terms:
         self, group: Sequence[str], splits: Mapping[str, Sequence[Split]]
     ) -> tuple[Floats, list[tuple[Split, ...]]]:
         """The factor of each term for each combination of splits of the indices of a group: one row a choice."""
-        choices = list(product(*(splits[name] for name in group)))
+        choices = [
+            choice
+            for choice in product(*(splits[name] for name in group))
+            if self.target.shares_diagonals or sum(prod(split.spatial) > 1 for split in choice) <= 1
+        ]
         within = {name: _table([choice[n].within for choice in choices]) for n, name in enumerate(group)}
         spatial = {name: _table([choice[n].spatial for choice in choices]) for n, name in enumerate(group)}
         return np.stack(list(self._columns(group, within, spatial)), axis=1), choices

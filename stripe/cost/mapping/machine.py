@@ -1,0 +1,63 @@
+"""The levels and axes of a hardware model, as the mapper sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stripe.cost.mapping.problem import Axis, Level, LoopNest, Operand, Target
+from stripe.hw.graph import UnitGraph
+from stripe.hw.schema import ExecUnit, GridAxis, HardwareModel, Role
+from stripe.ir import ConfigError, DType
+
+
+def target_for(
+    nest: LoopNest, stationary: Operand, hardware: HardwareModel, unit: ExecUnit, dtype: DType
+) -> Target:
+    """The machine for a product of two operands, of which `stationary` takes that role: the memories between the main
+    memory and the unit, the farthest first, and the axes of its grid. `dtype` is that of the factors.
+
+    Raises ConfigError for a machine without a main memory.
+    """
+    main = hardware.main_memory
+    if main is None:
+        raise ConfigError("the machine has no main memory", hint="mark a memory with is_host")
+    roles: dict[Role, Operand] = {"stationary": stationary, "output": nest.output}
+    roles["moving"] = next(o for o in nest.operands if o not in roles.values())
+    distances = UnitGraph(hardware).distances
+    nearer = sorted(
+        (name for name, memory in hardware.mem_units.items() if name != main and not memory.is_cache),
+        key=lambda name: (distances.get(name, len(distances)), name),
+    )
+    host = hardware.memory(main)
+    everything = frozenset(operand.name for operand in nest.operands)
+    levels = [Level(main, everything, None, host.read_pJ_per_byte, host.write_pJ_per_byte)]
+    for name in nearer:
+        memory = hardware.memory(name)
+        if name not in distances:
+            continue
+        levels.append(
+            Level(
+                name,
+                frozenset(roles[role].name for role in memory.operands),
+                memory.size,
+                memory.read_pJ_per_byte,
+                memory.write_pJ_per_byte,
+                frozenset(memory.along),
+                frozenset(roles[role].name for role in memory.bypass),
+                memory.keeps_halo,
+            )
+        )
+    axes = tuple(Axis(axis.name, axis.size, _carried(axis, nest, roles)) for axis in unit.grid)
+    return Target(tuple(levels), axes, unit.mac_energy_pJ(dtype), unit.shares_diagonals)
+
+
+def _carried(axis: GridAxis, nest: LoopNest, roles: Mapping[Role, Operand]) -> frozenset[str]:
+    """The indices that may run along an axis."""
+    every = frozenset(nest.ranges)
+    results = nest.output.indices
+    return {
+        "any": every,
+        "reduced": every - results,
+        "outputs": results,
+        "multicast": results - roles["moving"].indices,
+    }[axis.carries]

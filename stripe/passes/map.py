@@ -1,0 +1,194 @@
+"""The pass `map`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import ClassVar
+
+from pydantic import Field
+
+from stripe.cost.mapping.machine import target_for
+from stripe.cost.mapping.problem import LoopNest, Node, Operand
+from stripe.cost.mapping.search import Plan, search
+from stripe.hw.schema import ExecUnit, HardwareModel
+from stripe.ir import (
+    Agg,
+    Block,
+    ConfigError,
+    Intrinsic,
+    Load,
+    Location,
+    Nest,
+    Store,
+    map_statements,
+    nest_at,
+    replace_at,
+)
+from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Refusal, TagSet
+from stripe.rewrite.cached import CacheOptions, cache_view
+from stripe.rewrite.prune import prune_indices
+from stripe.rewrite.tile import tile_block
+
+Level = tuple[list[tuple[str, int]], list[Node]]
+"""Loops, and the nodes that hold their operands at each point of these loops."""
+
+
+class Map(NestPass):
+    """Maps a product of two operands onto all memories and the grid of a machine, with the least energy.
+
+    `{ "reqs": ["contraction"] }` on `ref16x16`:
+
+        #kernel block [m:512, n:512, k:512] (          #kernel block [m:2, n:2] (
+            in I[m, k]                                     none new@…<SRAM[0]> O[0, 0] (256:256, 256:1)
+            in W[k, n]                          =>     ) {
+            out O[m, n]:add                              0: block [k:4] (
+        ) …                                                  none new@…<SRAM[0]> W[0, 0] (128:256, 256:1) …
+                                                           …: #step block [#spatial n:16, #spatial k:16] …
+
+    Tile sizes on all levels, the memory of each operand at each loop, and the indices that run in space are searched
+    jointly, by divisors of the ranges. The model says which memories hold which operands (`operands`, `bypass`,
+    `along`, `keeps_halo`) and which indices the axes of a unit's `grid` carry. Constraints of the block stay in the
+    innermost block; the price counts the points that they exclude, too.
+    """
+
+    pass_name: ClassVar[str] = "map"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample("reqs=[contraction]")
+    refused: ClassVar[str] = "not mapped"
+
+    unit: str = Field(default="", description="execution unit with the grid; empty: the first that has one")
+    plans: int = Field(default=1, ge=1, description="plans that the remarks rank; the first one is taken")
+    inner_set: TagSet = Field(
+        default=("step",), description="tags of the innermost block, a step of the grid"
+    )
+
+    def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
+        """Raises ConfigError without a hardware model, and for a unit that it lacks."""
+        hardware = context.need_hardware("map")
+        unit = self._unit(hardware)
+        problem = loop_nest(nest)
+        if isinstance(problem, Refusal):
+            return problem
+        dtype = nest.block.ref(problem.operands[0].name).dtype
+        found = [
+            search(problem, target_for(problem, stationary, hardware, unit, dtype), plans=self.plans)
+            for stationary in problem.operands[:-1]
+        ]
+        ranked = sorted((plan for one in found for plan in one.plans), key=lambda plan: plan.energy_pJ)[
+            : self.plans
+        ]
+        if not ranked:
+            return Refusal("no mapping fits into the memories of the machine")
+        for number, plan in enumerate(ranked[1:], 2):
+            context.analysis(nest.block, f"plan {number}: {_summary(plan, problem)}")
+        entry = replace_at(nest.blocks[0], nest.path, lambda block: self._tiled(block, ranked[0], problem))
+        levels = _levels(ranked[0], problem)
+        for depth in reversed(range(len(levels))):
+            path = (*nest.path, *(0,) * depth)
+            for node in reversed(levels[depth][1]):
+                options = CacheOptions(memory=_location(node, hardware))
+                cached = cache_view(entry, path, node.operand.name, options)
+                if isinstance(cached, Refusal):
+                    return cached
+                entry = cached.entry
+        priced = sum(one.priced for one in found)
+        context.applied(nest.block, f"{_summary(ranked[0], problem)}; {priced} mappings priced")
+        return nest_at(entry, nest.path).block
+
+    def _unit(self, hardware: HardwareModel) -> ExecUnit:
+        if self.unit:
+            return hardware.exec_unit(self.unit)
+        unit = next((unit for unit in hardware.exec_units.values() if unit.grid), None)
+        if unit is None:
+            raise ConfigError("no execution unit of the machine has a grid", hint="name one with unit")
+        return unit
+
+    def _tiled(self, block: Block, plan: Plan, problem: LoopNest) -> Block:
+        """The block as one block for each level of loops, and the innermost one for a step of the grid."""
+        spatial = {name: prod(split.spatial) for name, split in plan.splits.items()}
+        inside = dict(problem.ranges)
+        sizes: list[tuple[list[str], dict[str, int]]] = []
+        for loops, _ in _levels(plan, problem):
+            inside = {name: size // dict(loops).get(name, 1) for name, size in inside.items()}
+            sizes.append(([name for name, _ in loops], inside))
+        order = [name for name, size in inside.items() if size > spatial[name]]
+        sizes.append((order, spatial))
+        return _pruned(self._nested(block, sizes))
+
+    def _nested(self, block: Block, sizes: list[tuple[list[str], dict[str, int]]]) -> Block:
+        if not sizes:
+            indices = tuple(
+                replace(index, tags=index.tags.add("spatial")) if index.range > 1 else index
+                for index in block.indices
+            )
+            return replace(block, indices=indices, tags=block.tags.add(*self.inner_set))
+        (order, inside), *rest = sizes
+        outer = tile_block(block, inside)
+        (inner,) = outer.blocks
+        loops = sorted(
+            outer.indices, key=lambda index: order.index(index.name) if index.name in order else len(order)
+        )
+        return replace(outer, indices=tuple(loops), statements=(self._nested(inner, rest),))
+
+
+def _pruned(block: Block) -> Block:
+    """The nest without indices of one value, outer before inner."""
+    return map_statements(prune_indices(block), lambda s: _pruned(s) if isinstance(s, Block) else s)
+
+
+def loop_nest(nest: Nest) -> LoopNest | Refusal:
+    """The innermost block of `nest` as a mapping problem: a product of two operands that is summed."""
+    block = nest.block
+    match block.statements:
+        case (Load(a, first), Load(b, second), Intrinsic(c, "mul", inputs), Store(result, value)) if {
+            a,
+            b,
+        } == set(inputs) and c == value:
+            names = (first, second, result)
+        case _:
+            return Refusal("it is not two loads, a product and a store")
+    if block.ref(result).agg is not Agg.ADD:
+        return Refusal(f"{result} is not summed")
+    if block.passed or block.allocs:
+        return Refusal("indices are passed in, or it has allocations of its own")
+    operands: list[Operand] = []
+    for name in names:
+        ref = block.ref(name)
+        if not all(affine.is_linear for affine in ref.access):
+            return Refusal(f"the access of {name} has floors")
+        index = tuple(
+            {i.name: affine.coeff(i.name) for i in block.indices if affine.coeff(i.name)}
+            for affine in ref.access
+        )
+        operands.append(Operand(name, index, name == result, ref.dtype.bytes))
+    return LoopNest({index.name: index.range for index in block.indices}, tuple(operands))
+
+
+def _levels(plan: Plan, problem: LoopNest) -> list[Level]:
+    """The nodes with the loops right above them; nodes share a level where no loop and no copy of their operand is
+    between them."""
+    levels: list[Level] = []
+    for node, loops in zip(plan.skeleton.nodes, plan.loops(problem), strict=False):
+        if levels and not loops and all(node.operand is not other.operand for other in levels[-1][1]):
+            levels[-1][1].append(node)
+        else:
+            levels.append((loops, [node]))
+    return levels
+
+
+def _location(node: Node, hardware: HardwareModel) -> Location:
+    memory = node.level.memory
+    return Location.of(memory, 0) if hardware.memory(memory).count == 1 else Location.of(memory)
+
+
+def _summary(plan: Plan, problem: LoopNest) -> str:
+    """The energy, and loops and nodes from outermost to innermost."""
+    words: list[str] = []
+    for loops, node in zip(plan.loops(problem), [*plan.skeleton.nodes, None], strict=True):
+        words += [f"{name}:{size}" for name, size in loops]
+        words += [f"<{node}>"] if node is not None else []
+    space = [
+        f"{name}:{prod(split.spatial)}" for name, split in plan.splits.items() if prod(split.spatial) > 1
+    ]
+    return f"{plan.energy_pJ / 1e6:.3f} uJ: {' '.join(words)}; in space {' '.join(space) or 'nothing'}"
