@@ -224,8 +224,8 @@ class ExecUnit(Unit):
     )
     shares_diagonals: bool = Field(
         default=False,
-        description="elements of a window that positions along a diagonal of the grid need are read once; without, only "
-        "one index of a window runs along the grid",
+        description="elements that positions along a diagonal need of a window are read once; without, only one "
+        "index of a window runs along the grid",
     )
     vector_bytes: int | None = Field(default=None, gt=0, description="width of a vector, bytes")
     registers: int | None = Field(

@@ -54,7 +54,9 @@ class Map(NestPass):
 
     pass_name: ClassVar[str] = "map"
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
-    example: ClassVar[PassExample] = PassExample("reqs=[contraction]")
+    example: ClassVar[PassExample] = PassExample(
+        "reqs=[contraction]", programs=("map/matmul.tile",), hardware="ref16x16"
+    )
     refused: ClassVar[str] = "not mapped"
 
     unit: str = Field(default="", description="execution unit with the grid; empty: the first that has one")

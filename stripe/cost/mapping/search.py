@@ -115,6 +115,7 @@ def search(nest: LoopNest, target: Target, *, plans: int = 1) -> Found:
     best = _Best(plans)
     priced = mappings = 0
     problems = [_Combination(nest, target, skeleton) for skeleton in skeletons(nest, target)]
+    problems = [problem for problem in problems if problem.mappings]
     problems.sort(key=lambda problem: problem.bound)
     mappings = sum(problem.mappings for problem in problems)
     # A beam finds good plans within milliseconds; the prices that they set prune most of the exact search.
@@ -140,8 +141,10 @@ class _Combination:
         self.tables: list[tuple[tuple[str, ...], Floats, list[tuple[Split, ...]]]] = []
         for group in nest.groups:
             ways = {name: splits(nest, target, skeleton, name) for name in group}
+            self.mappings *= prod(map(len, ways.values()))
+            if not self.mappings:
+                return
             factors, choices = self.terms.factors(group, ways)
-            self.mappings *= len(choices)
             kept = undominated(factors)
             self.tables.append((group, factors[kept], [choices[n] for n in kept]))
         self.tables.sort(key=lambda table: len(table[2]))
