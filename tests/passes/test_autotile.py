@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripe.cost.time.simulate import simulate_program
 from stripe.cost.time.tiles import find_unit, nest_operations
+from stripe.hw.load import load_hardware
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
 from stripe.ir import Block, ConfigError, Index, Location, Tags, print_block, print_program, verify_structural
-from stripe.passes.autotile.autotile import Autotile
+from stripe.passes.autotile.autotile import Autotile, Tiling
 from stripe.passes.base import PassContext, Remark
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.passlist import parse_passes
+from stripe.tile import compile_tile
 from tests.passes import test_fusion_property
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import assert_same_results, run_pass
@@ -240,3 +247,45 @@ def test_ranges_that_are_too_large_to_search(ranges: dict[str, int], reason: str
     remarks: list[Remark] = []
     assert Autotile().run(program, PassContext(None, remarks.append)) is program
     assert reason in remarks[0].message
+
+
+PRODUCT = "function (A[M=512, K=64]: i8, B[K, N=256]: i8) -> (C) { C[m, n : M, N] = +(A[m, k] * B[k, n]); }"
+IN_SRAM = (
+    "locate_block{reqs=[tile],loc={name:CONV}},locate_inner_block{reqs=[tile],loc={name:CONV}},"
+    "locate_memory{reqs=[program],loc={name:DRAM}},locate_memory{reqs=[main],loc={name:DRAM}},"
+    "cache{reqs=[tile],mem_loc={name:SRAM},xfer_loc={name:DMA}}"
+)
+
+
+def times_of(options: str, **depth: int) -> tuple[float, float, float, int]:
+    """Cycles of the simulator, cycles that autotile predicts, those of its transfers, and the number of tiles."""
+    hardware = load_hardware("dsp_conv")
+    tile = f"autotile{{reqs=[contraction],memory=SRAM,outer_set=[tile],inner_set=[inner]{options}}}"
+    program = compile_tile(PRODUCT, "product.tile", {})
+    (block,) = program.main.blocks
+    placed = PassManager(parse_passes(f"{tile},{IN_SRAM}"), hardware).run(program)
+    (inner,) = (inner for outer in placed.main.blocks for inner in outer.blocks if "inner" in inner.tags)
+    sizes = np.array([[index.range for index in inner.iterated]], dtype=np.int64)
+    times = Tiling(Autotile(memory="SRAM", **depth), block, hardware).times
+    assert times is not None
+    (predicted,), (moved,) = times.time(sizes, sizes)
+    count = prod(-(-index.range // size) for index, size in zip(block.iterated, sizes[0], strict=True))
+    return simulate_program(placed, hardware).cycles, predicted, moved, count
+
+
+@pytest.mark.parametrize(
+    "options", ["", ",only_even=true", ",fixed={m:64,n:64,k:64}", ",fixed={m:128,n:64,k:16}"]
+)
+def test_the_time_of_tiles_is_that_of_the_simulator(options: str) -> None:
+    """The prediction is longer by at most the transfers of one tile: the first tile waits for reads alone, the last for
+    writes alone, and both are counted with all transfers.
+    """
+    simulated, predicted, moved, count = times_of(options)
+    assert count > 1
+    assert simulated <= predicted <= simulated + moved / count
+
+
+def test_the_time_of_one_tile_is_exactly_that_of_the_simulator() -> None:
+    simulated, predicted, _, count = times_of(",pipeline_depth=1", pipeline_depth=1)
+    assert count == 1
+    assert simulated == predicted

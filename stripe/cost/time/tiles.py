@@ -1,7 +1,7 @@
 """Cycles that the tiles of a block take on a machine, for many tile sizes at once.
 
 A tile is computed by one execution unit, at its rates, on views that come into a memory and go back over the routes of
-the machine. The rules are those of the simulator for tiles of full size that are alike. Times over a box of sizes are
+the machine. The rules are those of the simulator for equal tiles of full size. Times over a box of sizes are
 lower bounds: each is made of parts that are monotonic in every size, each taken at the corner where it is least.
 """
 

@@ -1,4 +1,4 @@
-"""How `partition` splits allocations over banks: which dimension, and which index then selects the bank."""
+"""Splits of allocations over banks for `partition`: the dimension, and the index that then selects the bank."""
 
 from __future__ import annotations
 

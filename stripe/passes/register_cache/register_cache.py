@@ -51,7 +51,7 @@ from stripe.rewrite.locate import placed_as
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _LocalCopy:
     """A copy of `far` in local memory: statement `transfer` moves element e to or from element e + lows of `far`."""
 
     near: Refinement
@@ -157,8 +157,9 @@ class RegisterCache(Pass):
         refusal = _disagreement(nest_at(entry, (*path, copy.transfer)), near, inner_name, copy)
         if refusal is not None:
             return refusal
+        # The user works on the far buffer again, and its points get copies of their own. The transfer is gone, so that
+        # later statements moved up by one.
         undone = replace_at(entry, path, lambda outer: _undone(outer, copy))
-        # the transfer is gone, so that later statements moved up by one
         moved_up = where[len(path)] - (1 if copy.transfer < copy.user else 0)
         where_now = (*path, moved_up, *where[len(path) + 1 :])
         cached = cache_view(undone, where_now, inner_name, CacheOptions(registers))
@@ -185,7 +186,7 @@ class RegisterCache(Pass):
             return memory.size
         return machine.model.exec_unit_with("registers").register_file_bytes or 0
 
-    def _latencies(self, copy: _Copy, machine: Machine) -> tuple[float, float, float]:
+    def _latencies(self, copy: _LocalCopy, machine: Machine) -> tuple[float, float, float]:
         """Cycles of one access to far, local and register memory."""
         far, model = machine.memory_of(machine.memory(copy.far.location)), machine.model
         local, registers = model.memory(self.local_loc.name), model.mem_units.get(self.register_loc.name)
@@ -203,7 +204,7 @@ class RegisterCache(Pass):
         tag = "cache_load" if self.dir == "in" else "cache_store"
         return block.statements[number].tags.has_all(("cache", tag))
 
-    def _find_copy(self, block: Block, name: str) -> _Copy | Refusal:
+    def _find_copy(self, block: Block, name: str) -> _LocalCopy | Refusal:
         """The copy block behind the allocation `name`, of the kind that is asked for."""
         uses = uses_of(block, name)
         transfers = [number for number in uses if self._is_transfer(block, number)]
@@ -222,12 +223,14 @@ class RegisterCache(Pass):
                     shifts = [there - here for here, there in zip(near.access, far.access, strict=True)]
                     if all(shift.is_constant for shift in shifts):
                         lows = tuple(shift.offset for shift in shifts)
-                        return _Copy(block.ref(name), block.ref(far.source), transfers[0], users[0], lows)
+                        return _LocalCopy(
+                            block.ref(name), block.ref(far.source), transfers[0], users[0], lows
+                        )
             case _:
                 pass
         return Refusal("its transfer is no plain copy")
 
-    def _compute_path(self, block: Block, path: Path, copy: _Copy) -> tuple[Path, str] | None:
+    def _compute_path(self, block: Block, path: Path, copy: _LocalCopy) -> tuple[Path, str] | None:
         """The block whose points get registers of their own, and the name of the copy's view in it."""
         where: Path = (*path, copy.user)
         inner = block.statements[copy.user]
@@ -247,7 +250,7 @@ class RegisterCache(Pass):
         return None
 
 
-def _disagreement(transfer: Nest, user: Nest, name: str, copy: _Copy) -> Refusal | None:
+def _disagreement(transfer: Nest, user: Nest, name: str, copy: _LocalCopy) -> Refusal | None:
     """The aggregations of the user and of the transfer, where the user could not write to the far buffer directly."""
     outwards = [access.agg for access in leaf_accesses(transfer, 1) if access.buffer.name != copy.near.name]
     inside = {access.agg for access in through_view(user, name) if access.is_write}
@@ -257,13 +260,16 @@ def _disagreement(transfer: Nest, user: Nest, name: str, copy: _Copy) -> Refusal
     return None
 
 
-def _undone(block: Block, copy: _Copy) -> Block:
+def _undone(block: Block, copy: _LocalCopy) -> Block:
     """`block` without the copy: its user works on the far buffer."""
     user = block.statements[copy.user]
     assert isinstance(user, Block)
     user = _redirected(user, copy)
+    way = copy.far.dir
+    if not copy.far.is_alloc and way is not Direction.INOUT:  # as the user has it, which the transfer hid
+        way = next(view.dir for view in user.refinements if view.source == copy.far.name)
     refs = tuple(
-        replace(ref, dir=_direction(ref, copy, user)) if ref.name == copy.far.name else ref
+        replace(ref, dir=way) if ref.name == copy.far.name else ref
         for ref in block.refinements
         if ref.name != copy.near.name
     )
@@ -271,14 +277,7 @@ def _undone(block: Block, copy: _Copy) -> Block:
     return keep_statements(block, [n for n in range(len(block.statements)) if n != copy.transfer])
 
 
-def _direction(ref: Refinement, copy: _Copy, user: Block) -> Direction:
-    view = next(inner.dir for inner in user.refinements if inner.source == copy.far.name)
-    if copy.far.is_alloc or view is ref.dir or ref.dir is Direction.INOUT:
-        return ref.dir
-    return view
-
-
-def _redirected(user: Block, copy: _Copy) -> Block:
+def _redirected(user: Block, copy: _LocalCopy) -> Block:
     for view in [ref for ref in user.refinements if ref.source == copy.near.name]:
         moved = tuple(access + low for access, low in zip(view.access, copy.lows, strict=True))
         refs = tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -70,19 +69,15 @@ class Tensorize(Pass):
 
         return with_entry(program, rewrite_blocks(program.entry, visit))
 
-    def _stencils_for(self, block: Block, context: PassContext) -> Iterable[Stencil]:
-        if self.stencils or context.hardware is None:
-            return self.stencils
-        unit = context.hardware.exec_units.get(self.unit or block.location.name)
-        return unit.stencils if unit is not None else ()
-
     def _tensorized(self, block: Block, context: PassContext) -> Block | Refusal:
         body = body_of(block)
         if isinstance(body, Refusal):
             return body
         matches: list[Match] = []
         reasons: list[str] = []
-        for stencil in self._stencils_for(block, context):
+        units = context.hardware.exec_units if context.hardware is not None else {}
+        unit = units.get(self.unit or block.location.name)
+        for stencil in self.stencils or (unit.stencils if unit is not None else ()):
             found = find_match(block, body, stencil, strict=self.is_strict_dims)
             if isinstance(found, Refusal):
                 reasons.append(f"{_name(stencil)}: {found.reason}")
