@@ -16,7 +16,7 @@ _ALWAYS = ("user", "const")
 
 @dataclass(frozen=True)
 class LiveRange:
-    """An allocation with the statements of its own block and of those around it in which it is alive.
+    """An allocation with the statements of its own block and of the blocks around it in which it is alive.
 
     `home` is the block in which it lives and dies: the block that allocates it, or `main` for an allocation of the
     entry that `main` alone uses. `uses[d]` and `waits[d]` belong to the block at depth d of `home`: the statements that
@@ -36,7 +36,7 @@ class LiveRange:
 
 
 def waits_of(block: Block) -> tuple[int, ...]:
-    """For each statement those that run before it: by dependences in `main`, one after the other elsewhere.
+    """For each statement the statements that run before it: by dependences in `main`, in order elsewhere.
 
     Sets of statements are masks, with bit n for statement n: long programs compare very many of them.
     """

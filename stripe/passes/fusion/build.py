@@ -126,7 +126,7 @@ def _merge_indices(a: Block, b: Block, shared: list[str]) -> tuple[tuple[Index, 
 def _merge_views(
     a: Block, b: Block
 ) -> tuple[tuple[Refinement, ...], dict[str, _Merged], dict[str, _Merged]] | Refusal:
-    """One view for those that have the same source and move together, where one of them writes or both are equal."""
+    """Merges views that have the same source and move together, where one of them writes or both are equal."""
     merged = {ref.name: ref for ref in a.refinements}
     a_homes = {ref.name: _Merged(ref.name, (0,) * ref.rank) for ref in a.refinements}
     b_homes: dict[str, _Merged] = {}

@@ -12,8 +12,8 @@ from stripe.ir import Block, Edit, Statement, reads_of, scalar_defined, scalars_
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A statement of a line: the numbers of the old statements in it, which those depended on by their `deps`, and the
-    buffers and scalars that it reads and writes."""
+    """A statement of a line: the numbers of the old statements in it, their dependences, and the buffers and scalars
+    that it reads and writes."""
 
     statement: Statement
     parts: tuple[int, ...]
@@ -83,20 +83,20 @@ class Line:
         return self._users.get(self._keys.get(name, name), set())
 
     def readers_after(self, slot: int) -> list[int]:
-        """The slots after `slot` that read from what it writes."""
+        """The slots after `slot` that read a buffer that it writes."""
         writes = self[slot].writes
         near = {user for key in writes for user in self._users.get(key, ()) if user > slot}
         return sorted(user for user in near if self[user].reads & writes)
 
     def writers_before(self, slot: int) -> list[int]:
-        """The slots before `slot` that write what it reads."""
+        """The slots before `slot` that write a buffer that it reads."""
         reads = self[slot].reads
         near = {user for key in reads for user in self._users.get(key, ()) if user < slot}
         return sorted(user for user in near if self[user].writes & reads)
 
     def between(self, slots: Sequence[int]) -> tuple[list[int], list[int]] | int:
-        """The slots between the first and the last of `slots` that can run before all of these, and those that have to
-        run after them; or a slot that depends on an earlier one of `slots` and that the last depends on.
+        """The slots between the first and the last of `slots` in two lists: slots that can run before all of these, and
+        slots that have to run after them; or the slot of a statement that has to run between them.
         """
         before: list[int] = []
         followed = list(slots[:-1])
@@ -112,7 +112,7 @@ class Line:
         return (before, after) if blocker is None else blocker
 
     def join(self, slots: Sequence[int], fused: Block) -> None:
-        """Puts `fused` in the place of the statements at `slots`; those between move before or behind it."""
+        """Puts `fused` in the place of the statements at `slots`; statements between move before or behind it."""
         order = self.between(slots)
         assert not isinstance(order, int)
         made = self._member(fused, tuple(sorted(part for slot in slots for part in self[slot].parts)))
@@ -145,7 +145,7 @@ class Candidate:
 
 
 class PairQueue:
-    """Producers and their consumers in a line, those that share the most bytes first, then in program order."""
+    """Producers and their consumers in a line, by the bytes that they share, the most first, then in program order."""
 
     def __init__(self, line: Line, wanted: Callable[[Block, Block], bool]) -> None:
         self._line = line
@@ -177,7 +177,7 @@ class PairQueue:
                         self._enter(writer)
 
     def __iter__(self) -> Iterator[Candidate]:
-        """The pairs whose blocks still stand, also those that are entered meanwhile."""
+        """The pairs whose blocks are still in the line, also pairs that are entered meanwhile."""
         while self._heap:
             candidate = self._entered[heappop(self._heap)[-1]]
             blocks = self._line.block_at(candidate.first), self._line.block_at(candidate.second)

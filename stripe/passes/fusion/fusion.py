@@ -40,15 +40,15 @@ class Fusion(Pass):
           }
         }
 
-    Indices match by what they touch of the shared buffer: tiles with offsets, strides and windows that do not overlap
-    are matched exactly. What one of the blocks does not share stays inside, so that an aggregating producer is complete
-    for an element before the consumer reads it. Statements between the two move before or behind them where dependences
-    allow it; producers and consumers are tried by the size of what they share, largest first.
+    Indices match by the elements of the shared buffer that they touch: tiles with offsets, strides and windows that do
+    not overlap are matched exactly. Indices that are not shared stay inside, so that an aggregating producer is
+    complete for an element before the consumer reads it. Statements between the two move before or behind them where
+    dependences allow it; producers and consumers are tried by the bytes that they share, the most first.
 
     Where windows overlap (a 3x3 convolution after another), a fused point can compute all that it needs itself
-    (`max_recompute`); or it keeps what the next tile needs too (`overlap`). Points of a block have no order, so that
-    the tiles become statements, one after the other, and before each stands the piece of the producer that no tile
-    before it needed. The buffer between holds a ring, as long as what is alive at once:
+    (`max_recompute`); or it keeps elements that the next tile needs too (`overlap`). Points of a block have no order,
+    so that the tiles become statements, one after the other, and before each runs the piece of the producer that no
+    tile before it needed. The buffer between holds a ring, as long as the elements alive at once:
 
         block [] ( … )                                    block [] ( // a+b
         {                                                     none new@…<[0]> T[0] fp32(6:1) …
@@ -84,8 +84,8 @@ class Fusion(Pass):
     max_recompute: float = Field(
         default=1.0,
         ge=1.0,
-        description="most work of the producer, in multiples of what it was, that overlapping windows "
-        "may cause; 1: none",
+        description="most work of the producer, in multiples of its own, that overlapping windows may "
+        "cause; 1: none",
     )
     tiles: dict[str, int] = Field(
         default_factory=dict[str, int],
@@ -223,7 +223,7 @@ class _Decider:
         return Decision(slots, block, self._summary(a, b, block, plan))
 
     def _in_rings(self, a: Block, b: Block, slots: tuple[int, ...], legality: Legality) -> Decision | Refusal:
-        """The decision on both blocks in steps: of all rings, those with the fewest elements."""
+        """The decision on both blocks in steps: the rings with the fewest elements."""
         options = self.options
         best: tuple[int, Decision] | None = None
         reason = "no dimension to keep an overlap of"

@@ -1,9 +1,9 @@
-"""Which indices two blocks may share when fused, in what tiles, and what is computed more than once.
+"""Legality of fusing two blocks: the indices that they share, their tiles, and elements computed more than once.
 
 Without recomputing, every conflicting access to one element by both blocks falls into the same fused point: for each
-shared index there is a dimension, for each pair of views, whose coordinate determines it on both sides alike. So the
-second block reads complete elements only: the points of the first that write them run before it in that fused point.
-With recomputing, a fused point computes all that it reads into buffers of its own.
+shared index there is a dimension, for each pair of views, whose coordinate determines it on both sides by one rule. So
+the second block reads complete elements only: the points of the first that write them run before it in that fused
+point. With recomputing, a fused point computes all that it reads into buffers of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from stripe.rewrite.tile import Split
 class Reach:
     """The elements that a view touches along one dimension of its source, seen from one index of its block.
 
-    At `index` = v it touches some of the elements step*v + symbol + [low, high], whatever the other indices
-    are; `symbol` is over the indices of the block outside and has no constant.
+    At `index` = v it touches some of the elements step*v + symbol + [low, high], for any values of the other
+    indices; `symbol` is over the indices of the block outside and has no constant.
     """
 
     dim: int
@@ -89,7 +89,7 @@ class ViewPair:
 
     @property
     def flows(self) -> bool:
-        """Whether the second block may read what the first has written."""
+        """Whether the second block may read elements that the first has written."""
         return self.a.dir.writes and self.b.dir.reads
 
     def matches(self) -> Iterator[tuple[Reach, Reach]]:
@@ -223,8 +223,8 @@ class _Halo:
 
 @dataclass(frozen=True, slots=True)
 class _HaloTiling:
-    """One tiling of a halo: elements in a local buffer, work in multiples of what it was, and the shared index; None
-    where the index stays inside as a whole."""
+    """One tiling of a halo: elements in a local buffer, work in multiples of that of the first block, and the shared
+    index; None where the index stays inside as a whole."""
 
     extent: int
     work: float
@@ -235,7 +235,7 @@ class Legality:
     """How the block `a` may be fused with the later block `b`, whose views `pairs` order them.
 
     `private` names the buffers outside that no other statement uses, `tiles` gives points of an index for one fused
-    point, and `max_recompute` the most work of `a`, in multiples of what it was.
+    point, and `max_recompute` the most work of `a`, in multiples of its own.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class Legality:
 
     @property
     def exact_indices(self) -> frozenset[str]:
-        """The indices of both blocks that walk what they share in step."""
+        """The indices of both blocks that walk shared buffers in step."""
         return frozenset(name for entry in self._exact for name in (entry.a_index, entry.b_index))
 
     @cached_property
@@ -299,7 +299,7 @@ class Legality:
         return tuple(sorted(found.values(), key=lambda shared: self._order[shared.a_index]))
 
     def _matches(self, pair: ViewPair) -> list[tuple[Reach, Reach]]:
-        """Indices that step through one dimension: first those that the result of `b` keeps, then longer ones."""
+        """Indices that step through one dimension: first indices that the result of `b` keeps, then longer ones."""
 
         def preference(match: tuple[Reach, Reach]) -> tuple[int, bool, int, str, int]:
             a, b = match
@@ -344,7 +344,7 @@ class Legality:
         return unit * max(1, ceil(wanted / unit))
 
     def _halos(self, inside: frozenset[str]) -> list[_Halo]:
-        """Indices of the second block's result that step through a dimension with overlaps, but those in `inside`."""
+        """Indices of the second block's result that step through a dimension with overlaps and are not in `inside`."""
         found: list[_Halo] = []
         used = {("a", shared.a_index) for shared in self._exact} | {("b", s.b_index) for s in self._exact}
         for pair in self._flows:

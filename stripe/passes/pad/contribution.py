@@ -45,7 +45,7 @@ def output_of(block: Block) -> Refinement | Refusal:
 
 def neutral_sets(block: Block, finite: frozenset[str]) -> Iterator[frozenset[str]]:
     """The smallest sets of inputs such that the kernel contributes the identity of its aggregation wherever these all
-    read `fill_of` their aggregation, whatever the others read.
+    read `fill_of` their aggregation, for any contents of the others.
 
     `finite` names the inputs that hold neither infinities nor NaN. Nothing for an assignment.
     """

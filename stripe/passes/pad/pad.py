@@ -42,7 +42,7 @@ from stripe.rewrite.refusal import Refusal
 
 
 class Pad(Pass):
-    """Pads what a kernel reads, so that it needs no constraints for the edges and its ranges divide well.
+    """Pads the tensors that a kernel reads, so that it needs no constraints for the edges and its ranges divide well.
 
         block [k:3, x:100] (                      0: #padding block [d0:1] ( out I_pad[d0]:assign ) { 0 }
             -1 + k + x >= 0                       1: #padding block [d0:1] ( out I_pad[101 + d0]:assign ) { 0 }

@@ -35,7 +35,7 @@ class Margins:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A kernel's index ranges and constraints, and those that it has in the end."""
+    """A kernel with the index ranges and the constraints that it has in the end."""
 
     block: Block
     ranges: Mapping[str, int]
@@ -72,7 +72,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Decides whether a kernel may grow. `sizes` gives those of the buffer behind each refinement."""
+    """Decides whether a kernel may grow. `sizes` are the sizes of the buffer behind each refinement."""
 
     block: Block
     sizes: Mapping[str, Sequence[int]]

@@ -80,7 +80,7 @@ class _Residency:
 
 
 class ResidencyPlanner:
-    """Makes the steps of one block; use once. `outputs` are the buffers that outlive the block, `fresh` those that hold
+    """Makes the steps of one block; use once. `outputs` are the buffers that outlive the block, `fresh` buffers hold
     nothing at its beginning; streams have `depth` buffers.
     """
 
@@ -167,7 +167,7 @@ class ResidencyPlanner:
         return next((use for use in self._uses[name] if use > after), None)
 
     def _cheapest(self, number: int) -> _Residency | None:
-        """Streams the k largest operands, of those not resident or of all, for each k; the cheapest that fits."""
+        """Streams the k largest operands, of the absent ones or of all, for each k; the cheapest choice that fits."""
         by_size = sorted(self._needs[number].operands, key=lambda op: (-op.bytes, op.name))
         absent = [op for op in by_size if op.name not in self._resident]
         candidates: list[Sequence[OperandUse]] = [()]

@@ -42,14 +42,14 @@ from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
 
 class Schedule(Pass):
-    """Moves operands through a near memory: what is copied in and out when, where it lies, and who waits for whom.
+    """Moves operands through a near memory: copies in and out, their addresses, and the order of all statements.
 
         0: #kernel block<CONV[0]> ( in<DRAM[0]> I …      0: #swap_in block<DMA[0]> ( in<DRAM[0]> I … out<SRAM[0]> I^0 …
             out<DRAM[0]> O:add … )                  =>   1[0]: #kernel block<CONV[0]> ( in<SRAM[0]> I^0 … out O^0:add …
                                                          2[1]: #swap_out block<DMA[0]> ( in<SRAM[0]> O^0 … out<DRAM[0]>
 
     Operands that fit become resident; others are streamed tile by tile, with `pipeline_depth` buffers so that transfers
-    overlap with computing. What must make room is what is needed again last. Statements are then ordered by list
+    overlap with computing. The copy with the latest next use makes room. Statements are then ordered by list
     scheduling on the units of the machine; the remarks tell the estimated time beside its lower bound (critical path,
     busiest unit, busiest bus).
     """
@@ -65,7 +65,7 @@ class Schedule(Pass):
 
     reqs: Reqs = ("main",)
     mem_loc: LocationSpec = Field(description="the near memory; its unit is the first bank")
-    mem_KiB: float = Field(default=0.0, ge=0, description="KiB of one bank; 0: what the hardware model says")
+    mem_KiB: float = Field(default=0.0, ge=0, description="KiB of one bank; 0: as the hardware model says")
     num_banks: int = Field(
         default=0, ge=0, description="banks, that is units of the memory; 0: as the model says"
     )

@@ -46,7 +46,7 @@ def load_of(nest: Nest, number: int, model: CostModel | None) -> UnitLoad:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """When each task starts, in cycles, and what no schedule can beat. `makespan` is that of the units; buses and ports
+    """The start of each load, in cycles, and lower bounds. `makespan` is that of the units; buses and ports
     that loads share may make it longer."""
 
     starts: tuple[float, ...]
