@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-from stripe.cli.commands.run_report import Comparison
+from stripe.cli.commands.run_report import ComparisonJson
 from stripe.cli.engines import Arrays
 from stripe.exec.compare import Tolerance, compare, tolerance_for
 from stripe.exec.data import save_arrays
@@ -56,14 +56,21 @@ class Subject:
     small_integers: bool
     shapes: tuple[str, ...] = ()
 
-    def against(self, reference: str) -> Comparison:
+    def against(self, reference: str) -> ComparisonJson:
         """Compares with another way to compute the same. Raises ConfigError when the input has no such way."""
         expected = self._expected(reference)
         tolerance = self._tolerance()
         found = tuple(compare(expected, self.outputs, tolerance))
         identical = not found and not compare(expected, self.outputs)
         blame = self._blame(reference, expected, tolerance) if found else ""
-        return Comparison(reference, tolerance.exact, identical, found, blame)
+        return ComparisonJson(
+            reference=reference,
+            equal=not found,
+            exact=tolerance.exact,
+            identical=identical,
+            differences=tuple(map(str, found)),
+            blame=blame,
+        )
 
     def _tolerance(self) -> Tolerance:
         """What rounding allows. Passes may change the order of sums, so the looser of both programs holds."""

@@ -43,14 +43,19 @@ def perform(job: Job, spec: RunSpec) -> int:
             source, original, program, inputs, outputs, engine.engine_name, spec.data is None, spec.shape
         )
         comparison = subject.against(spec.compare)
-    times = () if spec.bench is None else runner.bench(inputs, spec.bench)
+    times = None if spec.bench is None else run_report.times_json(runner.bench(inputs, spec.bench))
     if spec.out is not None:
         execution.save(spec.out, outputs)
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
-    run_report.write(
-        run_report.Report(engine.engine_name, source.name, outputs, dtypes, comparison, times), spec.json
+    report = run_report.ReportJson(
+        input=source.name,
+        engine=engine.engine_name,
+        outputs=tuple(run_report.output_json(name, dtypes[name], array) for name, array in outputs.items()),
+        comparison=comparison,
+        bench=times,
     )
-    return MISMATCH if comparison is not None and comparison.differences else OK
+    run_report.write(report, spec.json)
+    return OK if comparison is None or comparison.equal else MISMATCH
 
 
 def _inputs(job: Job, spec: RunSpec, program: Program) -> Arrays:

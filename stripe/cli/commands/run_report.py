@@ -1,44 +1,16 @@
-"""What `stripe-run` prints: outputs, comparison and times, as text or as JSON."""
+"""The report of `stripe-run`: outputs, comparison and times, as text or as JSON."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from pydantic import BaseModel, Field
 
 from stripe.cli.files import write_text
 from stripe.exec.arith import Array
-from stripe.exec.compare import Difference
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The result of `--compare`: with what, how exactly (`exact`: rounding is no excuse), whether the bits are equal,
-    and what differs. `blame` says what a failure is due to.
-    """
-
-    reference: str
-    exact: bool
-    identical: bool
-    differences: tuple[Difference, ...]
-    blame: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What one run gave."""
-
-    engine: str
-    input: str
-    outputs: Mapping[str, Array]
-    dtypes: Mapping[str, str]
-    comparison: Comparison | None = None
-    times: tuple[float, ...] = ()
 
 
 class OutputJson(BaseModel):
@@ -83,36 +55,8 @@ class ReportJson(BaseModel):
     bench: TimesJson | None
 
 
-def write(report: Report, path: str | None) -> None:
-    """Prints the report, and writes it as JSON to `path` (`-`: to standard output, instead of the text)."""
-    made = _as_json(report)
-    if path is not None:
-        write_text(path, json.dumps(made.model_dump(mode="json"), indent=2) + "\n")
-    if path != "-":
-        write_text(None, _as_text(made))
-
-
-def _as_json(report: Report) -> ReportJson:
-    comparison = report.comparison
-    return ReportJson(
-        input=report.input,
-        engine=report.engine,
-        outputs=tuple(_output(name, report.dtypes[name], array) for name, array in report.outputs.items()),
-        comparison=None
-        if comparison is None
-        else ComparisonJson(
-            reference=comparison.reference,
-            equal=not comparison.differences,
-            exact=comparison.exact,
-            identical=comparison.identical,
-            differences=tuple(map(str, comparison.differences)),
-            blame=comparison.blame,
-        ),
-        bench=None if not report.times else _times(report.times),
-    )
-
-
-def _output(name: str, dtype: str, array: Array) -> OutputJson:
+def output_json(name: str, dtype: str, array: Array) -> OutputJson:
+    """An output in short."""
     values = np.asarray(array).astype(np.float64)
     finite = values[np.isfinite(values)]
     some = finite.size > 0
@@ -127,8 +71,17 @@ def _output(name: str, dtype: str, array: Array) -> OutputJson:
     )
 
 
-def _times(times: tuple[float, ...]) -> TimesJson:
+def times_json(times: tuple[float, ...]) -> TimesJson:
+    """At least one time in short."""
     return TimesJson(runs=len(times), min=min(times), median=statistics.median(times), max=max(times))
+
+
+def write(report: ReportJson, path: str | None) -> None:
+    """Prints the report, and writes it as JSON to `path` (`-`: to standard output, instead of the text)."""
+    if path is not None:
+        write_text(path, json.dumps(report.model_dump(mode="json"), indent=2) + "\n")
+    if path != "-":
+        write_text(None, _as_text(report))
 
 
 def _as_text(report: ReportJson) -> str:
