@@ -11,7 +11,8 @@ from stripe.config.model import Scalar
 from stripe.config.parameters import parse_define
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
-from stripe.ir import ConfigError, closest
+from stripe.ir import ConfigError
+from stripe.ir.errors import did_you_mean
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.passlist import (
     hardware_of,
@@ -82,6 +83,5 @@ def _check_names(option: str, names: tuple[str, ...], entries: list[PassEntry]) 
     known = sorted({name for entry in entries for name in (entry.name, entry.pass_.pass_name)})
     for name in names:
         if name not in known:
-            near = closest(name, known)
-            hint = f"did you mean '{near}'?" if near else f"there are {', '.join(known) or 'none'}"
+            hint = did_you_mean(name, known, f"there are {', '.join(known) or 'none'}")
             raise ConfigError(f"{option}: no pass '{name}' runs here", hint=hint)

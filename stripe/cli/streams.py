@@ -15,19 +15,15 @@ def write_stdout(text: str) -> None:
     if stdout is None:
         raise UsageError("standard output is closed", "write to a file with -o")
     try:
-        stdout.write(_encodable(text, stdout))
+        # Characters that the terminal's encoding lacks are written as escapes.
+        encoding = stdout.encoding or "utf-8"
+        stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
         silence_stdout()
         raise UsageError(f"standard output cannot be written: {error.strerror}") from None
-
-
-def _encodable(text: str, stdout: TextIO) -> str:
-    """The text with what the terminal's encoding lacks written as escapes."""
-    encoding = stdout.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def silence_stdout() -> None:

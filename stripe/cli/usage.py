@@ -60,16 +60,17 @@ class Parser(argparse.ArgumentParser):
                 "one input is read at a time; several options come one by one",
             )
         name = word.split("=", 1)[0]
-        near = nearest(name, self._option_string_actions)
-        hint = f"did you mean '{near}'?" if near else f"'{self.prog} --help' lists the options"
-        raise UsageError(f"unknown option '{name}'", hint)
+        raise UsageError(
+            f"unknown option '{name}'",
+            suggestion(name, self._option_string_actions, f"'{self.prog} --help' lists the options"),
+        )
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word most like `word`."""
-    from stripe.ir.errors import closest  # for wrong command lines alone
+def suggestion(word: str, known: Iterable[str], otherwise: str) -> str:
+    """A hint that names the known word most like `word`, or `otherwise`."""
+    from stripe.ir.errors import did_you_mean  # for wrong command lines alone
 
-    return closest(word, known)
+    return did_you_mean(word, known, otherwise)
 
 
 def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple[str, ...]) -> Callable[[str], str]:
@@ -78,8 +79,8 @@ def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple[str, ...]) -> 
     def check(text: str) -> str:
         if text in words or text in (found := tuple(more())):
             return text
-        near = nearest(text, (*words, *found))
-        hint = f"did you mean '{near}'?" if near else f"known are {', '.join((*words, *found))}"
+        known = (*words, *found)
+        hint = suggestion(text, known, f"known are {', '.join(known)}")
         raise argparse.ArgumentTypeError(f"unknown value '{text}'; {hint}")
 
     return check

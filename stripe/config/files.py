@@ -11,7 +11,7 @@ from stripe.config.parameters import ParameterFile, parse_value, read_parameters
 from stripe.config.template import free_names
 from stripe.config.validate import combine
 from stripe.ir.data import data_dir, list_data
-from stripe.ir.errors import ConfigError, closest
+from stripe.ir.errors import ConfigError, did_you_mean
 
 SUFFIXES = (".json.j2", ".json")
 
@@ -31,16 +31,12 @@ def find_file(name_or_path: str, kind: str) -> Path:
     if name_or_path and file.is_file():
         return file
     known = shipped(kind)
-    near = closest(name_or_path, known)
     thing = {"hwmodels": "hardware model", "optconfigs": "pass list"}.get(kind, kind)
     beside = next(
         (f"./{name_or_path}{end}" for end in SUFFIXES if Path(f"{name_or_path}{end}").is_file()), None
     )
-    hint = (
-        f"did you mean '{beside or near}'?"
-        if beside or near
-        else f"there are {', '.join(known) or 'none'}; or give the path of a file"
-    )
+    otherwise = f"there are {', '.join(known) or 'none'}; or give the path of a file"
+    hint = f"did you mean '{beside}'?" if beside else did_you_mean(name_or_path, known, otherwise)
     raise ConfigError(f"there is no {thing} called '{name_or_path}'", hint=hint)
 
 
@@ -90,6 +86,5 @@ def resolve_parameters(
 
 
 def _unknown_parameter(name: str, template: Path, known: Collection[str]) -> ConfigError:
-    near = closest(name, sorted(known))
-    hint = f"did you mean '{near}'?" if near else f"parameters: {', '.join(sorted(known)) or 'none'}"
+    hint = did_you_mean(name, sorted(known), f"parameters: {', '.join(sorted(known)) or 'none'}")
     return ConfigError(f"{template.name} has no parameter '{name}'", where=f"-D {name}", hint=hint)

@@ -22,7 +22,7 @@ from stripe.config.document import Document
 from stripe.config.model import ConfigModel, Documented, Scalar
 from stripe.config.template import evaluate, names_in
 from stripe.config.validate import combine, validate
-from stripe.ir.errors import ConfigError, closest
+from stripe.ir.errors import ConfigError, did_you_mean
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 Number = StrictInt | StrictFloat
@@ -143,8 +143,7 @@ def _unknown_names(
         return [document.error(error.reason, path, error.hint)]
     errors: list[ConfigError] = []
     for name in sorted(names - file.parameters.keys()):
-        near = closest(name, file.parameters)
-        hint = f"did you mean '{near}'?" if near else f"parameters: {', '.join(file.parameters)}"
+        hint = did_you_mean(name, file.parameters, f"parameters: {', '.join(file.parameters)}")
         errors.append(document.error(f"there is no parameter '{name}'", path, hint))
     return errors
 

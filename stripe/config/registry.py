@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from stripe.ir.errors import ConfigError, closest
+from stripe.ir.errors import ConfigError, did_you_mean
 
 _Base = TypeVar("_Base")
 
@@ -40,8 +40,7 @@ class Registry(Generic[_Base]):
         builtin = {other: f"{self.package}.{place}" for other, place in self.builtin.items()}
         known = {**_third_party(self.group), **builtin}
         if full not in known:
-            near = closest(name, [*known, *self.short])
-            hint = f"did you mean '{near}'?" if near else f"{self.listing} lists them"
+            hint = did_you_mean(name, [*known, *self.short], f"{self.listing} lists them")
             raise ConfigError(f"unknown {self.noun} '{name}'", hint=hint)
         found = _load(known[full]) if full in builtin else self._load_third_party(full, known[full])
         if not (isinstance(found, type) and issubclass(found, self.base)):

@@ -14,7 +14,7 @@ from jinja2.exceptions import SecurityError, TemplateError
 from stripe.config.document import Document, Piece, make_document, read_text
 from stripe.config.model import Scalar
 from stripe.config.sandbox import ConfigEnvironment, LimitError
-from stripe.ir.errors import ConfigError, closest
+from stripe.ir.errors import ConfigError, did_you_mean
 
 # What an expression in a template may raise by itself, beside Jinja's own errors.
 _TEMPLATE_FAULTS = (
@@ -143,8 +143,5 @@ def _reason(error: BaseException, parameters: Mapping[str, Scalar]) -> tuple[str
 
 
 def _undefined_hint(name: str, parameters: Mapping[str, Scalar]) -> str:
-    near = closest(name, parameters)
-    if near:
-        return f"did you mean '{near}'?"
     known = f" (parameters: {', '.join(sorted(parameters))})" if parameters else ""
-    return f"give it with -D {name}=VALUE{known}"
+    return did_you_mean(name, parameters, f"give it with -D {name}=VALUE{known}")

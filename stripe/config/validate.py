@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from stripe.config.document import Document
 from stripe.config.json5 import JsonPath, value_at
-from stripe.ir.errors import ConfigError, closest
+from stripe.ir.errors import ConfigError, closest, did_you_mean
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -116,8 +116,7 @@ def _located(
     key = str(loc[-1]) if loc else ""
     if details["type"] == "extra_forbidden":
         known = _keys_at(model_class, path[:-1])
-        near = closest(key, known)
-        hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(known)}"
+        hint = did_you_mean(key, known, f"known keys: {', '.join(known)}")
         return document.error(f"unknown key '{key}'", (*at, *path), hint, on_key=True)
     if details["type"] == "missing":
         present = value_at(value, path)

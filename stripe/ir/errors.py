@@ -103,3 +103,9 @@ def closest(name: str, known: Iterable[str]) -> str | None:
         return swapped
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return near[0] if near else None
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A hint that names the nearest known name, or `otherwise` when none is alike."""
+    near = closest(name, known)
+    return f"did you mean '{near}'?" if near else otherwise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from stripe.config.model import Scalar
 from stripe.config.spelling import print_spelled, read_spelled
 from stripe.config.template import free_names, render_json
 from stripe.config.validate import combine, validate, without_schema
-from stripe.ir import ConfigError, closest
+from stripe.ir import ConfigError
+from stripe.ir.errors import did_you_mean
 from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass
 from stripe.pipeline.instrument import PassEntry
@@ -90,8 +91,7 @@ def read_pass_list(document: Document) -> PassList:
         raise document.error("this is a hardware model, not a pass list", (), "give it with --hw")
     for key in data:
         if key not in _KEYS:
-            near = closest(key, _KEYS)
-            hint = f"did you mean '{near}'?" if near else f"known keys: {', '.join(_KEYS)}"
+            hint = did_you_mean(key, _KEYS, f"known keys: {', '.join(_KEYS)}")
             raise document.error(f"unknown key '{key}'", (key,), hint, on_key=True)
     listed = data.get("passes")
     if listed is None:
@@ -177,9 +177,6 @@ def entry_json(entry: PassEntry) -> dict[str, JsonValue]:
 
 def spell(entries: tuple[PassEntry, ...]) -> str:
     """The entries in the spelling that `parse_passes` reads back."""
-    return ",".join(_spelled(entries))
-
-
-def _spelled(entries: tuple[PassEntry, ...]) -> Iterator[str]:
-    for entry in entries:
-        yield print_spelled(entry.name, entry.pass_.pass_name, pass_options(entry.pass_))
+    return ",".join(
+        print_spelled(entry.name, entry.pass_.pass_name, pass_options(entry.pass_)) for entry in entries
+    )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from stripe.ir.dtypes import DTYPES, FP32, DType
-from stripe.ir.errors import ConfigError, StripeError
+from stripe.ir.errors import ConfigError, StripeError, did_you_mean
 from stripe.tile import ast, fold
-from stripe.tile.diagnostics import SourceText, did_you_mean, raise_collected
+from stripe.tile.diagnostics import SourceText, raise_collected
 from stripe.tile.elaborate import Elaborator, check_sizes
 from stripe.tile.printer import print_tile
 from stripe.tile.shapes import Binding, TensorShape, sizes_text

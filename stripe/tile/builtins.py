@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stripe.ir.dtypes import DTYPES, I8, DType
-from stripe.ir.errors import StripeError
+from stripe.ir.errors import StripeError, did_you_mean
 from stripe.tile import ast, fold
 from stripe.tile.builtins_tensor import TENSOR_BUILTINS, Builtin
 from stripe.tile.call_arguments import check_count, integer_arguments, tensor_argument
-from stripe.tile.diagnostics import did_you_mean
 from stripe.tile.elaborate import Scope, operand_text
 from stripe.tile.library import LIBRARY_NAMES, expand, library
 from stripe.tile.operations import ALIASES, ARITY

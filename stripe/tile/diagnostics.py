@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stripe.ir.errors import StripeError, StripeWarning, closest
+from stripe.ir.errors import StripeError, StripeWarning
 from stripe.ir.span import Span
 
 
@@ -56,9 +56,3 @@ def raise_collected(errors: Iterable[StripeError]) -> None:
         raise found[0]
     if found:
         raise TileErrors(found)
-
-
-def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """A hint that names the nearest known name, or `otherwise` when none is alike."""
-    near = closest(name, known)
-    return f"did you mean '{near}'?" if near else otherwise

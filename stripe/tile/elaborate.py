@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stripe.ir.dtypes import BOOL, common_type_of
-from stripe.ir.errors import StripeError
+from stripe.ir.errors import StripeError, did_you_mean
 from stripe.ir.span import Span
 from stripe.poly.index_sets import Range
 from stripe.poly.lattice import Polynomial
 from stripe.tile import ast, fold
-from stripe.tile.diagnostics import SourceText, did_you_mean
+from stripe.tile.diagnostics import SourceText
 from stripe.tile.operations import BINARY_OPS, SYMBOLS, UNARY_OPS, OperandError, broadcast, result_dtype
 from stripe.tile.polynomials import Poisoned, index_names, polynomial
 from stripe.tile.printer import print_statement

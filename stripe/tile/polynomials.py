@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from stripe.ir.errors import StripeError
+from stripe.ir.errors import StripeError, did_you_mean
 from stripe.poly.lattice import Polynomial
 from stripe.tile import ast
-from stripe.tile.diagnostics import SourceText, did_you_mean
+from stripe.tile.diagnostics import SourceText
 from stripe.tile.printer import print_polynomial
 from stripe.tile.typed import Const, Value
 

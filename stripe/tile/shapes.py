@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.ir.dtypes import DTYPES, FP32, DType
-from stripe.ir.errors import ConfigError
-from stripe.tile.diagnostics import did_you_mean
+from stripe.ir.errors import ConfigError, did_you_mean
 
 MAX_BYTES = 2**63 - 1
 

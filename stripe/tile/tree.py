@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from stripe.ir.dtypes import DTYPES
+from stripe.ir.errors import did_you_mean
 from stripe.ir.span import Span
 from stripe.tile import ast
-from stripe.tile.diagnostics import SourceText, did_you_mean
+from stripe.tile.diagnostics import SourceText
 
 if TYPE_CHECKING:
     from lark import Token, Tree

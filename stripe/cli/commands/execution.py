@@ -59,7 +59,9 @@ class Subject:
     def against(self, reference: str) -> ComparisonJson:
         """Compares with another way to compute the same. Raises ConfigError when the input has no such way."""
         expected = self._expected(reference)
-        tolerance = self._tolerance()
+        # Passes may change the order of sums, so the looser of the tolerances of both programs holds.
+        both = [tolerance_for(p, small_integers=self.small_integers) for p in (self.original, self.program)]
+        tolerance = max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
         found = tuple(compare(expected, self.outputs, tolerance))
         identical = not found and not compare(expected, self.outputs)
         blame = self._blame(reference, expected, tolerance) if found else ""
@@ -71,11 +73,6 @@ class Subject:
             differences=tuple(map(str, found)),
             blame=blame,
         )
-
-    def _tolerance(self) -> Tolerance:
-        """What rounding allows. Passes may change the order of sums, so the looser of both programs holds."""
-        both = [tolerance_for(p, small_integers=self.small_integers) for p in (self.original, self.program)]
-        return max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
 
     def _expected(self, reference: str) -> Arrays:
         if reference == "interp":

@@ -21,7 +21,7 @@ def print_simulation(report: SimulationJson) -> None:
         _memories(report),
         _energy(report),
     ]
-    write_tables(tables, [*_notes(report.notes), *_unverified(report.unverified)])
+    write_tables(tables, [*(f"note: {note}" for note in report.notes), *_unverified(report.unverified)])
 
 
 def print_counts(report: CountsJson) -> None:
@@ -32,18 +32,15 @@ def print_counts(report: CountsJson) -> None:
 
 def _summary(report: SimulationJson) -> Table:
     rate = report.operations / report.latency_us / 1e3 if report.latency_us else 0.0
+    # 1 pJ in 1 us is 1 uW.
+    power = f"{number(report.energy_pJ / report.latency_us / 1000)} mW" if report.latency_us else ""
     rows = (
         ("inference latency", f"{number(report.latency_cycles)} cycles", f"{number(report.latency_us)} us"),
         ("operations", whole(report.operations), f"{number(rate)} Gop/s"),
         ("multiply-accumulates", whole(report.macs), ""),
-        ("energy", energy(report.energy_pJ), _power(report)),
+        ("energy", energy(report.energy_pJ), power),
     )
     return Table(f"{report.input} on {report.machine}, {report.clock_mhz:g} MHz", ("", "", ""), rows)
-
-
-def _power(report: SimulationJson) -> str:
-    """Mean power: 1 pJ in 1 us is 1 uW."""
-    return f"{number(report.energy_pJ / report.latency_us / 1000)} mW" if report.latency_us else ""
 
 
 def _statements(report: SimulationJson) -> Table:
@@ -156,10 +153,6 @@ def _kernel(kernel: KernelCountsJson, halo: str) -> list[Table]:
 def _array(memory: str, elements: int) -> str:
     """The array itself stores nothing."""
     return "" if memory == "array" else whole(elements)
-
-
-def _notes(notes: Sequence[str]) -> list[str]:
-    return [f"note: {note}" for note in notes]
 
 
 def _unverified(sources: Sequence[SourceJson]) -> list[str]:
