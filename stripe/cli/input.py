@@ -77,7 +77,8 @@ def _by_suffix(path: str) -> FrontEnd:
 
 def suffixes() -> str:
     """The suffixes of all languages, for messages."""
-    return " or ".join(suffix for front_end in front_ends() for suffix in front_end.suffixes)
+    *others, last = (suffix for front_end in front_ends() for suffix in front_end.suffixes)
+    return f"{', '.join(others)} or {last}"
 
 
 def _first_line(text: str) -> tuple[int, str]:

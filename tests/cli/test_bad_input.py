@@ -290,7 +290,7 @@ def test_a_missing_file_and_the_nearest_name(tmp_path: Path, capsys: Capture) ->
 @pytest.mark.parametrize(
     ("arguments", "reason", "hint"),
     [
-        ([], "no INPUT is given", "name a .tile or .stripe file"),
+        ([], "no INPUT is given", "name a .tile, .stripe or .json file"),
         (["{mm}", "{mm}"], "unexpected argument", "one input"),
         (["{mm}", "--emitt", "c"], "unknown option '--emitt'", "did you mean '--emit'?"),
         (["{mm}", "--emit", "jason"], "--emit:1:1: error: unknown target 'jason'", "did you mean 'json'?"),
