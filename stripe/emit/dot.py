@@ -66,7 +66,7 @@ def _label(block: Block) -> str:
     ranges = ", ".join(
         f"{i.name}:{i.range}" if i.affine is None else f"{i.name} = {i.affine}" for i in block.indices
     )
-    words = " ".join(f"#{word}" for word in block.tags)
+    words = " ".join(f"#{word}" for word in block.words)
     location = f" <{block.location}>" if block.location else ""
     return "\n".join(
         line for line in (f"{block.name}{location}", words, f"[{ranges}]" if ranges else "") if line

@@ -56,7 +56,7 @@ class Arena:
             banks = ref.dims[ref.bank_dim].size
             in_unit = replace(ref, dims=tuple(dim for d, dim in enumerate(ref.dims) if d != ref.bank_dim))
         self.grain = min(self.grain, ref.dtype.bytes)
-        end = ref.offset + in_unit.bytes
+        end = ref.address + in_unit.bytes
         self.capacity = max(self.capacity, -(-end // _ALIGNMENT) * _ALIGNMENT)
         bounds = [unit.bounds(intervals) for unit in _units(ref.location)] or [(0, 0)]
         if any(low < 0 for low, _ in bounds):
@@ -83,7 +83,7 @@ class PlacedBuffer(Buffer):
     ) -> None:
         content, owners = arena.open(checks=checks)
         size = ref.dtype.bytes
-        start = (unit * arena.capacity + ref.offset) // size
+        start = (unit * arena.capacity + ref.address) // size
         super().__init__(ref, content.view(ref.dtype.numpy()), LaneValue(start), None, agg is not Agg.ASSIGN)
         self.owners = owners
         self.grains = size // arena.grain
@@ -177,7 +177,7 @@ class ArenaMemory(Memory):
 
 
 def _is_placed(ref: Refinement) -> bool:
-    return "placed" in ref.tags and bool(ref.location)
+    return ref.offset is not None and bool(ref.location)
 
 
 def _memory(location: Location) -> str:

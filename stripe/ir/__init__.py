@@ -49,7 +49,7 @@ from stripe.ir.live_ranges import LiveRange, interference, live_ranges, peak_byt
 from stripe.ir.location import Device, Location
 from stripe.ir.nest import Buffer, Domain, Nest, View, nest_at
 from stripe.ir.program import ConstantBuffer, Program
-from stripe.ir.refinement import Agg, Dim, Direction, Refinement, compact_strides, row_major
+from stripe.ir.refinement import Agg, Dim, Direction, Refinement, Role, compact_strides, row_major
 from stripe.ir.rename import (
     rename_indices,
     rename_refinements,
@@ -59,7 +59,7 @@ from stripe.ir.rename import (
     substitute_ref,
 )
 from stripe.ir.span import Span
-from stripe.ir.tags import Tags, TagValue
+from stripe.ir.tags import FIELD_WORDS, Tags, TagValue
 from stripe.ir.text.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.text.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
 from stripe.ir.text.printer import print_block, print_program, print_refinement, print_statement
@@ -92,10 +92,10 @@ from stripe.ir.walk import (
 )
 
 __all__ = [
-    "DTYPES", "INTRINSICS", "RESERVED", "SPECIALS", "TRANSCENDENTAL", "Affine", "Agg", "Around", "Atom", "Block",
+    "DTYPES", "FIELD_WORDS", "INTRINSICS", "RESERVED", "SPECIALS", "TRANSCENDENTAL", "Affine", "Agg", "Around", "Atom", "Block",
     "Buffer", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "DType", "Device", "Diagnostic", "Dim",
     "Direction", "Domain", "Edit", "FloorDiv", "Index", "Interval", "Intrinsic", "IntrinsicSpec", "LiveRange",
-    "Load", "LoadIndex", "Location", "Mod", "Nest", "ParsedProgram", "Path", "Program", "Refinement",
+    "Load", "LoadIndex", "Location", "Mod", "Nest", "ParsedProgram", "Path", "Program", "Refinement", "Role",
     "ScalarStatement", "Span", "Special", "SpecialSpec", "Stage", "Statement", "Store", "StripeError",
     "StripeWarning", "TagValue", "Tags", "View", "address", "address_of", "aggregations", "aggregations_of",
     "allocation_agg", "block_at", "check_block_magnitude", "check_magnitude", "closest", "common_type",

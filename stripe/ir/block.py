@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import copysign, isnan
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ from stripe.ir.affine import Affine, Interval
 from stripe.ir.dtypes import DType
 from stripe.ir.location import Location
 from stripe.ir.refinement import Direction, Refinement
-from stripe.ir.tags import Tags
+from stripe.ir.tags import BLOCK_WORDS, Tags, TagValue, check_field_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Intrinsic:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """`(o1, o2) = op(i1, i2)`: an opaque operation on whole refinements; its parameters are tags with values."""
+    """`(o1, o2) = op(i1, i2)`: an opaque operation on whole refinements (`stripe.ir.intrinsics`)."""
 
     op: str
     outputs: tuple[str, ...]
@@ -124,7 +124,9 @@ class Block:
     """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the
     statements.
 
-    Only the block's own indices and refinements are visible inside it.
+    Only the block's own indices and refinements are visible inside it. `is_main` holds for the block of the entry that
+    is the program's body; `is_scheduled` where dependences and places of the statements are those of a schedule;
+    `pipeline_depth` is the number of tiles in flight that the buffers inside have copies for.
     """
 
     name: str
@@ -136,6 +138,32 @@ class Block:
     comments: tuple[str, ...] = ()
     deps: tuple[int, ...] = ()
     tags: Tags = Tags()
+    is_main: bool = False
+    is_scheduled: bool = False
+    pipeline_depth: int | None = None
+
+    @property
+    def words(self) -> Tags:
+        """The tags, and the words of the text for `main`, `scheduled` and the pipeline depth: what passes select by."""
+        words: list[tuple[str, TagValue | None]] = []
+        if self.is_main:
+            words.append(("main", None))
+        if self.is_scheduled:
+            words.append(("scheduled", None))
+        if self.pipeline_depth is not None:
+            words.append(("pipeline_depth", self.pipeline_depth))
+        return Tags.from_pairs([*self.tags.entries, *words]) if words else self.tags
+
+    def with_words(self, words: Tags) -> Block:
+        """The block with the fields and tags that `words` denote; ValueError for a word with a wrong value."""
+        for word in words:
+            check_field_word(word, words.get(word))
+        depth = words.get("pipeline_depth")
+        assert depth is None or isinstance(depth, int)
+        return replace(
+            self, tags=words.remove(*BLOCK_WORDS), is_main="main" in words, is_scheduled="scheduled" in words,
+            pipeline_depth=depth,
+        )  # fmt: skip
 
     def find_index(self, name: str) -> Index | None:
         return next((index for index in self.indices if index.name == name), None)

@@ -11,8 +11,6 @@ from stripe.ir.refinement import Refinement
 from stripe.ir.uses import uses_by_name
 from stripe.ir.walk import Path, walk
 
-_ALWAYS = ("user", "const")
-
 
 @dataclass(frozen=True)
 class LiveRange:
@@ -32,7 +30,7 @@ class LiveRange:
     @cached_property
     def always(self) -> bool:
         """Whether the buffer outlives all statements: a tensor of the user, a constant."""
-        return self.ref.tags.has_any(_ALWAYS)
+        return self.ref.is_kept
 
 
 def waits_of(block: Block) -> tuple[int, ...]:
@@ -43,7 +41,7 @@ def waits_of(block: Block) -> tuple[int, ...]:
     before: list[int] = []
     for number, statement in enumerate(block.statements):
         reach = (1 << number) - 1
-        if "main" in block.tags:
+        if block.is_main:
             reach = _mask(statement.deps)
             for dep in statement.deps:
                 reach |= before[dep]
@@ -62,7 +60,7 @@ def live_ranges(entry: Block) -> list[LiveRange]:
         for ref in block.allocs:
             own = frozenset(used[path].get(ref.name, ()))
             home, uses, inside = path, (*around, own), (*path, *own)
-            if len(path) == 1 and len(own) == 1 and inside in blocks and not ref.tags.has_any(_ALWAYS):
+            if len(path) == 1 and len(own) == 1 and inside in blocks and not ref.is_kept:
                 # An allocation of the entry that one block alone uses lives and dies in that block.
                 views = [view.name for view in blocks[inside].refinements if view.source == ref.name]
                 home = inside

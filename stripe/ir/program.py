@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stripe.ir.block import Block
 from stripe.ir.dtypes import DType
-from stripe.ir.refinement import Direction, Refinement
+from stripe.ir.refinement import Direction, Refinement, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class ConstantBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole program. Its tensors are the allocations of `entry` tagged `user`; `main` says which it reads
-    and writes."""
+    """A whole program. Its tensors are the allocations of `entry` with the role of the user; `main` says which it
+    reads and writes."""
 
     entry: Block
     constants: tuple[ConstantBuffer, ...] = ()
@@ -33,9 +33,9 @@ class Program:
 
     @property
     def main(self) -> Block:
-        """The block tagged `main` among the statements of the entry; ValueError when there is none."""
+        """The body: the block of the entry with `is_main`; ValueError when there is none."""
         for block in self.entry.blocks:
-            if "main" in block.tags:
+            if block.is_main:
                 return block
         raise ValueError("the program has no block tagged main")
 
@@ -56,4 +56,4 @@ class Program:
             for ref in block.refinements
             if (ref.dir is not Direction.NONE and (ref.dir.reads if reads else ref.dir.writes))
         }
-        return tuple(ref for ref in self.entry.refinements if "user" in ref.tags and ref.name in wanted)
+        return tuple(ref for ref in self.entry.refinements if ref.role is Role.USER and ref.name in wanted)

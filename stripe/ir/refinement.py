@@ -9,7 +9,7 @@ from enum import Enum
 from stripe.ir.affine import Affine
 from stripe.ir.dtypes import DType
 from stripe.ir.location import Location
-from stripe.ir.tags import Tags
+from stripe.ir.tags import REFINEMENT_WORDS, Tags, TagValue, check_field_word
 
 
 class Direction(Enum):
@@ -27,6 +27,17 @@ class Direction(Enum):
     @property
     def writes(self) -> bool:
         return self in (Direction.OUT, Direction.INOUT)
+
+
+class Role(Enum):
+    """Who owns the contents of an allocation of the entry; the value is the word of the text."""
+
+    USER = "user"
+    """An input or output: its contents belong to the caller, before and after a run."""
+    CONSTANT = "const"
+    """Its contents are part of the program."""
+    TEMPORARY = "tmp"
+    """It lives between the statements that use it."""
 
 
 class Agg(Enum):
@@ -66,7 +77,9 @@ class Refinement:
     `access` places the origin of the view in the coordinates of the source, one affine per dimension over the indices
     of the block that holds the refinement; `dims` is the box that contains all that is touched through the view, with
     the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte
-    address of an allocation within its location; `bank_dim` the dimension that runs over the banks of a memory.
+    address of an allocation within its location, None before placement; `copies` is the number of instances that
+    lie behind each other from there on, for tiles in flight; `bank_dim` the dimension that runs over the banks of a
+    memory. Role, offset and copies belong to allocations alone.
     """
 
     name: str
@@ -77,9 +90,11 @@ class Refinement:
     dims: tuple[Dim, ...]
     agg: Agg = Agg.ASSIGN
     location: Location = Location()
-    offset: int = 0
+    offset: int | None = None
     bank_dim: int | None = None
     tags: Tags = Tags()
+    role: Role | None = None
+    copies: int = 1
 
     @staticmethod
     def alloc(
@@ -89,15 +104,63 @@ class Refinement:
         *,
         location: Location = Location(),
         tags: Tags = Tags(),
+        role: Role | None = None,
     ) -> Refinement:
         """A new buffer with compact row-major strides."""
         zeros = (Affine(),) * len(sizes)
         dims = row_major(sizes)
-        return Refinement(name, Direction.NONE, "", zeros, dtype, dims, location=location, tags=tags)
+        return Refinement(
+            name, Direction.NONE, "", zeros, dtype, dims, location=location, tags=tags, role=role
+        )
 
     @property
     def is_alloc(self) -> bool:
         return self.dir is Direction.NONE
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its contents outlive the program: tensors of the user and constants."""
+        return self.role in (Role.USER, Role.CONSTANT)
+
+    @property
+    def address(self) -> int:
+        """The offset of a placed allocation."""
+        assert self.offset is not None, f"{self.name} has no address"
+        return self.offset
+
+    @property
+    def words(self) -> Tags:
+        """The tags, and the words of the text for role, address and copies: what passes select by."""
+        words: list[tuple[str, TagValue | None]] = []
+        if self.role is not None:
+            words.append((self.role.value, None))
+        if self.offset is not None:
+            words.append(("placed", None))
+        if self.copies > 1:
+            words.append(("buffers", self.copies))
+        return Tags.from_pairs([*self.tags.entries, *words]) if words else self.tags
+
+    def with_words(self, words: Tags) -> Refinement:
+        """The refinement with the fields and tags that `words` denote; an address of 0 counts with the word `placed`
+        alone. ValueError for two roles, and for a word with a wrong value.
+        """
+        for word in words:
+            check_field_word(word, words.get(word))
+        roles = [role for role in Role if role.value in words]
+        if len(roles) > 1:
+            raise ValueError(
+                f"'{self.name}' is {' and '.join(f'#{r.value}' for r in roles)}: a tensor has one role"
+            )
+        offset = self.offset or 0 if "placed" in words else self.offset or None
+        copies = words.get("buffers") or 1
+        assert isinstance(copies, int)
+        return replace(
+            self,
+            tags=words.remove(*REFINEMENT_WORDS),
+            role=roles[0] if roles else None,
+            offset=offset,
+            copies=copies,
+        )
 
     @property
     def rank(self) -> int:

@@ -1,4 +1,4 @@
-"""Tags: sets of words, some with a value, on anything. They steer passes and never change meaning."""
+"""Tags: sets of words, some with a value, on anything. They steer passes and never change meaning, memory or cost."""
 
 from __future__ import annotations
 
@@ -6,6 +6,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 TagValue = bool | int | float | str
+
+BLOCK_WORDS = ("main", "scheduled", "pipeline_depth")
+REFINEMENT_WORDS = ("user", "const", "tmp", "placed", "buffers")
+COUNT_WORDS = ("pipeline_depth", "buffers")
+FIELD_WORDS = frozenset((*BLOCK_WORDS, *REFINEMENT_WORDS))
+"""The words by which the text spells fields of blocks and refinements as if they were tags; no tag may be such a word.
+Those of `COUNT_WORDS` have a number as their value, the others none."""
+
+
+def check_field_word(word: str, value: TagValue | None) -> None:
+    """Raises ValueError when `word` spells a field that cannot have this value."""
+    if word in COUNT_WORDS:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"'#{word}' needs a number from 1 on, as in #{word}=2")
+    elif word in FIELD_WORDS and value is not None:
+        raise ValueError(f"'#{word}' takes no value")
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def rewrite_blocks(block: Block, function: Callable[[Block], Block]) -> Block:
 def rewrite_matching(block: Block, reqs: Iterable[str], function: Callable[[Block], Block]) -> Block:
     """Applies `function` to each outermost block that has all tags of `reqs`; does not descend into a match."""
     words = tuple(reqs)
-    if block.tags.has_all(words):
+    if block.words.has_all(words):
         return function(block)
 
     def visit(statement: Statement) -> Statement:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from stripe.ir import Block, ConfigError, Nest, Program, Stage, closest, rewrite_matching, walk, with_entry
 from stripe.rewrite.nests import rewrite_nests
-from stripe.rewrite.options import UNIT_NAME, LocationSpec, Reqs, TagSet
+from stripe.rewrite.options import UNIT_NAME, LocationSpec, Reqs, TagReqs, TagSet
 from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "NestPass", "Pass", "PassContext", "PassExample",
-    "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "TagSet", "matching",
+    "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "TagReqs", "TagSet", "matching",
 ]  # fmt: skip
 
 
@@ -179,7 +179,7 @@ class Pass(BaseModel):
         """The stage that `program` reaches: none when blocks other than main or the entry were asked for."""
         reqs = self.model_dump(include={"reqs"}).get("reqs", ())
         whole = (program.entry, program.main)
-        return self.ensures if any(block.tags.has_all(reqs) for block in whole) else None
+        return self.ensures if any(block.words.has_all(reqs) for block in whole) else None
 
     @abstractmethod
     def run(self, program: Program, context: PassContext) -> Program:
@@ -230,4 +230,4 @@ class NestPass(Pass):
 
 def matching(program: Program, reqs: tuple[str, ...]) -> tuple[Block, ...]:
     """All blocks of `program` with the tags `reqs`."""
-    return tuple(block for _, block in walk(program.entry) if block.tags.has_all(reqs))
+    return tuple(block for _, block in walk(program.entry) if block.words.has_all(reqs))

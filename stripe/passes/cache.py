@@ -174,7 +174,7 @@ class Cache(Pass):
 
 def _matches(block: Block, path: Path, reqs: tuple[str, ...]) -> list[Path]:
     """Paths of the outermost blocks with all tags of `reqs`."""
-    if block.tags.has_all(reqs):
+    if block.words.has_all(reqs):
         return [path]
     found: list[Path] = []
     for number, statement in enumerate(block.statements):

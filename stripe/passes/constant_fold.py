@@ -16,6 +16,7 @@ from stripe.ir import (
     Index,
     Program,
     Refinement,
+    Role,
     Special,
     Statement,
     Tags,
@@ -169,7 +170,7 @@ def _whole_temporaries(program: Program) -> set[str]:
     return {
         ref.name
         for ref in program.entry.allocs
-        if "user" not in ref.tags
+        if ref.role is not Role.USER
         and len(found := views.get(ref.name, [])) == 1
         and found[0].sizes == ref.sizes
         and all(affine == Affine() for affine in found[0].access)
@@ -188,7 +189,7 @@ def _output_name(name: str) -> str:
 def _part(program: Program, writers: list[int], needed: list[Refinement]) -> Program:
     """A program without inputs that runs the statements `writers` and gives the buffers `needed`."""
     main = program.main
-    outputs = [replace(ref, name=_output_name(ref.name), tags=Tags.of("user")) for ref in needed]
+    outputs = [replace(ref, name=_output_name(ref.name), tags=Tags(), role=Role.USER) for ref in needed]
     copies = [
         copy_block(
             f"give_{ref.name}",
@@ -223,12 +224,9 @@ def _with_constants(
             replace(ref, dir=Direction.IN) if ref.source in values else ref for ref in main.refinements
         ),
     )
-    main = prune_refinements(main, frozenset(ref.name for ref in entry.refinements if "user" in ref.tags))
-    statements = [main if isinstance(s, Block) and "main" in s.tags else s for s in entry.statements]
-    refs = tuple(
-        replace(ref, tags=ref.tags.remove("tmp").add("const")) if ref.name in values else ref
-        for ref in entry.refinements
-    )
+    main = prune_refinements(main, frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER))
+    statements = [main if isinstance(s, Block) and s.is_main else s for s in entry.statements]
+    refs = tuple(replace(ref, role=Role.CONSTANT) if ref.name in values else ref for ref in entry.refinements)
     entry = prune_refinements(
         with_statements(replace(entry, refinements=refs), statements),
         frozenset(),

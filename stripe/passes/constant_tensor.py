@@ -69,7 +69,7 @@ class ConstantTensor(Pass):
         self, entry: Block, constants: dict[str, _Value], given: frozenset[str], context: PassContext
     ) -> Block:
         def visit(block: Block, outside: dict[str, _Value], matched: bool) -> Block:
-            matched = matched or block.tags.has_all(self.reqs)
+            matched = matched or block.words.has_all(self.reqs)
             values = {ref.name: outside[ref.source] for ref in block.refinements if ref.source in outside}
             filled = _filled(block)
             if block is entry:

@@ -8,6 +8,7 @@ from stripe.ir import (
     Block,
     Direction,
     Program,
+    Role,
     keep_statements,
     map_statements,
     print_statement,
@@ -50,11 +51,11 @@ class DeadCodeElimination(Pass):
         user = user_tensors(program)
 
         def visit(block: Block) -> Block:
-            if block.tags.has_all(self.reqs):
+            if block.words.has_all(self.reqs):
                 live = {
                     ref.name
                     for ref in block.refinements
-                    if ref.dir is not Direction.NONE or "user" in ref.tags
+                    if ref.dir is not Direction.NONE or ref.role is Role.USER
                 }
                 return _tidy(_eliminate(block, frozenset(live), context), user)
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
@@ -74,7 +75,7 @@ def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> 
     for number in reversed(range(len(statements))):
         statement = statements[number]
         defined = scalar_defined(statement)
-        main = isinstance(statement, Block) and "main" in statement.tags  # every program has one
+        main = isinstance(statement, Block) and statement.is_main  # every program has one
         if not (
             main or live & set(writes_of(statement)) or (defined is not None and defined in live_scalars)
         ):

@@ -37,7 +37,7 @@ class FixStrides(Pass):
         chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
         for path, ref in movable(entry):
             around = (block_at(entry, path[:depth]) for depth in range(1, len(path) + 1))
-            if not any(block.tags.has_all(self.reqs) for block in around):
+            if not any(block.words.has_all(self.reqs) for block in around):
                 continue
             present = {dim: place for place, dim in enumerate(memory_order(ref))}
             order = sorted(present, key=lambda dim: (prime_factors(ref.sizes[dim]), present[dim]))

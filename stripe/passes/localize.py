@@ -21,9 +21,6 @@ from stripe.ir import (
 )
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 
-_KEPT = ("user", "const")
-"""Tags of buffers that somebody outside of the program sees."""
-
 
 class Localize(Pass):
     """Moves a temporary that one block alone uses into that block, with the size of what one point of it touches.
@@ -57,7 +54,7 @@ class Localize(Pass):
         entry = _sink_temporaries(program.entry, self.reqs)
 
         def visit(block: Block) -> Block:
-            if block.tags.has_all(self.reqs):
+            if block.words.has_all(self.reqs):
                 return localize_block(block, context)
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
@@ -70,9 +67,9 @@ def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
     views = _only_views(entry)
     moves: dict[int, list[_Move]] = {}
     for ref in entry.allocs:
-        if ref.name in views and not ref.tags.has_any(_KEPT):
+        if ref.name in views and not ref.is_kept:
             number, child, view = views[ref.name]
-            if child.tags.has_all(reqs):
+            if child.words.has_all(reqs):
                 moves.setdefault(number, []).append(_Move(ref, view, _local(ref, view, child)))
     return _moved(entry, moves)
 
@@ -85,7 +82,7 @@ def localize_block(block: Block, context: PassContext, arrived: frozenset[str] =
     uses, views = uses_by_name(block), _only_views(block)
     moves: dict[int, list[_Move]] = {}
     for ref in block.allocs:
-        if ref.tags.has_any(_KEPT):
+        if ref.is_kept:
             continue
         users = len(uses.get(ref.name, ()))
         if users != 1 and ref.name not in arrived:
@@ -143,8 +140,8 @@ def _local(buffer: Refinement, view: Refinement, child: Block) -> Refinement:
         dir=Direction.NONE,
         source="",
         agg=view.agg,
-        offset=0,
-        tags=buffer.tags.remove("placed"),  # its address was that of the whole buffer
+        offset=None,  # address and copies were those of the whole buffer
+        copies=1,
     )
 
 

@@ -113,7 +113,7 @@ class LocateInnerBlock(_Locate):
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
         def locate(inner: Block) -> Block:
-            if not inner.tags.has_all(self.inner_reqs):
+            if not inner.words.has_all(self.inner_reqs):
                 return inner
             return self.settled(inner, self.on_unit(inner, context), context)
 
@@ -135,7 +135,7 @@ class LocateMemory(_Locate):
     ref_reqs: tuple[str, ...] = Field(default=(), description="tags that a buffer must have")
 
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
-        return self.in_memory(block, lambda ref: ref.tags.has_all(self.ref_reqs), context)
+        return self.in_memory(block, lambda ref: ref.words.has_all(self.ref_reqs), context)
 
 
 class LocateRecursive(_Locate):

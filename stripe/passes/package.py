@@ -44,7 +44,7 @@ class Package(Pass):
                 s
                 if not isinstance(s, Block)
                 else wrap(s, block)
-                if s.tags.has_all(self.reqs) and "main" not in s.tags
+                if s.tags.has_all(self.reqs) and not s.is_main
                 else visit(s)
                 for s in block.statements
             )
@@ -75,7 +75,7 @@ def package_block(block: Block, parent: Block, package_set: TagSet) -> Block:
                 source=source,
                 access=(Affine(),) * whole.rank,
                 agg=agg,
-                offset=0,
+                offset=None,
                 tags=Tags(),
             )
         )

@@ -61,9 +61,9 @@ class Peel(Pass):
             statements: list[Statement] = list(block.statements)
             parts: dict[int, list[Block]] = {}
             for number, child in nest.children():
-                if not child.block.tags.has_all(self.reqs):
+                if not child.block.words.has_all(self.reqs):
                     statements[number] = visit(child)
-                elif not child.block.tags.has_any((*self.interior_set, *self.edge_set)):
+                elif not child.block.words.has_any((*self.interior_set, *self.edge_set)):
                     parts[number] = self._peeled(child, context)
             return splice(with_statements(block, statements), parts)
 

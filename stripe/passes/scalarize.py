@@ -13,6 +13,7 @@ from stripe.ir import (
     Intrinsic,
     Load,
     Refinement,
+    Role,
     Special,
     Store,
     allocation_agg,
@@ -57,7 +58,7 @@ class Scalarize(BlockPass):
 def scalarize_block(block: Block, context: PassContext) -> Block:
     """Replaces the one-element buffers of `block` itself."""
     for ref in block.allocs:
-        if ref.elements != 1 or "user" in ref.tags:
+        if ref.elements != 1 or ref.role is Role.USER:
             continue
         statements = [block.statements[number] for number in uses_of(block, ref.name)]
         if any(isinstance(statement, Block | Special) for statement in statements):

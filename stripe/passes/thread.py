@@ -41,7 +41,7 @@ class Thread(BlockPass):
     )
 
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
-        if block.tags.has_any((*self.exclude, "thread")):
+        if block.words.has_any((*self.exclude, "thread")):
             return block
         counts = self._distribute(block)
         if all(count == 1 for count in counts.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stripe.ir import Block, Buffer, Path, Program, Refinement, compact_strides, with_entry
+from stripe.ir import Block, Buffer, Path, Program, Refinement, Role, compact_strides, with_entry
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly import Access, accesses
 from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
@@ -50,7 +50,7 @@ class Transpose(Pass):
             chosen.setdefault(path, {})[ref.name] = strides
         for ref in entry.allocs:
             vote = votes.get(Buffer((0,), ref.name))
-            if "user" in ref.tags and vote is not None and vote.order(ref) != memory_order(ref):
+            if ref.role is Role.USER and vote is not None and vote.order(ref) != memory_order(ref):
                 context.missed(
                     ref.name, f"not transposed: its layout is the user's ({vote.text()}); see layout"
                 )
@@ -92,7 +92,7 @@ def _votes(entry: Block, reqs: tuple[str, ...]) -> dict[Buffer, _Vote]:
             names.update(name for affine in access.index for name in affine.names())
     votes: dict[Buffer, _Vote] = {}
     for access in found:
-        if access.is_write or not any(block.tags.has_all(reqs) for block in access.nest.blocks):
+        if access.is_write or not any(block.words.has_all(reqs) for block in access.nest.blocks):
             continue
         vote = _vote(access, written.get(access.nest.path, set()))
         known = votes.get(access.buffer)

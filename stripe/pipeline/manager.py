@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, verify_structural, walk
-from stripe.passes.base import PassContext, Remark, TagSet, matching
+from stripe.passes.base import PassContext, Remark, TagReqs, matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
@@ -121,12 +121,12 @@ def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> N
     """A remark for each option whose tags no block has, with the tag that may be meant."""
     fields = type(entry.pass_).model_fields
     for option in sorted(
-        _BLOCK_TAGS & {name for name, field in fields.items() if field.annotation == TagSet}
+        _BLOCK_TAGS & {name for name, field in fields.items() if field.annotation == TagReqs}
     ):
         tags: tuple[str, ...] = getattr(entry.pass_, option)
         if matching(program, tags):
             continue
-        known = sorted({word for _, block in walk(program.entry) for word in block.tags})
+        known = sorted({word for _, block in walk(program.entry) for word in block.words})
         strange = [tag for tag in tags if tag not in known]
         near = [f"did you mean '{word}'?" for tag in strange if (word := closest(tag, known))]
         hint = near[0] if near else f"blocks have {', '.join(known) or 'no tags'}"
@@ -139,7 +139,7 @@ def require_no_addresses(program: Program, entry: PassEntry) -> None:
         return
     for _, block in walk(program.entry):
         for ref in block.refinements:
-            if ref.is_alloc and "placed" in ref.tags:
+            if ref.offset is not None:
                 raise ConfigError(
                     f"pass {entry.label} may change sizes and lifetimes, and '{ref.name}' already has its address",
                     hint="put it before the passes that give addresses",

@@ -17,6 +17,7 @@ from stripe.ir import (
     Load,
     Location,
     Refinement,
+    Role,
     Statement,
     Store,
     Tags,
@@ -83,14 +84,14 @@ def temporary(like: Refinement, suffix: str, sizes: Sequence[int], taken: set[st
     """A new row-major allocation of `sizes` with the dtype and memory of `like`; its name is added to `taken`."""
     name = fresh(f"{like.name}_{suffix}", taken)
     taken.add(name)
-    return Refinement.alloc(name, like.dtype, tuple(sizes), location=like.location, tags=Tags.of("tmp"))
+    return Refinement.alloc(name, like.dtype, tuple(sizes), location=like.location, role=Role.TEMPORARY)
 
 
 def with_temporaries(entry: Block, refs: Sequence[Refinement]) -> Block:
     """`entry` with further allocations, which its main block sees under the same names."""
 
     def seen(statement: Statement) -> Statement:
-        if not isinstance(statement, Block) or "main" not in statement.tags:
+        if not isinstance(statement, Block) or not statement.is_main:
             return statement
         return replace(statement, refinements=(*statement.refinements, *map(main_view, refs)))
 
@@ -99,7 +100,7 @@ def with_temporaries(entry: Block, refs: Sequence[Refinement]) -> Block:
 
 def main_view(ref: Refinement) -> Refinement:
     """The view of an allocation of the entry that main takes."""
-    return replace(ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), offset=0)
+    return replace(ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), role=None, offset=None)
 
 
 def beside(statement: Statement) -> Location:

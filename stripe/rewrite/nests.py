@@ -11,7 +11,7 @@ def rewrite_nests(program: Program, reqs: Sequence[str], function: Callable[[Nes
     """Applies `function` to each outermost block with all tags of `reqs`, given with the blocks around it."""
 
     def visit(nest: Nest) -> Block:
-        if nest.block.tags.has_all(reqs):
+        if nest.block.words.has_all(reqs):
             return function(nest)
         if not any(True for _ in nest.block.blocks):
             return nest.block

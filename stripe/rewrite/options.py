@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from stripe.ir import Affine, ConfigError, Location, is_tag, parse_affine
+from stripe.ir import FIELD_WORDS, Affine, ConfigError, Location, is_tag, parse_affine
 
 
 def _checked_tag(word: str) -> str:
@@ -17,11 +17,22 @@ def _checked_tag(word: str) -> str:
     return word
 
 
-TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_tag)], ...]
+def _checked_new_tag(word: str) -> str:
+    if word in FIELD_WORDS:
+        raise ValueError(
+            f"'{word}' is a property of blocks or buffers that no pass sets as a tag; choose another word"
+        )
+    return _checked_tag(word)
 
+
+TagReqs: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_tag)], ...]
+"""Words by which blocks are selected: tags, and `main` or `scheduled`."""
+
+TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_new_tag)], ...]
+"""Tags that a pass gives to its results."""
 
 Reqs: TypeAlias = Annotated[
-    TagSet, Field(description="tags that a block must have, all of them; 'all' fits any block")
+    TagReqs, Field(description="tags that a block must have, all of them; 'all' fits any block")
 ]
 
 

@@ -150,7 +150,9 @@ class _Packed:
     def alloc(ref: Refinement, packing: Packing) -> tuple[Refinement, _Packed]:
         """An allocation packed."""
         sizes = packing.sizes(ref.sizes)
-        new = Refinement.alloc(ref.name, ref.dtype, sizes, location=ref.location, tags=ref.tags)
+        new = Refinement.alloc(
+            ref.name, ref.dtype, sizes, location=ref.location, tags=ref.tags, role=ref.role
+        )
         pending = {dim: Affine() for dim, _ in packing.widths}
         return new, _Packed(packing, new.strides, pending)
 

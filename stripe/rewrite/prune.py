@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stripe.ir import Affine, Block, Program, substitute, uses_by_name
+from stripe.ir import Affine, Block, Program, Role, substitute, uses_by_name
 from stripe.rewrite.tile import used_indices
 
 
 def user_tensors(program: Program) -> frozenset[str]:
     """Names of the tensors that the caller knows: what `main` takes of them is the program's signature."""
-    return frozenset(ref.name for ref in program.entry.refinements if "user" in ref.tags)
+    return frozenset(ref.name for ref in program.entry.refinements if ref.role is Role.USER)
 
 
 def prune_refinements(block: Block, user: frozenset[str]) -> Block:
     """`block` without the refinements that its statements do not use; `main` keeps its views of `user` tensors."""
-    main = "main" in block.tags
+    main = block.is_main
     used = uses_by_name(block)
     kept = tuple(
         ref
         for ref in block.refinements
-        if "user" in ref.tags or (main and ref.source in user) or ref.name in used
+        if ref.role is Role.USER or (main and ref.source in user) or ref.name in used
     )
     return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from stripe.ir import Block, Path, Refinement, walk, with_statements
+from stripe.ir import Block, Path, Refinement, Role, walk, with_statements
 
 Strides: TypeAlias = Mapping[Path, Mapping[str, tuple[int, ...]]]
 """New strides of allocations, by the path of the block that holds them and their names."""
@@ -40,7 +40,7 @@ def movable(entry: Block) -> Iterator[tuple[Path, Refinement]]:
     """The allocations that may be laid out anew: all but the tensors of the user."""
     for path, block in walk(entry):
         for ref in block.allocs:
-            if ref.rank > 1 and "user" not in ref.tags:
+            if ref.rank > 1 and ref.role is not Role.USER:
                 yield path, ref
 
 

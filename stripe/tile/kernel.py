@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stripe.ir import (
+    FIELD_WORDS,
     Affine,
     Agg,
     Block,
@@ -162,10 +163,11 @@ def kernel_name(name: str, origin: Origin) -> str:
 
 
 def attribute_tags(origin: Origin) -> Tags:
-    """`[[conv]]` is the tag conv, `[[name(a, b)]]` the tag name with the value "a,b"."""
+    """`[[conv]]` is the tag conv, `[[name(a, b)]]` the tag name with the value "a,b", `[[main]]` the tag main_."""
     tags = Tags()
     for item in origin.attributes:
         word = item.name.replace("'", "_")
+        word = f"{word}_" if word in FIELD_WORDS else word
         assert is_tag(word)
         tags = tags.set(word, ",".join(item.parameters)) if item.parameters else tags.add(word)
     return tags

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
-from stripe.ir import Affine, Block, Direction, Program, Refinement, Tags, check_block_magnitude, fresh
+from stripe.ir import Affine, Block, Direction, Program, Refinement, Role, Tags, check_block_magnitude, fresh
 from stripe.ir.errors import StripeError
 from stripe.tile.bind import bind, rename_tensors
 from stripe.tile.diagnostics import raise_collected
@@ -130,11 +130,13 @@ def _program(typed: TypedFunction, name: str, names: dict[str, str], kernels: tu
     for tensor in _tensors(typed):
         user = tensor.name in inputs or tensor.name in outputs
         local = names[tensor.name]
-        alloc = Refinement.alloc(local, tensor.dtype, tensor.sizes, tags=Tags.of("user" if user else "tmp"))
+        alloc = Refinement.alloc(
+            local, tensor.dtype, tensor.sizes, role=Role.USER if user else Role.TEMPORARY
+        )
         allocations.append(alloc)
         direction = Direction.IN if tensor.name in inputs else Direction.OUT if user else Direction.INOUT
         zeros = (Affine(),) * len(tensor.sizes)
         views.append(Refinement(local, direction, local, zeros, tensor.dtype, alloc.dims))
-    main = Block("main", refinements=tuple(views), statements=kernels, tags=Tags.of("main"))
+    main = Block("main", refinements=tuple(views), statements=kernels, is_main=True)
     entry = Block(name, refinements=tuple(allocations), statements=(main,), tags=Tags.of("program"))
     return Program(entry)

@@ -24,6 +24,7 @@ from stripe.ir import (
     Load,
     Program,
     Refinement,
+    Role,
     Store,
     Tags,
 )
@@ -50,7 +51,7 @@ def hostile_program() -> Program:
         index = Affine.var(name)
         for direction, end in ((Direction.IN, ""), (Direction.OUT, "!")):
             alloc = tensor(name + end, Direction.NONE, "", Affine(), 4)
-            allocs.append(replace(alloc, tags=Tags.of("user")))
+            allocs.append(replace(alloc, role=Role.USER))
             views.append(tensor(name + end, direction, name + end, Affine(), 4))
         refs = (
             tensor(f"in{name}", Direction.IN, name, index, 1),
@@ -63,9 +64,7 @@ def hostile_program() -> Program:
         )
         comments = (name, name + "\\", "// " + name, "/* " + name)
         kernels.append(Block(name, (Index(name, 4),), (), refs, body, comments=comments))
-    main = Block(
-        HOSTILE[0], (), (), tuple(views), tuple(kernels), comments=tuple(HOSTILE), tags=Tags.of("main")
-    )
+    main = Block(HOSTILE[0], (), (), tuple(views), tuple(kernels), comments=tuple(HOSTILE), is_main=True)
     return Program(Block(HOSTILE[1], (), (), tuple(allocs), (main,), tags=Tags.of("program")))
 
 
@@ -125,7 +124,7 @@ def test_deep_nests(depth: int) -> None:
     for level in range(depth):
         index = Index(f"i{level}", 2 if level < 8 else 1)
         block = Block(f"level_{level}", (index,), (), (whole,), (block,))
-    main = Block("main", (), (), (whole,), (block,), tags=Tags.of("main"))
-    alloc = replace(tensor("O", Direction.NONE, "", Affine(), 2), tags=Tags.of("user"))
+    main = Block("main", (), (), (whole,), (block,), is_main=True)
+    alloc = replace(tensor("O", Direction.NONE, "", Affine(), 2), role=Role.USER)
     built = compile_program(Program(Block("deep", (), (), (alloc,), (main,))), CompileOptions())
     assert built.run({})["O"].tolist() == [256.0, 256.0]

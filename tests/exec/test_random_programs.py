@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -24,6 +23,7 @@ from stripe.ir import (
     LoadIndex,
     Program,
     Refinement,
+    Role,
     Store,
     Tags,
     row_major,
@@ -138,12 +138,11 @@ def programs(draw: st.DrawFn) -> Program:
         "main",
         refinements=(view("A", "A", zero, a_dims, None), view("O", "O", zero, o_dims, agg)),
         statements=(tiles,),
-        tags=Tags.of("main"),
+        is_main=True,
     )
-    user = Tags.of("user")
     allocs = (
-        replace(Refinement.alloc("A", I32, tuple(size)), tags=user),
-        replace(Refinement.alloc("O", I32, out_size), tags=user),
+        Refinement.alloc("A", I32, tuple(size), role=Role.USER),
+        Refinement.alloc("O", I32, out_size, role=Role.USER),
     )
     return Program(Block("program", refinements=allocs, statements=(main,), tags=Tags.of("program")))
 

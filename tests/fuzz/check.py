@@ -264,7 +264,7 @@ def check_c(checked: Sequence[Checked], *, sanitize: bool = False) -> list[Failu
 def mergeable(program: Program) -> bool:
     """Programs with addresses would lie on one another in a merged one."""
     blocks = [block for _, block in walk(program.entry)]
-    placed = any("placed" in ref.tags for block in blocks for ref in block.refinements)
+    placed = any(ref.offset is not None for block in blocks for ref in block.refinements)
     return not placed and all(
         isinstance(s, Block) for s in (*program.entry.statements, *program.main.statements)
     )

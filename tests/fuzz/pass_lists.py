@@ -15,7 +15,7 @@ from pydantic import JsonValue, ValidationError
 from stripe.config.document import parse_document
 from stripe.config.files import find_file, shipped
 from stripe.hw.schema import HardwareModel
-from stripe.ir import ConfigError, Program, StripeError, walk
+from stripe.ir import FIELD_WORDS, ConfigError, Program, StripeError, walk
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
@@ -96,10 +96,10 @@ class Words:
         refs: dict[str, None] = {}
         ref_tags: dict[str, None] = dict.fromkeys(("tmp", "cached"))
         for _, block in walk(program.entry):
-            tags.update(dict.fromkeys(block.tags))
+            tags.update(dict.fromkeys(block.words))
             indices.update(dict.fromkeys(index.name for index in block.indices))
             refs.update(dict.fromkeys(ref.name for ref in block.refinements))
-            ref_tags.update(dict.fromkeys(tag for ref in block.refinements for tag in ref.tags))
+            ref_tags.update(dict.fromkeys(tag for ref in block.refinements for tag in ref.words))
             used.update(dict.fromkeys(device.name for device in block.location.devices))
             for ref in block.refinements:
                 used.update(dict.fromkeys(device.name for device in ref.location.devices))
@@ -350,7 +350,9 @@ def _strings(key: str, description: str, words: Words) -> st.SearchStrategy[Json
     """Words of the kind that the option is about, as its name and its description say."""
     about = f"{key} {description}".lower()
     if key.endswith("set"):
-        return st.sampled_from(NEW_TAGS) | st.sampled_from(words.tags)
+        return st.sampled_from(NEW_TAGS) | st.sampled_from(
+            [tag for tag in words.tags if tag not in FIELD_WORDS]
+        )
     if "tag" in about or "reqs" in about:
         if key.startswith(("ref", "alloc")) or "buffer" in about:
             return st.sampled_from(words.ref_tags)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from stripe.exec.data import random_inputs
-from stripe.ir import Block, ConstantBuffer, Direction, Program, Refinement, Tags
+from stripe.ir import Block, ConstantBuffer, Direction, Program, Refinement, Role
 
 
 @st.composite
@@ -48,7 +48,7 @@ def with_constants(program: Program, names: set[str], seed: int) -> Program:
         for ref in program.inputs
         if ref.name in names
     )
-    return replace(_tagged(program, names, "const"), constants=(*program.constants, *constants))
+    return replace(_with_role(program, names, Role.CONSTANT), constants=(*program.constants, *constants))
 
 
 def without_outputs(program: Program, names: set[str]) -> Program:
@@ -59,7 +59,7 @@ def without_outputs(program: Program, names: set[str]) -> Program:
         return replace(ref, dir=Direction.INOUT) if ref.source in names and not ref.is_alloc else ref
 
     changed = replace(main, refinements=tuple(map(view, main.refinements)))
-    return _tagged(with_main(program, changed), names, "tmp")
+    return _with_role(with_main(program, changed), names, Role.TEMPORARY)
 
 
 def with_main(program: Program, changed: Block) -> Program:
@@ -68,8 +68,6 @@ def with_main(program: Program, changed: Block) -> Program:
     return replace(program, entry=replace(program.entry, statements=statements))
 
 
-def _tagged(program: Program, names: set[str], tag: str) -> Program:
-    refs = (
-        replace(ref, tags=Tags.of(tag)) if ref.name in names else ref for ref in program.entry.refinements
-    )
+def _with_role(program: Program, names: set[str], role: Role) -> Program:
+    refs = (replace(ref, role=role) if ref.name in names else ref for ref in program.entry.refinements)
     return replace(program, entry=replace(program.entry, refinements=tuple(refs)))

@@ -22,6 +22,7 @@ from stripe.ir import (
     Location,
     Program,
     Refinement,
+    Role,
     Special,
     Store,
     StripeError,
@@ -183,9 +184,11 @@ def refinements(draw: st.DrawFn, name: str, direction: Direction) -> Refinement:
         tuple(Dim(draw(st.integers(1, 9)), draw(st.integers(-3, 99))) for _ in range(rank)),
         draw(st.sampled_from(list(Agg))) if direction.writes or direction is Direction.NONE else Agg.ASSIGN,
         draw(LOCATIONS),
-        draw(st.integers(0, 1 << 40)) if direction is Direction.NONE else 0,
+        draw(st.none() | st.integers(0, 1 << 40)) if direction is Direction.NONE else None,
         draw(st.none() | st.integers(0, rank - 1)) if rank else None,
         draw(TAGS),
+        draw(st.none() | st.sampled_from(list(Role))) if direction is Direction.NONE else None,
+        draw(st.integers(1, 3)) if direction is Direction.NONE else 1,
     )
 
 
@@ -226,6 +229,7 @@ def blocks(depth: int) -> st.SearchStrategy[Block]:
     return st.builds(
         Block, names, indices.map(tuple), st.lists(st.builds(Constraint, affines()), max_size=2).map(tuple),
         refs.map(tuple), st.lists(inner, max_size=3).map(tuple), LOCATIONS, comments.map(tuple), st.just(()), TAGS,
+        st.booleans(), st.booleans(), st.none() | st.integers(1, 4),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from stripe.ir import (
     Load,
     Program,
     Refinement,
+    Role,
     Statement,
     Store,
     Tags,
@@ -90,12 +91,12 @@ def program_of(
     views: list[Refinement] = []
     for name in sorted(used):
         temporary = name in written and name not in outputs
-        tags = Tags.of("tmp" if temporary else "user")
-        allocation = Refinement.alloc(name, DTYPES[dtype], shapes[name], tags=tags)
+        role = Role.TEMPORARY if temporary else Role.USER
+        allocation = Refinement.alloc(name, DTYPES[dtype], shapes[name], role=role)
         read = any(ref.source == name and ref.dir.reads for block in kernels for ref in block.refinements)
         direction = Direction.IN if name not in written else Direction.INOUT if read else Direction.OUT
         zeros = (Affine(),) * allocation.rank
         entry.append(allocation)
         views.append(Refinement(name, direction, name, zeros, allocation.dtype, allocation.dims))
-    main = Block("main", refinements=tuple(views), statements=tuple(kernels), tags=Tags.of("main"))
+    main = Block("main", refinements=tuple(views), statements=tuple(kernels), is_main=True)
     return Program(Block("test", refinements=tuple(entry), statements=(main,), tags=Tags.of("program")))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.exec.interp import interpret
-from stripe.ir import ConstantBuffer, Program, Refinement, Special, Tags, verify_structural
+from stripe.ir import ConstantBuffer, Program, Refinement, Role, Special, verify_structural
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from tests.passes.kernels import kernel, program_of
@@ -36,7 +36,7 @@ def program(*names: str, constants: Sequence[str] = ("W",)) -> Program:
     made = program_of([KERNELS[name] for name in names], SHAPES, ["O", "P"])
 
     def constant(ref: Refinement) -> Refinement:
-        return replace(ref, tags=Tags.of("const")) if ref.name in constants else ref
+        return replace(ref, role=Role.CONSTANT) if ref.name in constants else ref
 
     entry = replace(made.entry, refinements=tuple(map(constant, made.entry.refinements)))
     data = {name: np.arange(1, 1 + np.prod(SHAPES[name]), dtype="<f4") / 4 for name in constants}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import DTYPES, Affine, Block, ConstantBuffer, Index, Program, Refinement, Tags
+from stripe.ir import DTYPES, Affine, Block, ConstantBuffer, Index, Program, Refinement, Role, Tags
 from stripe.rewrite.copy import Element, fill_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
@@ -100,7 +100,7 @@ def with_constant(values: list[float]) -> Program:
     program = program_of([use], shapes, ["O"])
 
     def constant(ref: Refinement) -> Refinement:
-        return replace(ref, tags=Tags.of("const")) if ref.name == "W" else ref
+        return replace(ref, role=Role.CONSTANT) if ref.name == "W" else ref
 
     entry = replace(program.entry, refinements=tuple(map(constant, program.entry.refinements)))
     buffer = ConstantBuffer(

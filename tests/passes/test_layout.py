@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import ConstantBuffer, Program, Refinement, Tags, parse_program, rewrite_matching, with_entry
+from stripe.ir import (
+    ConstantBuffer,
+    Program,
+    Refinement,
+    Role,
+    parse_program,
+    rewrite_matching,
+    with_entry,
+)
 from stripe.rewrite.tile import tile_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
@@ -97,7 +105,7 @@ def test_constants_are_packed_while_compiling() -> None:
     program = parse_program(CONV)
 
     def constant(ref: Refinement) -> Refinement:
-        return replace(ref, tags=Tags.of("const")) if ref.name == "K" else ref
+        return replace(ref, role=Role.CONSTANT) if ref.name == "K" else ref
 
     data = np.arange(24, dtype="<f4").tobytes()
     entry = replace(program.entry, refinements=tuple(map(constant, program.entry.refinements)))

@@ -14,7 +14,7 @@ from stripe.ir import (
     LiveRange,
     Program,
     Refinement,
-    Tags,
+    Role,
     interference,
     parse_program,
     peak_bytes,
@@ -180,8 +180,8 @@ def live_buffers(draw: st.DrawFn) -> list[LiveRange]:
     main, inside = tuple(before), tuple((1 << n) - 1 for n in range(3))
     found: list[LiveRange] = []
     for number in range(draw(st.integers(1, 9))):
-        tags = Tags.of("user") if draw(st.integers(0, 5)) == 0 else Tags()
-        ref = Refinement.alloc(f"T{number}", I8, (draw(st.integers(1, 9)),), tags=tags)
+        role = Role.USER if draw(st.integers(0, 5)) == 0 else None
+        ref = Refinement.alloc(f"T{number}", I8, (draw(st.integers(1, 9)),), role=role)
         uses = draw(st.frozensets(st.integers(0, count - 1), max_size=3))
         if draw(st.booleans()):
             found.append(LiveRange((0,), (0,), ref, (uses,), (main,)))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.exec.interp import interpret
-from stripe.ir import ConstantBuffer, Program, Refinement, Tags
+from stripe.ir import ConstantBuffer, Program, Refinement, Role
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
 
@@ -31,7 +31,7 @@ def conv(dtype: str = "i32", text: str = CONV, constant: tuple[float, ...] = ())
         return program
 
     def fixed(ref: Refinement) -> Refinement:
-        return replace(ref, tags=Tags.of("const")) if ref.name == "K" else ref
+        return replace(ref, role=Role.CONSTANT) if ref.name == "K" else ref
 
     entry = replace(program.entry, refinements=tuple(map(fixed, program.entry.refinements)))
     data = struct.pack("<24f", *(constant[n % len(constant)] for n in range(24)))

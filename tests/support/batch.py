@@ -31,7 +31,7 @@ def merge(programs: Sequence[Program]) -> Program:
         for kernel in main.blocks:
             refs = tuple(replace(ref, source=views.get(ref.source, "")) for ref in kernel.refinements)
             kernels.append(replace(kernel, refinements=refs))
-    body = Block("main", refinements=tuple(outside), statements=tuple(kernels), tags=Tags.of("main"))
+    body = Block("main", refinements=tuple(outside), statements=tuple(kernels), is_main=True)
     whole = Block("batch", refinements=tuple(entry), statements=(body,), tags=Tags.of("program"))
     return Program(whole, tuple(constants))
 

@@ -19,6 +19,7 @@ from stripe.ir import (
     Location,
     Program,
     Refinement,
+    Role,
     Statement,
     Store,
     Tags,
@@ -94,12 +95,12 @@ def as_stripe(mapping: Mapped) -> Program:
     """The mapping as nested blocks: a block for each group of loops between two boundaries, copies where levels lie."""
     whole = {operand: mapping.box(operand, len(mapping.loops)) for operand in mapping.operands}
     allocs = tuple(
-        Refinement.alloc(name, I8, sizes, location=Location.of("DRAM", 0), tags=Tags.of("user"))
+        Refinement.alloc(name, I8, sizes, location=Location.of("DRAM", 0), role=Role.USER)
         for name, sizes in whole.items()
     )
     kernel = _level(mapping, len(mapping.loops), {ref.name: ref for ref in allocs})
     main = Block(
-        "main", refinements=tuple(_view(mapping, ref) for ref in allocs), statements=(kernel,), tags=Tags.of("main")
+        "main", refinements=tuple(_view(mapping, ref) for ref in allocs), statements=(kernel,), is_main=True
     )  # fmt: skip
     entry = Block(mapping.name, refinements=allocs, statements=(main,), tags=Tags.of("program"))
     return Program(entry)

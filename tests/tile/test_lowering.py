@@ -226,7 +226,7 @@ def test_reshapes_stay_affine_where_they_can() -> None:
 
 def test_allocations() -> None:
     made = program("A[N=6]", "B = exp(A); O = B + 1; P = 2;", "O, P")
-    assert [(ref.name, " ".join(ref.tags)) for ref in made.entry.refinements] == [
+    assert [(ref.name, " ".join(ref.words)) for ref in made.entry.refinements] == [
         ("A", "user"), ("O", "user"), ("P", "user"), ("B", "tmp"),
     ]  # fmt: skip
     assert [(ref.name, ref.dir.value) for ref in made.main.refinements] == [

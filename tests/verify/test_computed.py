@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from stripe.exec.interp import interpret
-from stripe.ir import DTYPES, ConstantBuffer, Program, Tags, parse_program, verify_structural
+from stripe.ir import DTYPES, ConstantBuffer, Program, Role, parse_program, verify_structural
 from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
 from stripe.tile import compile_tile
@@ -73,7 +73,7 @@ FILLED = """0: #program block [] ( // filled
 def with_constant(text: str, value: float) -> Program:
     """The program with the buffer T a constant."""
     program = parse_program(text)
-    refs = tuple(replace(r, tags=Tags.of("const")) if r.name == "T" else r for r in program.entry.refinements)
+    refs = tuple(replace(r, role=Role.CONSTANT) if r.name == "T" else r for r in program.entry.refinements)
     constant = ConstantBuffer("T", DTYPES["fp32"], (1,), np.float32(value).tobytes())
     return Program(replace(program.entry, refinements=refs), (constant,))
 

@@ -15,7 +15,7 @@ from stripe.ir import (
     ConstantBuffer,
     Dim,
     Program,
-    Tags,
+    Role,
     parse_program,
     print_program,
     verify_structural,
@@ -50,9 +50,9 @@ TWOS = WRITTEN.format(reads="", value="(fp32)2.0") + SCALED.format(number=1)
 COPIED = WRITTEN.format(reads="in A[i] fp32(1:1)", value="load(A)") + SCALED.format(number=1)
 
 
-def with_role(before: Program, name: str, role: str) -> Program:
-    """The program with an allocation of the entry tagged otherwise."""
-    refs = tuple(replace(r, tags=Tags.of(role)) if r.name == name else r for r in before.entry.refinements)
+def with_role(before: Program, name: str, role: Role) -> Program:
+    """The program with an allocation of the entry in another role."""
+    refs = tuple(replace(r, role=role) if r.name == name else r for r in before.entry.refinements)
     return replace(before, entry=replace(before.entry, refinements=refs))
 
 
@@ -60,7 +60,7 @@ def with_constant(before: Program, values: list[int]) -> Program:
     """The program with `W` a constant of these values."""
     data = np.array(values, np.float32).tobytes()
     constant = ConstantBuffer("W", DTYPES["fp32"], (len(values),), data)
-    return replace(with_role(before, "W", "const"), constants=(constant,))
+    return replace(with_role(before, "W", Role.CONSTANT), constants=(constant,))
 
 
 def scaled() -> Program:
@@ -85,7 +85,7 @@ def test_constants_with_other_contents() -> None:
 @pytest.mark.parametrize("text", ["A 4\nin W 4", "W 4\nin A 4"])
 def test_an_input_that_nothing_gives_any_more(text: str) -> None:
     before = program(f"in {text}\nout O 4", SCALED.format(number=0))
-    not_equal(before, with_role(before, "W", "tmp"))
+    not_equal(before, with_role(before, "W", Role.TEMPORARY))
     not_equal(before, with_constant(before, [1, 2, 3, 4]))
 
 

@@ -10,9 +10,6 @@ from stripe.cost.time.machine import Machine
 from stripe.cost.time.statement import StatementCost
 from stripe.ir import Block, Program, Refinement, uses_by_name
 
-ALWAYS = ("user", "const")
-"""Tags of buffers that live from beginning to end."""
-
 
 @dataclass(frozen=True)
 class Life:
@@ -37,7 +34,7 @@ def lives(
     users = uses_by_name(main)
     found: list[Life] = []
     for ref in program.entry.allocs:
-        if any(tag in ref.tags for tag in ALWAYS):
+        if ref.is_kept:
             found.append(_life(ref, machine, 0.0, end))
         elif ref.name in names:
             found += _used(ref, users.get(names[ref.name], ()), by_number, machine)
@@ -49,14 +46,11 @@ def lives(
             run = by_number[cost.number]
             unit = machine.model.exec_units.get(cost.unit)
             depth = unit.pipeline_depth if unit is not None and cost.tiles > 1 else 1
-            depth = (
-                1 if "pipeline_depth" in block.tags else depth
-            )  # then the buffers say how many there are of each
+            if block.pipeline_depth is not None:
+                depth = 1  # then the buffers have their number of copies
             for ref in _inside(block):
                 if ref.location:
-                    told = ref.tags.get("buffers")
-                    copies = told if isinstance(told, int) else depth
-                    size = ref.bytes * copies
+                    size = ref.bytes * (ref.copies if ref.copies > 1 else depth)
                     found.append(Life(ref.name, machine.memory(ref.location), size, run.start, run.end))
     return found
 

@@ -57,9 +57,9 @@ class Simulation:
         """Where the last buffer with an address ends in each memory."""
         ends: dict[str, int] = {}
         for ref in (*self.program.entry.allocs, *self.program.main.allocs):
-            if "placed" in ref.tags:
+            if ref.offset is not None:
                 memory = self.machine.memory(ref.location)
-                ends[memory] = max(ends.get(memory, 0), ref.offset + ref.bytes)
+                ends[memory] = max(ends.get(memory, 0), ref.address + ref.bytes)
         return ends
 
 
@@ -76,7 +76,7 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     machine = Machine(model)
     costs = _costs(program, machine)
     main = program.main
-    scheduled = "scheduled" in main.tags or any(statement.deps for statement in main.statements)
+    scheduled = main.is_scheduled or any(statement.deps for statement in main.statements)
     if scheduled:
         deps = tuple(main.statements[cost.number].deps for cost in costs)
     else:

@@ -129,8 +129,7 @@ class CostModel:
             mean = mean or each is None
             shares = _shares(piece, len(stages))
             stages.append(Stage(resource, busy.cycles / max(1, piece.trips), deps, shares, each or ()))
-        told = piece.nest.block.tags.get("pipeline_depth")  # what the pass `schedule` has made buffers for
-        depth = told if isinstance(told, int) else depth
+        depth = piece.nest.block.pipeline_depth or depth  # the tiles that the buffers have copies for
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
         if piece.runs == 1:

@@ -58,7 +58,7 @@ class Storage:
         name = writer.scope.names.take(wanted)
         writer.function.declare(name)
         memory = writer.function.use_bytes(arena.name)
-        writer.line(writer.dialect.pointer_into(ref.dtype, name, memory, ref.offset, restrict=False))
+        writer.line(writer.dialect.pointer_into(ref.dtype, name, memory, ref.address, restrict=False))
         return arena.area(ref, name, writer.scope)
 
     def _declared(self, ref: Refinement, writer: Writer, stack: ExitStack) -> Area:

@@ -105,8 +105,8 @@ class LocationMemory:
         """
         step = self.unit_bytes // ref.dtype.bytes
         strides = tuple(step if d == ref.bank_dim else dim.stride for d, dim in enumerate(ref.dims))
-        extent = (self.name, ref.offset, ref.offset + ref.bytes)
-        span = (self.bytes - ref.offset) // ref.dtype.bytes
+        extent = (self.name, ref.address, ref.address + ref.bytes)
+        span = (self.bytes - ref.address) // ref.dtype.bytes
         whole = Pointer(name, ref.dtype, ref.sizes, strides, span, extent).whole()
         unit = Affine()  # its number, in row-major order of the extents
         units = [scope.affine(unit) for unit in _units(ref)]
@@ -117,7 +117,7 @@ class LocationMemory:
 
 def is_placed(ref: Refinement) -> bool:
     """Whether memory placement has given the allocation an address."""
-    return ref.is_alloc and "placed" in ref.tags and bool(ref.location)
+    return ref.offset is not None and bool(ref.location)
 
 
 def arena_key(ref: Refinement) -> str:
@@ -139,7 +139,7 @@ def plan_arenas(program: Program, names: Names) -> dict[str, LocationMemory]:
             axes[place] = max(axes[place], last + 1)
         dims = [dim for d, dim in enumerate(ref.dims) if d != ref.bank_dim]
         in_unit = (1 + sum((dim.size - 1) * abs(dim.stride) for dim in dims)) * ref.dtype.bytes
-        sizes[key] = max(sizes.get(key, 0), ref.offset + in_unit)
+        sizes[key] = max(sizes.get(key, 0), ref.address + in_unit)
     return {
         key: LocationMemory(names.take(f"arena_{key}"), tuple(axes), align(sizes[key]))
         for key, axes in extents.items()

@@ -55,7 +55,7 @@ def _extents(
         yield f"the constraint {constraint}", constraint, constraint.affine.bounds(ranges)
     for ref in block.refinements:
         yield f"the size of '{ref.name}'", ref, (0, max((ref.bytes, *ref.sizes)))
-        yield f"the address of '{ref.name}'", ref, (0, ref.offset + ref.bytes if ref.is_alloc else 0)
+        yield f"the address of '{ref.name}'", ref, (0, (ref.offset or 0) + ref.bytes if ref.is_alloc else 0)
         yield f"the access of '{ref.name}'", ref, _place(ref, ranges)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, LoadIndex):

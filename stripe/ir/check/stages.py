@@ -17,33 +17,28 @@ class Stage(IntEnum):
     PLACED = 3
 
 
-def _is_main(scope: Scope) -> bool:
-    """Whether this is the program's main: blocks further inside may be given any tags, that one too."""
-    return len(scope.path) == 2 and "main" in scope.block.tags
-
-
 def check_located(scope: Scope) -> Iterator[Diagnostic]:
     """Stage `located`: each kernel has a location, and so has each buffer of the entry and of main."""
     block = scope.block
     if "kernel" in block.tags and not block.location:
         yield scope.say("the kernel has no location", "run locate_block")
-    if scope.parent is None or _is_main(scope):
+    if scope.parent is None or scope.block.is_main:
         for ref in block.allocs:
             if not ref.location:
                 yield scope.say(f"the buffer '{ref.name}' has no location", "run locate_memory", about=ref)
 
 
 def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
-    """Stage `scheduled`: main is tagged so. `stripe.verify.machine` proves that dependences order conflicts."""
-    if _is_main(scope) and "scheduled" not in scope.block.tags:
+    """Stage `scheduled`: main has a schedule. `stripe.verify.machine` proves that dependences order conflicts."""
+    if scope.block.is_main and not scope.block.is_scheduled:
         yield scope.say("main is not scheduled", "run schedule")
 
 
 def check_placed(scope: Scope) -> Iterator[Diagnostic]:
-    """Stage `placed`: every buffer of the entry and of main has an address, marked by the tag `placed`."""
-    if scope.parent is None or _is_main(scope):
+    """Stage `placed`: every buffer of the entry and of main has an address."""
+    if scope.parent is None or scope.block.is_main:
         for ref in scope.block.allocs:
-            if "placed" not in ref.tags:
+            if ref.offset is None:
                 yield scope.say(f"the buffer '{ref.name}' has no address", "run memory_placement", about=ref)
 
 

@@ -28,8 +28,8 @@ from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import closest
 from stripe.ir.intrinsics import SPECIALS, result_dtype
 from stripe.ir.program import Program
-from stripe.ir.refinement import Agg, Direction, Refinement
-from stripe.ir.tags import Tags
+from stripe.ir.refinement import Agg, Direction, Refinement, Role
+from stripe.ir.tags import FIELD_WORDS, Tags
 from stripe.ir.text.names import is_name, is_tag
 from stripe.ir.text.printer import print_refinement, print_statement
 from stripe.ir.uses import aggregations, reads_of, scalar_defined, scalars_used, writes_of
@@ -65,10 +65,10 @@ def _scopes(
 
 
 def check_program(program: Program) -> Iterator[Diagnostic]:
-    """The entry holds allocations and one block tagged `main`; constants belong to allocations tagged `const`."""
+    """The entry holds allocations and one main block; constants belong to allocations with the role of a constant."""
     entry = program.entry
     whole = Scope(entry, (0,), None, {}, {})
-    mains = [block for block in entry.blocks if "main" in block.tags]
+    mains = [block for block in entry.blocks if block.is_main]
     if len(mains) != 1:
         yield whole.say(f"the entry has {len(mains)} blocks tagged main", "it needs exactly one")
     for ref in entry.refinements:
@@ -80,7 +80,7 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
     for number, buffer in enumerate(program.constants):
         here: Part = ("constant", number)
         ref = entry.find_ref(buffer.name)
-        if ref is None or "const" not in ref.tags:
+        if ref is None or ref.role is not Role.CONSTANT:
             hint = "allocate it in the entry, tagged #const"
             yield Diagnostic(f"constant '{buffer.name}' has no allocation", (), entry.name, hint, here)
         elif (ref.dtype, ref.sizes) != (buffer.dtype, buffer.sizes) or len(
@@ -89,7 +89,7 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
             reason = f"constant '{buffer.name}' differs from its allocation in shape"
             yield Diagnostic(reason, (), entry.name, "", here)
     for ref in entry.refinements:
-        if "const" in ref.tags and ref.name not in buffers:
+        if ref.role is Role.CONSTANT and ref.name not in buffers:
             yield whole.say(f"'{ref.name}' is tagged #const and has no data", about=ref)
 
 
@@ -121,7 +121,7 @@ def _check_each(
 
 
 def check_tags(scope: Scope) -> Iterator[Diagnostic]:
-    """Tags are words."""
+    """Tags are words, and none spells a field."""
     block = scope.block
     holders: list[tuple[Tags, int | None, Index | Refinement | None]] = [(block.tags, None, None)]
     holders += [(index.tags, None, index) for index in block.indices]
@@ -131,6 +131,8 @@ def check_tags(scope: Scope) -> Iterator[Diagnostic]:
         for word in tags:
             if not is_tag(word):
                 yield scope.say(f"'{word}' cannot be a tag", "", number, about)
+            elif word in FIELD_WORDS:
+                yield scope.say(f"'#{word}' cannot be a tag here", "", number, about)
 
 
 def check_indices(scope: Scope) -> Iterator[Diagnostic]:
@@ -203,7 +205,7 @@ def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
         yield say(f"'{ref.name}' is an allocation and has the source '{ref.source}'")
     if any(affine.terms or affine.offset for affine in ref.access):
         yield say(f"the allocation '{ref.name}' has an access other than 0")
-    if ref.offset < 0 or ref.offset % ref.dtype.bytes:
+    if ref.offset is not None and (ref.offset < 0 or ref.offset % ref.dtype.bytes):
         yield say(f"'{ref.name}' lies at byte {ref.offset}", f"align it to {ref.dtype.bytes}")
     extent = 1
     for dim in sorted((d for d in ref.dims if d.size > 1), key=lambda d: d.stride):
@@ -215,6 +217,11 @@ def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
 
 def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
     say = partial(scope.say, about=ref)
+    if ref.role is not None or ref.offset is not None or ref.copies != 1:
+        words = ", ".join(f"#{word}" for word in ref.words if word not in ref.tags)
+        yield say(
+            f"the view '{ref.name}' has {words}", "allocations alone have a role, an address and copies"
+        )
     source = scope.outer.get(ref.source)
     if source is None:
         yield say(

@@ -25,7 +25,7 @@ from stripe.ir.intrinsics import INTRINSICS, SPECIALS
 from stripe.ir.location import Device, Location
 from stripe.ir.program import ConstantBuffer
 from stripe.ir.refinement import Agg, Dim, Direction, Refinement
-from stripe.ir.tags import Tags, TagValue
+from stripe.ir.tags import Tags, TagValue, check_field_word
 from stripe.ir.text.names import RESERVED
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ class Builder:
                 head = child
         name, comments, constraints, refinements = self._head(head)
         return Block(
-            name, tuple(indices), constraints, refinements, tuple(statements), location, comments, deps, tags
-        )
+            name, tuple(indices), constraints, refinements, tuple(statements), location, comments, deps
+        ).with_words(tags)
 
     def _check_number(self, tree: Node, number: int) -> None:
         token: Any = tree.children[0]
@@ -163,7 +163,8 @@ class Builder:
     def _refinement(self, tree: Node) -> Refinement:
         tags: list[tuple[str, TagValue | None]] = []
         tokens: list[Any] = []
-        location, offset, source, agg = Location(), 0, None, Agg.ASSIGN
+        location, source, agg = Location(), None, Agg.ASSIGN
+        offset: int | None = None
         access: tuple[Affine, ...] = ()
         dims: list[Dim] = []
         bank_dim: int | None = None
@@ -192,8 +193,12 @@ class Builder:
         source = "" if direction == "none" else (source or str(name))
         built = Refinement(
             self._name(name), Direction(str(direction)), source, access, self._dtype(dtype), tuple(dims), agg,
-            location, offset, bank_dim, Tags.from_pairs(tags),
+            location, offset, bank_dim,
         )  # fmt: skip
+        try:
+            built = built.with_words(Tags.from_pairs(tags))
+        except ValueError as error:
+            self._fail(str(error), name, "")
         return self._at(name, built)
 
     def location(self, tree: Any) -> Location:
@@ -235,8 +240,14 @@ class Builder:
         return int(token)
 
     def _tag(self, tree: Any) -> tuple[str, TagValue | None]:
-        word = str(tree.children[0])
-        return word, (self._literal(tree.children[1]) if tree.data == "tag_value" else None)
+        token = tree.children[0]
+        word = str(token)
+        value = self._literal(tree.children[1]) if tree.data == "tag_value" else None
+        try:
+            check_field_word(word, value)
+        except ValueError as error:
+            self._fail(str(error), token, "")
+        return word, value
 
     def _literal(self, tree: Any) -> TagValue:
         text = "".join(str(token) for token in tree.children)

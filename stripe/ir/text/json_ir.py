@@ -19,11 +19,12 @@ from math import isfinite
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from stripe.ir.affine import Affine, FloorDiv
-from stripe.ir.block import Constant, Constraint, ScalarStatement, Statement
+from stripe.ir.block import Block, Constant, Constraint, ScalarStatement, Statement
 from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import StripeError
 from stripe.ir.location import Device, Location
 from stripe.ir.program import Program
+from stripe.ir.refinement import Refinement
 from stripe.ir.tags import Tags
 from stripe.ir.text.json_place import Json, JsonObject, JsonPlace
 from stripe.ir.text.parser import MAX_NESTING
@@ -94,8 +95,13 @@ def _written(value: object) -> Json:
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         assert value is None or isinstance(value, bool | int | float | str)
         return _finite(value)
+    fields = {name: getattr(value, name) for name in _fields(type(value))}
+    if isinstance(value, Block | Refinement):
+        fields["tags"] = value.words
+    if isinstance(value, Refinement):
+        fields["offset"] = value.offset or 0
     kind: JsonObject = {"kind": _KIND_OF[type(value)]} if type(value) in _KIND_OF else {}
-    return kind | {name: _written(getattr(value, name)) for name in _fields(type(value))}
+    return kind | {name: _written(field) for name, field in fields.items()}
 
 
 def _read(value: Json, hint: Any, place: JsonPlace) -> Any:
@@ -128,7 +134,13 @@ def _read_fields(value: Json, kind: Any, place: JsonPlace) -> Any:
         read["value"] = _fitting(read["value"], read["dtype"], place.at("value"))
     for name, noun in _NAMES.get(kind, {}).items():
         place.at(name).check_name(read[name], noun)
-    return kind(**read)
+    built = kind(**read)
+    if not isinstance(built, Block | Refinement):
+        return built
+    try:
+        return built.with_words(built.tags)
+    except ValueError as error:
+        raise place.at("tags").error(str(error)) from None
 
 
 def _schema(hint: Any, definitions: JsonObject) -> JsonObject:
@@ -154,9 +166,14 @@ def _schema(hint: Any, definitions: JsonObject) -> JsonObject:
 
 @cache
 def _fields(kind: type[Any]) -> dict[str, Any]:
-    """The types of the fields of a dataclass, in order."""
+    """The types of the fields of a dataclass, in order. What the text spells as tags is among the tags here too, and an
+    address is a number.
+    """
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    if kind is Refinement:
+        hints["offset"] = int
+    spelled = {"role", "copies", "is_main", "is_scheduled", "pipeline_depth"}
+    return {f.name: hints[f.name] for f in dataclasses.fields(kind) if f.name not in spelled}
 
 
 def _finite(value: bool | int | float | str | None) -> Json:

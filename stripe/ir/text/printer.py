@@ -31,9 +31,9 @@ def print_statement(statement: Statement) -> str:
 
 def print_refinement(ref: Refinement) -> str:
     """A refinement on one line, as in the head of its block."""
-    words = [f"{_tags_text(ref.tags)}{ref.dir.value}"]
+    words = [f"{_tags_text(ref.words)}{ref.dir.value}"]
     if ref.is_alloc:
-        words.append(f" new@0x{ref.offset:08x}")
+        words.append(f" new@0x{ref.offset or 0:08x}")
     words.append(f"<{ref.location if ref.location else '[0]'}> {ref.name}")
     if ref.source and ref.source != ref.name:
         words.append(f" = {ref.source}")
@@ -47,7 +47,8 @@ def print_refinement(ref: Refinement) -> str:
 
 def _statement_lines(number: int, statement: Statement, indent: str) -> Iterator[str]:
     deps = f"[{', '.join(map(str, statement.deps))}]" if statement.deps else ""
-    prefix = f"{indent}{number}{deps}: {_tags_text(statement.tags)}"
+    words = statement.words if isinstance(statement, Block) else statement.tags
+    prefix = f"{indent}{number}{deps}: {_tags_text(words)}"
     if not isinstance(statement, Block):
         yield prefix + _scalar_text(statement)
         return

@@ -26,7 +26,17 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.passes.autotile.search import Ranked, TileSearch
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet, matching
+from stripe.passes.base import (
+    Pass,
+    PassContext,
+    PassExample,
+    PassGroup,
+    Refusal,
+    Reqs,
+    TagReqs,
+    TagSet,
+    matching,
+)
 from stripe.rewrite.tile import tile_block
 
 SHOWN = 10
@@ -73,7 +83,7 @@ class Autotile(Pass):
     refused: ClassVar[str] = "not tiled"
 
     reqs: Reqs = ("kernel",)
-    exclude: TagSet = Field(default=(), description="tags that a block may not have")
+    exclude: TagReqs = Field(default=(), description="tags that a block may not have")
     outer_set: TagSet = Field(default=(), description="tags that the outer block gets")
     inner_set: TagSet = Field(default=(), description="tags that the inner block gets")
 
@@ -118,7 +128,7 @@ class Autotile(Pass):
         context.unknown_names("fixed", "index", self.fixed, names)
 
         def tile(block: Block) -> Block:
-            excluded = block.tags.has_any(self.exclude)
+            excluded = block.words.has_any(self.exclude)
             return block if excluded else self.settled(block, self._tile(block, context, searches), context)
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, tile))

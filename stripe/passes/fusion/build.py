@@ -285,8 +285,6 @@ def _localize(fused: Block, name: str) -> Block:
     view = fused.ref(name)
     strides = [dim.stride for dim in row_major(view.sizes)]
     fused = map_views(fused, {view.name: lambda ref: ref.with_strides(strides)})
-    local = replace(
-        view.with_strides(strides), dir=Direction.NONE, source="", access=(Affine(),) * view.rank, offset=0
-    )
+    local = replace(view.with_strides(strides), dir=Direction.NONE, source="", access=(Affine(),) * view.rank)
     refs = tuple(local if ref.name == view.name else ref for ref in fused.refinements)
     return replace(fused, refinements=refs)

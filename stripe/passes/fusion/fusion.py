@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stripe.ir import Block, Interval, Program, Tags, with_entry, with_statements
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagSet, matching
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReqs, TagSet, matching
 from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
 from stripe.passes.fusion.legality import FusionPlan, Legality, find_pairs
@@ -67,9 +67,9 @@ class Fusion(Pass):
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample("overlap=keep,max_steps=4")
 
-    parent_reqs: TagSet = Field(default=(), description="tags of the block in which statements are fused")
-    a_reqs: TagSet = Field(default=(), description="tags of the producer")
-    b_reqs: TagSet = Field(default=(), description="tags of the consumer")
+    parent_reqs: TagReqs = Field(default=(), description="tags of the block in which statements are fused")
+    a_reqs: TagReqs = Field(default=(), description="tags of the producer")
+    b_reqs: TagReqs = Field(default=(), description="tags of the consumer")
     fused_set: TagSet = Field(default=(), description="tags that the fused block gets")
     a_inner_set: TagSet = Field(default=(), description="tags that the producer's inner block gets")
     b_inner_set: TagSet = Field(default=(), description="tags that the consumer's inner block gets")
@@ -98,7 +98,7 @@ class Fusion(Pass):
         sides = (block for reqs in (self.a_reqs, self.b_reqs) for block in matching(program, reqs))
         names = (index.name for block in sides for index in block.iterated)
         context.unknown_names("tiles", "index", self.tiles, names)
-        private = frozenset(ref.name for ref in entry.allocs if not ref.tags.has_any(("user", "const")))
+        private = frozenset(ref.name for ref in entry.allocs if not ref.is_kept)
         return with_entry(program, self._visit(entry, private, {}, context))
 
     def _visit(
@@ -109,7 +109,7 @@ class Fusion(Pass):
         """
         intervals = block.intervals(dict(outside))
         made: frozenset[int] = frozenset()
-        if block.tags.has_all(self.parent_reqs):
+        if block.words.has_all(self.parent_reqs):
             block, made = self._fuse_in(block, private, intervals, context)
         users = Counter(ref.source for inner in block.blocks for ref in inner.refinements)
         alone = {name for name in private if users[name] <= 1}
@@ -119,7 +119,7 @@ class Fusion(Pass):
                 own = frozenset(
                     ref.name
                     for ref in inner.refinements
-                    if (ref.source in alone if ref.source else not ref.tags.has_any(("user", "const")))
+                    if (ref.source in alone if ref.source else not ref.is_kept)
                 )
                 statements[number] = self._visit(inner, own, intervals, context)
         return with_statements(block, statements)
@@ -129,7 +129,7 @@ class Fusion(Pass):
     ) -> tuple[Block, frozenset[int]]:
         """The block with its statements fused, and the numbers of the fused ones."""
         line = Line(block)
-        queue = PairQueue(line, lambda a, b: a.tags.has_all(self.a_reqs) and b.tags.has_all(self.b_reqs))
+        queue = PairQueue(line, lambda a, b: a.words.has_all(self.a_reqs) and b.words.has_all(self.b_reqs))
         decider = _Decider(self, line, private, intervals)
         said: set[tuple[str, str]] = set()
         for pair in queue:

@@ -16,6 +16,7 @@ from stripe.ir import (
     Path,
     Program,
     Refinement,
+    Role,
     Statement,
     Tags,
     replace_at,
@@ -69,19 +70,23 @@ class Layout(Pass):
         packings: dict[Path, dict[str, Packing]] = {}
         users: dict[str, Packing] = {}
         for path, block in walk(program.entry):
-            for ref in block.allocs if block.tags.has_all(self.reqs) else ():
-                if not ref.tags.has_all(self.alloc_reqs) or (self.refs and ref.name not in self.refs):
+            for ref in block.allocs if block.words.has_all(self.reqs) else ():
+                if not ref.words.has_all(self.alloc_reqs) or (self.refs and ref.name not in self.refs):
                     continue
                 packing = self._packing(block, ref)
                 if packing == Packing.blocked(range(ref.rank), ()):
                     continue  # the layout that it has
                 views = [view for view in program.main.refinements if view.source == ref.name]
                 whole = [view for view in views if view.sizes == ref.sizes and view.access == ref.access]
-                if "user" in ref.tags and isinstance(packing, Packing) and not len(views) == len(whole) == 1:
+                if (
+                    ref.role is Role.USER
+                    and isinstance(packing, Packing)
+                    and not len(views) == len(whole) == 1
+                ):
                     packing = Refusal("main does not see all of it by one view")
                 if isinstance(packing, Refusal):
                     context.missed(ref.name, f"layout not changed: {packing}")
-                elif "user" in ref.tags:
+                elif ref.role is Role.USER:
                     users[ref.name] = packing
                 else:
                     packings.setdefault(path, {})[ref.name] = packing
@@ -103,7 +108,7 @@ class Layout(Pass):
         if any(not 0 <= dim < ref.rank for dim, _ in blocks):
             named = ", ".join(str(dim) for dim, _ in blocks)
             return Refusal(f"it has {ref.rank} dimensions, the blocks name {named}")
-        if ref.bank_dim is not None or "placed" in ref.tags:
+        if ref.bank_dim is not None or ref.offset is not None:
             return Refusal("it has its place in a memory already")
         return unpackable(block, ref.name) or Packing.blocked(order, blocks)
 
@@ -122,7 +127,7 @@ class Layout(Pass):
             return entry, {}
         entry = with_temporaries(entry, list(locals_.values()))
         views = {view: locals_[view.source] for view in program.main.refinements if view.source in locals_}
-        (number,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and "main" in s.tags)
+        (number,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and s.is_main)
         entry = replace_at(entry, (0, number), lambda main: self._copied(main, views))
         return entry, {locals_[name].name: packing for name, packing in users.items()}
 

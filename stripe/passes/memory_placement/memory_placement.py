@@ -55,7 +55,7 @@ class MemoryPlacement(Pass):
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when the buffers do not fit into a memory of the hardware model, with the sizes."""
         entry = program.entry
-        if not entry.tags.has_all(self.reqs):
+        if not entry.words.has_all(self.reqs):
             context.missed(
                 entry, f"nothing is placed: the program lacks one of the tags {', '.join(self.reqs)}"
             )
@@ -75,7 +75,7 @@ class MemoryPlacement(Pass):
         """Addresses for the buffers of one memory, by the path of their block and their name."""
         unit = context.hardware.mem_units.get(location.name) if context.hardware else None
         align = max(self.alignment, unit.alignment if unit else 1)
-        fixed = {n: live.ref.offset for n, live in enumerate(members) if "placed" in live.ref.tags}
+        fixed = {n: live.ref.offset for n, live in enumerate(members) if live.ref.offset is not None}
         items = [Item(live.ref.bytes, math.lcm(align, live.ref.dtype.bytes)) for live in members]
         bound = peak_bytes(members)
         always = frozenset(n for n, live in enumerate(members) if live.always)
@@ -97,9 +97,9 @@ class MemoryPlacement(Pass):
 def _with_offsets(block: Block, path: Path, offsets: Mapping[tuple[Path, str], int]) -> Block:
     def placed(ref: Refinement) -> Refinement:
         offset = offsets.get((path, ref.name)) if ref.is_alloc else None
-        if offset is None or (offset == ref.offset and "placed" in ref.tags):
+        if offset is None or offset == ref.offset:
             return ref
-        return replace(ref, offset=offset, tags=ref.tags.add("placed"))
+        return replace(ref, offset=offset)
 
     refs = tuple(placed(ref) for ref in block.refinements)
     if any(a is not b for a, b in zip(refs, block.refinements, strict=True)):

@@ -80,14 +80,14 @@ class Pad(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
-        (place,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and "main" in s.tags)
+        (place,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and s.is_main)
         around: dict[int, Around] = {}
         kernels: dict[int, Block] = {}
         added: list[Refinement] = []
         taken = names_in(entry)
         definitions = Definitions.of(program)
         for number, kernel in enumerate(program.main.statements):
-            if not isinstance(kernel, Block) or not kernel.tags.has_all(self.reqs):
+            if not isinstance(kernel, Block) or not kernel.words.has_all(self.reqs):
                 continue
             refusal, growth, padder = _refusal(program, kernel), None, None
             if refusal is None and (growth := self._grown(program, kernel, context)) is not None:

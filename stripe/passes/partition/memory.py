@@ -23,7 +23,7 @@ def is_split(ref: Refinement, memory: str) -> bool:
     return (
         ref.bank_dim is None
         and ref.bytes > 0
-        and not ref.tags.has_any(("user", "const"))
+        and not ref.is_kept
         and [device.name for device in ref.location.devices][-1:] == [memory]
     )
 

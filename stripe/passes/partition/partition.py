@@ -100,7 +100,7 @@ class Partition(Pass):
             banks = context.need_hardware("partition without num_parts").memory(self.memory).count
 
         def split(block: Block) -> Block:
-            for ref in block.allocs if block.tags.has_all(self.reqs) else ():
+            for ref in block.allocs if block.words.has_all(self.reqs) else ():
                 if not is_split(ref, self.memory):
                     continue
                 answer = split_over_banks(block, ref, banks, self.set_tags, self.idx_tag)
@@ -117,7 +117,7 @@ class Partition(Pass):
         return context.need_hardware("partition without num_parts").exec_unit(name).count
 
     def _over_units(self, block: Block, context: PassContext) -> Block:
-        if self.set_tags and block.tags.has_all(self.set_tags):
+        if self.set_tags and block.words.has_all(self.set_tags):
             return block
         name = self.unit or block.location.name
         if not self.num_parts and not name:

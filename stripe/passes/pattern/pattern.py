@@ -85,7 +85,7 @@ class Pattern(Pass):
             self._check_variables(pattern)
 
         def visit(block: Block) -> Block:
-            if not block.tags.has_all(self.reqs):
+            if not block.words.has_all(self.reqs):
                 return block
             if pattern is None:
                 return self._classified(block, context)

@@ -119,7 +119,7 @@ class RegisterCache(Pass):
         machine = Machine(context.need_hardware("register_cache"))
         context.check_unit(self.local_loc)
         entry, local = program.entry, self.local_loc.location()
-        for path in [path for path, block in walk(entry) if block.tags.has_all(self.reqs)]:
+        for path in [path for path, block in walk(entry) if block.words.has_all(self.reqs)]:
             block = block_at(entry, path)
             for name in [ref.name for ref in block.allocs if ref.location == local]:
                 try:

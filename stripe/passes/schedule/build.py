@@ -64,12 +64,10 @@ def _placed(entry: Block, path: Path, name: str, place: BankRange, buffers: int)
 
     def put(block: Block) -> Block:
         block = move_buffers(block, {name: place.location})
-        tags = block.ref(name).tags.add("placed")
         if buffers > 1:
-            tags = tags.set("buffers", buffers)
-            block = replace(block, tags=block.tags.set("pipeline_depth", buffers))
+            block = replace(block, pipeline_depth=buffers)
         refs = (
-            replace(ref, offset=place.address, tags=tags) if ref.name == name else ref
+            replace(ref, offset=place.address, copies=buffers) if ref.name == name else ref
             for ref in block.refinements
         )
         return replace(block, refinements=tuple(refs))
@@ -88,7 +86,7 @@ def build_statements(
     for copy in copies:
         far, place = block.ref(copy.buffer), copy.place
         near = Refinement.alloc(copy.name, far.dtype, far.sizes, location=place.location)
-        allocs[copy] = replace(near, offset=place.address, tags=Tags.of("cached", "placed"))
+        allocs[copy] = replace(near, offset=place.address, tags=Tags.of("cached"))
     written = _written_regions(nest)
     statements: list[Statement] = []
     origins: list[ScheduleStep] = []

@@ -19,6 +19,7 @@ from stripe.ir import (
     Location,
     Path,
     Program,
+    Role,
     Stage,
     Statement,
     block_at,
@@ -92,7 +93,7 @@ class Schedule(Pass):
         context.check_unit(self.xfer_loc)
         entry = program.entry
         for path, block in walk(program.entry):
-            if len(path) > 1 and block.tags.has_all(self.reqs) and "scheduled" not in block.tags:
+            if len(path) > 1 and block.words.has_all(self.reqs) and not block.is_scheduled:
                 if block.points > 1:
                     context.missed(
                         block, f"not scheduled: it has {block.points} points, each with its own part"
@@ -120,10 +121,10 @@ class Schedule(Pass):
         ]
         # Buffers that the outside sees, and buffers that hold nothing before: the block's own, and temporaries of the
         # program where the block is main.
-        main = "main" in block.tags
-        user = {ref.name for ref in entry.refinements if ref.tags.has_any(("user", "const"))}
+        main = block.is_main
+        user = {ref.name for ref in entry.refinements if ref.is_kept}
         fresh = frozenset(r.name for r in block.refinements if r.is_alloc or (main and r.source not in user))
-        inner = {ref.name for ref in entry.refinements if "user" not in ref.tags} if main else set[str]()
+        inner = {ref.name for ref in entry.refinements if ref.role is not Role.USER} if main else set[str]()
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
         planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh)
         steps = planner.run()
@@ -181,9 +182,9 @@ class Schedule(Pass):
         # A statement waits for earlier ones only, so that equal starts in their old order keep dependences, too.
         order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
         block = keep_statements(with_statements(nest.block, statements), order)
-        block = replace(block, tags=block.tags.add("scheduled"))
+        block = replace(block, is_scheduled=True)
         _report(block, origins, table, context)
-        user = frozenset(ref.name for ref in entry.refinements if "user" in ref.tags)
+        user = frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER)
         return replace_at(entry, path, lambda _: prune_refinements(block, user))
 
 
@@ -204,7 +205,7 @@ def _reachable(statement: Statement, banks: Banks, graph: UnitGraph | None) -> t
 def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, context: PassContext) -> None:
     ins = sum(isinstance(step, SwapIn) for step in steps)
     outs = sum(isinstance(step, SwapOut) for step in steps)
-    streams = sum("pipeline_depth" in statement.tags for statement in block.statements)
+    streams = sum(inner.pipeline_depth is not None for inner in block.blocks)
     context.applied(block, f"{len(steps)} statements: {ins} swap-ins, {outs} swap-outs, {streams} streamed")
     gap = (table.estimate / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
     unit, busy = table.busiest_unit

@@ -73,7 +73,7 @@ def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch,
     found: list[Scratch] = []
     for path, block in walk(statement, ()):
         for ref in block.allocs:
-            if ref.location.name != banks.memory or "placed" in ref.tags:
+            if ref.location.name != banks.memory or ref.offset is not None:
                 continue
             buffers = depth if "cached" in ref.tags and block.points > 1 else 1
             found.append(Scratch(path, ref.name, banks.aligned(ref.bytes) * buffers, buffers))

@@ -82,7 +82,7 @@ class Subgroup(Pass):
     def _wants(self, block: Block) -> bool:
         inner = any(isinstance(statement, Block | Special) for statement in block.statements)
         done = block.tags.has_any(("subgroup_thread", "cache"))
-        return block.tags.has_all(self.reqs) and not inner and not done
+        return block.words.has_all(self.reqs) and not inner and not done
 
     def _nest(self, chosen: LaneTile, block: Block) -> Block:
         """Tiles of the output, steps of the sums, points of a lane, lanes: one inside the other."""

@@ -63,7 +63,7 @@ class Tensorize(Pass):
 
         def visit(block: Block) -> Block:
             leaf = not any(True for _ in block.blocks)
-            if not block.tags.has_all(self.reqs) or not leaf or "stencil" in block.tags:
+            if not block.words.has_all(self.reqs) or not leaf or "stencil" in block.tags:
                 return block
             return self.settled(block, self._tensorized(block, context), context)
 

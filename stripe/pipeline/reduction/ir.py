@@ -15,6 +15,7 @@ from stripe.ir import (
     Path,
     Program,
     Refinement,
+    Role,
     Tags,
     keep_statements,
     map_statements,
@@ -34,7 +35,7 @@ from stripe.ir import (
 from stripe.pipeline.reduction.search import Step, cuts, smaller_numbers
 
 Item = TypeVar("Item")
-_KEPT_TAGS = frozenset({"program", "main", "user", "tmp", "const"})
+_KEPT_TAGS = frozenset({"program"})
 
 
 def fewer_statements(program: Program) -> Iterator[Program]:
@@ -43,7 +44,7 @@ def fewer_statements(program: Program) -> Iterator[Program]:
         (*path, number)
         for path, block in walk(program.entry)
         for number, statement in enumerate(block.statements)
-        if "main" not in statement.tags
+        if not (isinstance(statement, Block) and statement.is_main)
     ]
     for cut in cuts(len(paths)):
         gone = {paths[n] for n in cut}
@@ -60,7 +61,7 @@ def _without(block: Block, path: Path, gone: set[Path]) -> Block:
     defined: set[str] = set()
     kept: list[int] = []
     for number, statement in enumerate(statements):
-        empty = isinstance(statement, Block) and not statement.statements and "main" not in statement.tags
+        empty = isinstance(statement, Block) and not statement.statements and not statement.is_main
         if (*path, number) in gone or empty or not defined.issuperset(scalars_used(statement)):
             continue
         kept.append(number)
@@ -76,9 +77,7 @@ def _cleaned(program: Program) -> Program:
         ref.source for ref in main.refinements if ref.dir in (Direction.IN, Direction.OUT) and ref.source
     }
     refs = tuple(
-        replace(ref, tags=ref.tags.remove("tmp").add("user"))
-        if ref.name in one_way and "tmp" in ref.tags
-        else ref
+        replace(ref, role=Role.USER) if ref.name in one_way and ref.role is Role.TEMPORARY else ref
         for ref in entry.refinements
     )
     names = {ref.name for ref in refs}
@@ -137,13 +136,14 @@ def plainer(program: Program) -> Iterator[Program]:
         return replace(block, refinements=tuple(map(change, block.refinements)))
 
     def no_tags(ref: Refinement) -> Refinement:
-        return replace(ref, tags=Tags.of(*(word for word in ref.tags if word in _KEPT_TAGS)), offset=0)
+        return replace(ref, tags=Tags(), offset=None, copies=1)
 
     changes: list[Callable[[Block], Block]] = [
         lambda b: replace(b, comments=()),
         lambda b: map_statements(b, lambda s: replace(s, deps=())),
         lambda b: bare_refs(replace(b, location=Location()), lambda r: replace(r, location=Location())),
         lambda b: bare_refs(b, no_tags),
+        lambda b: replace(b, is_scheduled=False, pipeline_depth=None),
     ]
     for change in changes:
         yield with_entry(program, rewrite_blocks(program.entry, change))

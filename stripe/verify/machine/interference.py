@@ -22,17 +22,11 @@ class Placed:
 
     @property
     def begin(self) -> int:
-        return self.ref.offset
+        return self.ref.address
 
     @cached_property
     def end(self) -> int:
-        buffers = self.ref.tags.get("buffers")
-        return self.ref.offset + self.ref.bytes * (buffers if isinstance(buffers, int) else 1)
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether its contents live before and after the program."""
-        return "user" in self.ref.tags or "const" in self.ref.tags
+        return self.ref.address + self.ref.bytes * self.ref.copies
 
 
 def closure(block: Block) -> list[int]:
@@ -55,7 +49,7 @@ class Interference:
 
     def __init__(self, program: Program) -> None:
         blocks = dict(walk(program.entry))
-        self._orders = {path: closure(block) for path, block in blocks.items() if "main" in block.tags}
+        self._orders = {path: closure(block) for path, block in blocks.items() if block.is_main}
         self._repeated = frozenset(path for path, block in blocks.items() if block.points > 1)
 
     def overlaps(self, members: Sequence[Placed]) -> Iterator[tuple[Placed, Placed]]:
@@ -96,7 +90,7 @@ class Interference:
 
     def _precedes(self, first: Placed, second: Placed) -> bool:
         """Whether nothing of `second` is alive before `first` has had its last use."""
-        if first.is_kept or second.is_kept:
+        if first.ref.is_kept or second.ref.is_kept:
             return False
         shallow = min(len(first.path), len(second.path))
         return all(self._before(a, b, shallow) for a in first.uses for b in second.uses)

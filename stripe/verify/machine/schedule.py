@@ -116,7 +116,7 @@ _ROUNDING = 1e-6
 
 
 def _main_path(program: Program) -> Path:
-    return next(path for path, block in walk(program.entry) if "main" in block.tags)
+    return next(path for path, block in walk(program.entry) if block.is_main)
 
 
 def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
@@ -179,12 +179,12 @@ def _name(nest: Nest, number: int) -> str:
 
 
 def _placed(program: Program) -> list[Placed]:
-    """All allocations tagged `placed` with the leaf statements that touch them."""
+    """All allocations with an address with the leaf statements that touch them."""
     found: list[Placed] = []
     touched = _touching(program)
     for path, block in walk(program.entry):
         for ref in block.refinements:
-            if ref.is_alloc and "placed" in ref.tags:
+            if ref.offset is not None:
                 found.append(Placed(path, ref, tuple(touched.get((path, ref.name), ()))))
     return found
 

@@ -19,6 +19,7 @@ from stripe.ir import (
     Buffer,
     DType,
     Program,
+    Role,
     Tags,
     keep_statements,
     reads_of,
@@ -72,7 +73,7 @@ def _part(program: Program, name: str) -> Program | None:
             kept.insert(0, position)
             wanted |= {sources[view] for view in reads_of(statement)}
             scalars.update(scalars_used(statement))
-    if any("user" in program.entry.ref(buffer).tags for buffer in wanted if buffer):
+    if any(program.entry.ref(buffer).role is Role.USER for buffer in wanted if buffer):
         return None
     main = keep_statements(main, kept)
     used = {view for s in main.statements for view in (*reads_of(s), *writes_of(s))}
@@ -80,7 +81,7 @@ def _part(program: Program, name: str) -> Program | None:
     if any(ref.source == name and ref.dir.reads for ref in main.refinements):
         return None
     refs = tuple(
-        replace(ref, tags=Tags.of("user")) if ref.name == name else ref
+        replace(ref, tags=Tags(), role=Role.USER) if ref.name == name else ref
         for ref in program.entry.refinements
         if ref.name in wanted
     )

@@ -60,7 +60,7 @@ def _misplaced(program: Program) -> str:
     """The errors in the addresses of buffers, which have no part in the meaning that is proved; empty when there are
     none.
     """
-    if not any("placed" in ref.tags for _, block in walk(program.entry) for ref in block.allocs):
+    if not any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs):
         return ""
     from stripe.verify.machine.schedule import check_placement
 

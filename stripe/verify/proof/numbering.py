@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 
-from stripe.ir import Agg, DType, Path, Special, TagValue
+from stripe.ir import Agg, DType, Path, Special
 from stripe.poly import Points, Relation, union
 from stripe.verify.proof.contributions import (
     Contribution,
@@ -63,10 +63,10 @@ class Reduction:
 
 @dataclass(frozen=True)
 class NumberedSpecial:
-    """A special with a name: its operation with parameters, the sizes of its outputs, and each operand's elements
+    """A special with a name: its operation, the sizes of its outputs, and each operand's elements
     over (indices, place)."""
 
-    op: tuple[str, tuple[tuple[str, TagValue | None], ...]]
+    op: str
     sizes: tuple[tuple[int, ...], ...]
     operands: tuple[tuple[Contribution, ...], ...]
 
@@ -200,12 +200,8 @@ class Numbering:
         for access, values in definitions.operands(term.path):
             contributions = [Contribution(p.term, p.at.domain.identity(""), p.at, access) for p in values]
             operands.append(tuple(plain for c in contributions for plain in self.plain(definitions, c)))
-        tags = tuple((word, statement.tags.get(word)) for word in statement.tags)
-        parameters = tuple(pair for pair in tags if pair[1] is not None)
         outputs = (access for access in definitions.reaching.by_path[term.path] if access.is_write)
-        fresh = NumberedSpecial(
-            (statement.op, parameters), tuple(each.sizes for each in outputs), tuple(operands)
-        )
+        fresh = NumberedSpecial(statement.op, tuple(each.sizes for each in outputs), tuple(operands))
         for number, known in enumerate(self.calls):
             if known.same_as(fresh):
                 return number

@@ -119,7 +119,7 @@ class Reaching:
         entry = self.program.entry
         found = {ref.name: (Buffer((0,), ref.name), ref) for ref in entry.allocs}
         for number, block in enumerate(entry.statements):
-            if isinstance(block, Block) and "main" in block.tags and self.has_one_point:
+            if isinstance(block, Block) and block.is_main and self.has_one_point:
                 for ref in block.allocs:
                     found.setdefault(ref.name, (Buffer((0, number), ref.name), ref))
         return found

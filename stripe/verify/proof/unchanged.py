@@ -30,7 +30,7 @@ _Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
 
 
 def stripped(statement: Statement) -> Statement:
-    """The statement without its parts that have no meaning: tags (but for the parameters of specials), locations,
+    """The statement without its parts that have no meaning: tags, locations,
     comments, names of blocks, dependences, addresses."""
     match statement:
         case Block():
@@ -45,14 +45,15 @@ def stripped(statement: Statement) -> Statement:
                 comments=(),
                 deps=(),
                 tags=Tags(),
+                is_scheduled=False,
+                pipeline_depth=None,
             )
         case _:
-            keep = statement.tags if hasattr(statement, "outputs") else Tags()
-            return replace(statement, deps=(), tags=keep)
+            return replace(statement, deps=(), tags=Tags())
 
 
 def _stripped_ref(ref: Refinement) -> Refinement:
-    return replace(ref, location=Location(), offset=0, bank_dim=None, tags=Tags())
+    return replace(ref, location=Location(), offset=None, bank_dim=None, tags=Tags(), role=None, copies=1)
 
 
 def same_meaning(before: Program, after: Program) -> bool:
