@@ -92,9 +92,9 @@ from stripe.ir.walk import (
 )
 
 __all__ = [
-    "DTYPES", "FIELD_WORDS", "INTRINSICS", "RESERVED", "SPECIALS", "TRANSCENDENTAL", "Affine", "Agg", "Around", "Atom", "Block",
-    "Buffer", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "DType", "Device", "Diagnostic", "Dim",
-    "Direction", "Domain", "Edit", "FloorDiv", "Index", "Interval", "Intrinsic", "IntrinsicSpec", "LiveRange",
+    "DTYPES", "FIELD_WORDS", "INTRINSICS", "RESERVED", "SPECIALS", "TRANSCENDENTAL", "Affine", "Agg", "Around", "Atom",
+    "Block", "Buffer", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "DType", "Device", "Diagnostic",
+    "Dim", "Direction", "Domain", "Edit", "FloorDiv", "Index", "Interval", "Intrinsic", "IntrinsicSpec", "LiveRange",
     "Load", "LoadIndex", "Location", "Mod", "Nest", "ParsedProgram", "Path", "Program", "Refinement", "Role",
     "ScalarStatement", "Span", "Special", "SpecialSpec", "Stage", "Statement", "Store", "StripeError",
     "StripeWarning", "TagValue", "Tags", "View", "address", "address_of", "aggregations", "aggregations_of",
