@@ -21,8 +21,8 @@ Ranges: TypeAlias = Mapping[str, Interval]
 
 
 def address(view: Refinement | View) -> Affine:
-    """Elements from the origin of its source to a refinement, over the indices of its block; of a view in a nest those
-    from the start of the allocation, over the indices of the nest."""
+    """The offset of a refinement in its source, in elements, over the indices of its block; of a view in a nest the
+    offset in its allocation, over the indices of the nest."""
     if isinstance(view, View):
         return address_of(view.origin, view.ref.strides)
     return address_of(view.access, view.strides)
@@ -86,7 +86,7 @@ def _hull(first: Box | None, second: Box) -> Box | None:
 def determined(
     box: Iterable[tuple[Affine, int]], ranges: Ranges, known: Iterable[str] = ()
 ) -> frozenset[str]:
-    """The indices that are equal at any two points whose boxes meet, given that those in `known` are.
+    """The indices that are equal at any two points whose boxes meet, given that the ones in `known` are.
 
     `box` gives the origin and the extent in each dimension: where boxes meet, the origins differ by less than the
     extent. Read as a number in mixed radix, its upper digits are then equal. Digits are indices, floors and remainders.

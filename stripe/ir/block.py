@@ -82,14 +82,14 @@ class Constant:
 
     @override
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constant) and self._told_apart_by == other._told_apart_by
+        return isinstance(other, Constant) and self._key == other._key
 
     @override
     def __hash__(self) -> int:
-        return hash(self._told_apart_by)
+        return hash(self._key)
 
     @property
-    def _told_apart_by(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[object, ...]:
         value: object = self.value
         if isinstance(self.value, float):
             value = "nan" if isnan(self.value) else (self.value, copysign(1.0, self.value))
@@ -187,7 +187,7 @@ class Block:
 
     @property
     def iterated(self) -> tuple[Index, ...]:
-        """The indices that run, without those passed in."""
+        """The indices that run: all but the passed ones."""
         return tuple(index for index in self.indices if index.affine is None)
 
     @property
@@ -203,7 +203,7 @@ class Block:
         return count
 
     def intervals(self, outer: dict[str, Interval] | None = None) -> dict[str, Interval]:
-        """The inclusive interval of each index; those passed in get theirs from the intervals of the block outside."""
+        """The inclusive interval of each index; a passed one follows from the intervals of the block outside."""
         return {
             index.name: (0, index.range - 1) if index.affine is None else index.affine.bounds(outer or {})
             for index in self.indices
@@ -220,7 +220,7 @@ class Block:
 
     @property
     def outputs(self) -> tuple[Refinement, ...]:
-        """What the block writes: out and inout."""
+        """The written views: out and inout."""
         return tuple(ref for ref in self.refinements if ref.dir.writes)
 
     @property

@@ -12,9 +12,8 @@ from stripe.ir.walk import with_statements
 class Edit:
     """A new list of the statements of a block, written from front to back.
 
-    Dependences follow the statements that they name: `put` tells which old statements a new one `replaces`, and all
-    that depended on those depend on it. A dependence on an old statement that is not put again passes to what that
-    depended on.
+    Dependences follow the statements that they name: a new statement `replaces` old ones, and dependences on these
+    become dependences on it. A dependence on a dropped statement passes on to the dependences of that statement.
     """
 
     def __init__(self, block: Block) -> None:
@@ -31,8 +30,8 @@ class Edit:
         like: Iterable[int] | None = None,
         after: Iterable[int] = (),
     ) -> int:
-        """Appends a statement and gives its number in the new list. It depends on all that the old statements `like`
-        depended on (by default of those that it `replaces`), and on the new statements `after`.
+        """Appends a statement and gives its number in the new list. It has the dependences of the old statements
+        `like` (by default of the ones that it `replaces`), and depends on the new statements `after`.
         """
         place = len(self._statements)
         replaced = tuple(replaces)
@@ -72,7 +71,7 @@ def keep_statements(block: Block, numbers: Iterable[int]) -> Block:
 
 def splice(block: Block, parts: Mapping[int, Sequence[Statement]]) -> Block:
     """`block` with statement n replaced by the statements `parts[n]`, which do not depend on each other: all get the
-    dependences of statement n, and what depended on it depends on all of them.
+    dependences of statement n, and a dependence on it becomes one on each of them.
     """
     edit = Edit(block)
     for number, statement in enumerate(block.statements):

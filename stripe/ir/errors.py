@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class StripeError(Exception):
-    """An error in what the user gave. `str()` is the whole message:
+    """An error in the user's input. `str()` is the whole message:
 
         file:3:7: error: reason
           source line
@@ -93,7 +93,7 @@ def _caret(source: str, col: int | None, length: int) -> list[str]:
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, or None when none is alike. Letters that changed places count as alike most."""
+    """The known name most similar to `name`; None when none is similar. Swapped letters count as most similar."""
     names = list(known)
     folded = {other.lower(): other for other in names}
     if name.lower() in folded:

@@ -57,8 +57,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class View:
-    """What a refinement denotes: element e of it is element origin + e of `buffer`; origins over the nest's
-    indices."""
+    """A refinement as a place in its allocation: element e of it is element origin + e of `buffer`; origins over the
+    nest's indices."""
 
     ref: Refinement
     buffer: Buffer
@@ -95,8 +95,8 @@ class Nest:
     """A block inside the blocks around it, from the root of the analysis down.
 
     `local` gives each index of the innermost block over the names of `domain`, `views` each of its refinements;
-    `widths[d]` is how many names of the domain belong to what lies outside depth d: `widths[0]` counts the values that
-    the root gets passed in.
+    `widths[d]` is the number of names of the domain from outside depth d: `widths[0]` counts the values passed into the
+    root.
     """
 
     blocks: tuple[Block, ...]

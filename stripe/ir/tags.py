@@ -60,7 +60,7 @@ class Tags:
         return next((value for key, value in self.entries if key == word), None)
 
     def has_all(self, reqs: Iterable[str]) -> bool:
-        """Whether every word of `reqs` is here; the word `all` stands for anything."""
+        """Whether every word of `reqs` is here; the word `all` is in all tags."""
         return all(word == "all" or word in self for word in reqs)
 
     def has_any(self, words: Iterable[str]) -> bool:

@@ -71,7 +71,7 @@ def scalars_used(statement: Statement) -> tuple[str, ...]:
 
 
 def aggregations_of(block: Block, scalar: str) -> frozenset[Agg]:
-    """The aggregations by which a scalar of the block is merged into elements; ASSIGN stands for any other use."""
+    """The aggregations by which a scalar of the block is merged into elements; any other use counts as ASSIGN."""
     uses = (statement for statement in block.statements if scalar in scalars_used(statement))
     return frozenset(block.ref(use.ref).agg if isinstance(use, Store) else Agg.ASSIGN for use in uses)
 
@@ -114,7 +114,7 @@ def _redirected(ref: Refinement, read: bool, written: bool) -> Refinement:
 
 
 def aggregations(block: Block, names: Collection[str] | None = None) -> dict[str, tuple[Agg, ...]]:
-    """The aggregations of all stores into each refinement of `block` (or of those in `names`), through the blocks
+    """The aggregations of all stores into each refinement of `block` (or of the ones in `names`), through the blocks
     inside, in the order of first use. A special assigns. Refinements without stores are missing.
     """
     aggs = {ref.name: ref.agg for ref in block.refinements if names is None or ref.name in names}

@@ -27,7 +27,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
-from stripe.poly.definitions import Definitions
+from stripe.poly.definitions import DefinedElements
 from stripe.rewrite.copy import Element, copy_block, main_view
 from stripe.rewrite.prune import drop_constants, prune_refinements
 
@@ -105,7 +105,7 @@ class ConstantFold(Pass):
         self._keep_supported(found, flows, constants)
         if not found:
             return found
-        definitions = Definitions.of(program)
+        definitions = DefinedElements.of(program)
         partial = [
             ref.name for ref in program.entry.allocs if ref.name in found and definitions.has_gaps(ref)
         ]

@@ -6,7 +6,7 @@ passes by.
 
 from __future__ import annotations
 
-from stripe.poly.access import Access, Kind, accesses, element_names, leaf_accesses
+from stripe.poly.access import Access, AccessKind, accesses, element_names, leaf_accesses
 from stripe.poly.count.count import (
     count_accesses,
     count_domain,
@@ -54,7 +54,7 @@ from stripe.poly.simplify import (
 )
 
 __all__ = [
-    "Access", "DepKind", "Dependence", "Footprint", "Kind", "Points", "PolyLimit", "Relation", "accesses",
+    "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "accesses",
     "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth", "conflicts", "count_accesses",
     "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",

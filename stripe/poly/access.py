@@ -11,8 +11,8 @@ from stripe.ir import Affine, Agg, Block, Buffer, Load, Nest, Path, Special, Sta
 from stripe.poly.sets import Points, Relation, points_of
 
 
-class Kind(Enum):
-    """What an access does to the element."""
+class AccessKind(Enum):
+    """Whether an access reads or writes its element."""
 
     READ = "read"
     WRITE = "write"
@@ -29,7 +29,7 @@ class Access:
     nest: Nest
     number: int
     ref: str
-    kind: Kind
+    kind: AccessKind
     agg: Agg
     buffer: Buffer
     index: tuple[Affine, ...]
@@ -48,7 +48,7 @@ class Access:
 
     @property
     def is_write(self) -> bool:
-        return self.kind is Kind.WRITE
+        return self.kind is AccessKind.WRITE
 
     @property
     def is_whole(self) -> bool:
@@ -86,9 +86,9 @@ def element_names(rank: int) -> tuple[str, ...]:
 
 
 def accesses(root: Block | Nest) -> tuple[Access, ...]:
-    """Every access below `root`, in program order; a statement's reads stand before its writes.
+    """Every access below `root`, in program order; a statement's reads before its writes.
 
-    Buffers that the root gets from outside are told apart by their names there: two names are two buffers.
+    Buffers from outside the root are distinguished by their names there: two names are two buffers.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
     return tuple(_below(nest))
@@ -106,22 +106,22 @@ def leaf_accesses(nest: Nest, number: int) -> Iterator[Access]:
     """The accesses of one statement that is no block."""
     match nest.block.statements[number]:
         case Load(_, ref):
-            yield _single(nest, number, nest.views[ref], Kind.READ)
+            yield _single(nest, number, nest.views[ref], AccessKind.READ)
         case Store(ref, _):
-            yield _single(nest, number, nest.views[ref], Kind.WRITE)
+            yield _single(nest, number, nest.views[ref], AccessKind.WRITE)
         case Special(_, outputs, inputs):
             for name in inputs:
-                yield _whole(nest, number, nest.views[name], Kind.READ)
+                yield _whole(nest, number, nest.views[name], AccessKind.READ)
             for name in outputs:
-                yield _whole(nest, number, nest.views[name], Kind.WRITE)
+                yield _whole(nest, number, nest.views[name], AccessKind.WRITE)
         case _:
             return
 
 
-def _single(nest: Nest, number: int, view: View, kind: Kind) -> Access:
+def _single(nest: Nest, number: int, view: View, kind: AccessKind) -> Access:
     ones = (1,) * view.ref.rank
     return Access(nest, number, view.ref.name, kind, view.ref.agg, view.buffer, view.origin, ones)
 
 
-def _whole(nest: Nest, number: int, view: View, kind: Kind) -> Access:
+def _whole(nest: Nest, number: int, view: View, kind: AccessKind) -> Access:
     return Access(nest, number, view.ref.name, kind, Agg.ASSIGN, view.buffer, view.origin, view.ref.sizes)

@@ -11,25 +11,25 @@ from stripe.poly.footprint import untouched
 
 
 @dataclass(frozen=True, slots=True)
-class Definitions:
+class DefinedElements:
     """All writes to the buffers of the entry, and the buffers that the program begins with."""
 
     given: frozenset[str]
     writes: Mapping[str, tuple[Access, ...]]
 
     @staticmethod
-    def of(program: Program) -> Definitions:
+    def of(program: Program) -> DefinedElements:
         """The definitions in a program, found in one walk."""
         writes: dict[str, list[Access]] = {}
         for access in accesses(program.entry):
             if access.is_write and access.buffer.path == (0,):
                 writes.setdefault(access.buffer.name, []).append(access)
         given = {ref.name for ref in program.inputs} | {buffer.name for buffer in program.constants}
-        return Definitions(frozenset(given), {name: tuple(found) for name, found in writes.items()})
+        return DefinedElements(frozenset(given), {name: tuple(found) for name, found in writes.items()})
 
     def has_gaps(self, ref: Refinement, before: int | None = None) -> bool:
         """Whether an element of the entry's buffer `ref` is undefined in the end, or when statement `before` of main
-        runs. What is aggregated into starts defined."""
+        runs. A buffer that is aggregated into starts defined."""
         found = self.writes.get(ref.name, ())
         if ref.name in self.given or any(access.agg is not Agg.ASSIGN for access in found):
             return False

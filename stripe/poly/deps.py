@@ -50,7 +50,7 @@ class Dependence:
 
 @dataclass(frozen=True)
 class _Use:
-    """What one statement does to one buffer in one direction: its accesses, as a set over the block's indices and
+    """The reads or the writes of one buffer by one statement: its accesses, as a set over the block's indices and
     elements."""
 
     statement: int
@@ -83,7 +83,7 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
 
 
 def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[int, ...], ...]:
-    """For each direct statement of the block the statements that must run before it; without those that follow from
+    """For each direct statement of the block the statements that must run before it; without the ones that follow from
     others when `reduced`.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
@@ -109,9 +109,7 @@ def _uses(nest: Nest, number: int) -> Iterator[_Use]:
     found = accesses(nest.enter(number)) if isinstance(statement, Block) else leaf_accesses(nest, number)
     groups: dict[tuple[bool, Buffer], list[Access]] = {}
     for access in found:
-        if len(access.buffer.path) <= len(
-            nest.path
-        ):  # what is allocated inside the statement concerns it alone
+        if len(access.buffer.path) <= len(nest.path):  # an allocation inside the statement concerns it alone
             groups.setdefault((access.is_write, access.buffer), []).append(access)
     for (write, buffer), parts in groups.items():
         yield _Use(number, write, buffer, tuple(parts), box_of(parts))

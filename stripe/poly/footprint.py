@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest
-from stripe.poly.access import Access, Kind, accesses, element_names, leaf_accesses
+from stripe.poly.access import Access, AccessKind, accesses, element_names, leaf_accesses
 from stripe.poly.count.count import count_union
 from stripe.poly.sets import Points, union
 from stripe.poly.simplify import bounds
@@ -16,7 +16,7 @@ from stripe.poly.simplify import bounds
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a block touches of one buffer: through reads, through writes."""
+    """The accesses of a block to one buffer: reads and writes."""
 
     buffer: Buffer
     reads: tuple[Access, ...]
@@ -57,7 +57,7 @@ class Footprint:
 
 
 def footprints(root: Block | Nest) -> dict[Buffer, Footprint]:
-    """The footprint of each buffer that is accessed below `root`, those allocated inside included (these over all
+    """The footprint of each buffer that is accessed below `root`, also of buffers allocated inside (over all
     points of the blocks around them), in the order of first use.
     """
     found: dict[Buffer, list[Access]] = {}
@@ -66,15 +66,15 @@ def footprints(root: Block | Nest) -> dict[Buffer, Footprint]:
     return {
         buffer: Footprint(
             buffer,
-            tuple(access for access in parts if access.kind is Kind.READ),
-            tuple(access for access in parts if access.kind is Kind.WRITE),
+            tuple(access for access in parts if access.kind is AccessKind.READ),
+            tuple(access for access in parts if access.kind is AccessKind.WRITE),
         )
         for buffer, parts in found.items()
     }
 
 
 def elements(parts: Iterable[Access], rank: int) -> Points:
-    """The union of what accesses to one buffer touch."""
+    """The union of the elements that accesses to one buffer touch."""
     return union((part.footprint for part in parts), element_names(rank)).coalesced()
 
 
@@ -98,7 +98,7 @@ def _box(index: Sequence[Affine], sizes: Sequence[int], domain: Domain) -> tuple
 
 def through_view(nest: Nest, name: str) -> tuple[Access, ...]:
     """The accesses that go through the refinement `name` of the innermost block, with `index` relative to the origin
-    of that view (so they tell what the view's box has to hold).
+    of that view: the elements that the view's box has to hold.
     """
     view = nest.views[name]
     return tuple(

@@ -2,7 +2,7 @@
 
 `solve` finds all integer points at which every polynomial is an integer inside its range, on a lattice basis on which
 all of them are integer (Hermite normal form), with the exact minimum and maximum of each index (by isl), every index
-shifted to start at 0, and only those constraints that neither the box nor the others imply.
+shifted to start at 0, and only the constraints that neither the box nor the others imply.
 
 In the coordinates of the lattice the ranges are bands: integer points between parallel hyperplanes. They split into
 components of indices that share no band, which keeps each question to isl small; a component whose bands all follow
@@ -80,7 +80,7 @@ class IndexSet:
         return tuple((name, high + 1) for name, (_, high) in self.domain.ranges.items())
 
     def affine(self, polynomial: Polynomial) -> Affine:
-        """`polynomial`, one of those that were made integer, over the new indices."""
+        """A polynomial that is an integer at every point, over the new indices."""
         denominator = polynomial.denominator()
         values = dict(self.values)
         total = Affine(int(polynomial.offset * denominator))

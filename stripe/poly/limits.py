@@ -47,7 +47,7 @@ def _is_limit(error: isl.Error) -> bool:
 
 def coalesced(raw: Raw) -> Raw:
     """The same set in fewer pieces. In rare cases of many pieces isl's own check of its result fails ("original tableau
-    does not correspond to original basic map"); as it was the set is as right.
+    does not correspond to original basic map"); the set that was given is equal.
     """
     try:
         return raw.coalesce()

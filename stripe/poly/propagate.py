@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from stripe.ir import Affine, Interval
 
 _ROUNDS = 8
-"""How often all constraints are looked at: those of tiled windows settle in two rounds."""
+"""Rounds over all constraints; tiled windows settle in two."""
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoundedBox:
     """Points in `ranges` that satisfy `left`; other constraints hold at every point of `ranges`.
 
     `is_exact`: each end of each range is taken by a point. Then there is a point, too.
@@ -37,12 +37,12 @@ class Box:
         return True
 
 
-def propagated(ranges: Mapping[str, Interval], constraints: Iterable[Affine]) -> Box | None:
+def propagated(ranges: Mapping[str, Interval], constraints: Iterable[Affine]) -> BoundedBox | None:
     """The box of the points in `ranges` that satisfy all constraints >= 0; None when there are none for sure.
 
     A linear constraint cuts each of its indices to where it can hold, the others being in their ranges; that again and
-    again until nothing changes. What remains is a box and the constraints that some point of it violates. A range is
-    then the hull of what a lone constraint leaves of it: at its ends, with the other indices of that constraint where
+    again until nothing changes. The result is a box and the constraints that some point of it violates. A range is
+    then the hull of its values under a lone constraint: at its ends, with the other indices of that constraint where
     it is largest, the constraint holds. So the box is exact when constraints that remain share no index.
     """
     box = dict(ranges)
@@ -58,8 +58,8 @@ def propagated(ranges: Mapping[str, Interval], constraints: Iterable[Affine]) ->
         if any(affine.bounds(box)[1] < 0 for affine in left):
             return None
         if box == before:
-            return Box(box, left, _are_apart(left))
-    return Box(box, left, is_exact=not left)
+            return BoundedBox(box, left, _are_apart(left))
+    return BoundedBox(box, left, is_exact=not left)
 
 
 def _cut(affine: Affine, box: dict[str, Interval]) -> bool:

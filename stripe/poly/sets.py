@@ -50,7 +50,7 @@ class Points:
         at_least_zero: Iterable[Affine] = (),
         zero: Iterable[Affine] = (),
     ) -> Points:
-        """The points with each coordinate in its inclusive interval (those without one are free) and all of
+        """The points with each coordinate in its inclusive interval (free without one) and all of
         `at_least_zero` >= 0 and `zero` = 0.
         """
         names = tuple(names)
@@ -240,7 +240,7 @@ class Relation:
 
     @staticmethod
     def from_points(points: Points, ins: Sequence[str], outs: Sequence[str]) -> Relation:
-        """Splits the coordinates of a set into those of the pairs' first and second points."""
+        """Splits the coordinates of a set into first and second points of pairs."""
         ordered = points.ordered((*ins, *outs)).raw
         result = isl.Map.from_range(ordered).move_dims(IN, 0, OUT, 0, len(ins))
         return Relation(tuple(ins), tuple(outs), result)
@@ -406,8 +406,8 @@ class Relation:
         return Relation(self.ins, self.outs, whole) if whole.is_single_valued() else self
 
     def explicit(self) -> Relation:
-        """The same function with each image as floors of its point. Else numbers of which only the existence is known
-        (what compositions went through) pile up, and comparing two such relations takes for ever.
+        """The same function with each image as floors of its point. Otherwise existentially quantified numbers pile up
+        in compositions, and comparing two such relations takes for ever.
         """
         if not any(part.dim(isl.dim_type.div) for part in self.raw.get_basic_maps()):
             return self

@@ -47,7 +47,7 @@ def feasible(domain: Domain) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_empty(domain: Domain) -> bool | None:
-    """What isl says; None when it gives up. Parts of a peeled block, and layers of a network, ask the same again."""
+    """The answer of isl; None when it gives up. Parts of a peeled block, and layers of a network, ask it again."""
     points = Points.build(domain.names, domain.ranges, domain.constraints)  # the domain would keep it
     return within(_OPERATIONS, lambda: points.is_empty)
 
@@ -234,9 +234,9 @@ def _constant_quotient(inner: Affine, divisor: int, domain: Domain) -> int | Non
 
 
 def related(domain: Domain, names: frozenset[str]) -> Domain:
-    """The domain with only those constraints that reach `names` through shared indices.
+    """The domain with only the constraints that reach `names` through shared indices.
 
-    What it leaves out can only make the domain empty; then everything is implied and nothing wrong is concluded.
+    The constraints left out can only make the domain empty; then everything is implied and no conclusion is wrong.
     """
     reached = set(names)
     left = list(domain.constraints)

@@ -1,4 +1,4 @@
-"""What the verifier says, and where it looks."""
+"""Diagnostics of the verifier, and a block with its surroundings as a check sees it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stripe.ir.refinement import Refinement
 from stripe.ir.walk import Path
 
 Part: TypeAlias = tuple[Literal["index", "constraint", "refinement", "constant"], int]
-"""What of a block, or of the program, is meant: the third constraint is `("constraint", 2)`."""
+"""A part of a block or of the program: the third constraint is `("constraint", 2)`."""
 
 
 def parts_of(block: Block) -> Iterator[tuple[Part, Index | Constraint | Refinement]]:
@@ -26,7 +26,7 @@ def parts_of(block: Block) -> Iterator[tuple[Part, Index | Constraint | Refineme
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One violated property: what is wrong, in which statement (its path of numbers), and what would be right.
+    """One violated property: the reason, the statement (its path of numbers), and a hint.
 
     `part` says which part of the block it is about, None for all of it.
     """
@@ -45,8 +45,8 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """A block where it stands: its path and the block outside (None for the entry), with the refinements of both."""
+class CheckedBlock:
+    """A block with its path and the block outside (None for the entry), and the refinements of both."""
 
     block: Block
     path: Path
@@ -67,5 +67,5 @@ class Scope:
         return Diagnostic(message, path, self.block.name, hint, part)
 
 
-Check: TypeAlias = Callable[[Scope], Iterator[Diagnostic]]
+Check: TypeAlias = Callable[[CheckedBlock], Iterator[Diagnostic]]
 """A property of a block: all its violations there."""

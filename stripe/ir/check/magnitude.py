@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 
 from stripe.ir.affine import Affine, Interval
 from stripe.ir.block import Block, Constraint, Index, LoadIndex
-from stripe.ir.check.diagnostic import Diagnostic, Scope
+from stripe.ir.check.diagnostic import CheckedBlock, Diagnostic
 from stripe.ir.program import Program
 from stripe.ir.refinement import Refinement
 from stripe.ir.walk import Path
 
 LARGEST = 1 << 62
-"""Half of what 64 bits hold, so that a sum of two such numbers does not overflow either."""
+"""Half of the largest number of 64 bits, so that a sum of two such numbers does not overflow."""
 
 
 def check_magnitude(program: Program) -> list[Diagnostic]:
-    """What reaches beyond `LARGEST` in a structurally valid program: ranges, sizes, and values of affines."""
+    """Numbers beyond `LARGEST` in a structurally valid program: ranges, sizes, and values of affines."""
     return list(_check_block(program.entry, (0,), {}))
 
 
@@ -30,7 +30,7 @@ def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> I
         index.name: (0, index.range - 1) if index.affine is None else index.affine.bounds(outside)
         for index in block.indices
     }
-    scope = Scope(block, path, None, {}, {})
+    scope = CheckedBlock(block, path, None, {}, {})
     for what, about, interval in _extents(block, ranges):
         reached = max(interval, key=abs)
         if abs(reached) > LARGEST:
@@ -46,7 +46,7 @@ def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> I
 def _extents(
     block: Block, ranges: Mapping[str, Interval]
 ) -> Iterator[tuple[str, Index | Constraint | Refinement | int, Interval]]:
-    """What is counted in `block`: in words, as a part of it or the number of a statement, and with the least and the
+    """The numbers of `block`: each in words, as a part of it or the number of a statement, and with the least and the
     greatest value.
     """
     for index in block.indices:

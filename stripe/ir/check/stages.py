@@ -1,15 +1,15 @@
-"""The stages of a program, and what each demands beyond the structure that every program has."""
+"""The stages of a program, and the properties that each demands beyond the structure of every program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
 
-from stripe.ir.check.diagnostic import Check, Diagnostic, Scope
+from stripe.ir.check.diagnostic import Check, CheckedBlock, Diagnostic
 
 
 class Stage(IntEnum):
-    """How far a program has come; each stage includes the demands of those before it."""
+    """How far a program has come; each stage includes the demands of the earlier ones."""
 
     TILED = 0
     LOCATED = 1
@@ -17,7 +17,7 @@ class Stage(IntEnum):
     PLACED = 3
 
 
-def check_located(scope: Scope) -> Iterator[Diagnostic]:
+def check_located(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Stage `located`: each kernel has a location, and so has each buffer of the entry and of main."""
     block = scope.block
     if "kernel" in block.tags and not block.location:
@@ -28,13 +28,13 @@ def check_located(scope: Scope) -> Iterator[Diagnostic]:
                 yield scope.say(f"the buffer '{ref.name}' has no location", "run locate_memory", about=ref)
 
 
-def check_scheduled(scope: Scope) -> Iterator[Diagnostic]:
+def check_scheduled(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Stage `scheduled`: main has a schedule. `stripe.verify.machine` proves that dependences order conflicts."""
     if scope.block.is_main and not scope.block.is_scheduled:
         yield scope.say("main is not scheduled", "run schedule")
 
 
-def check_placed(scope: Scope) -> Iterator[Diagnostic]:
+def check_placed(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Stage `placed`: every buffer of the entry and of main has an address."""
     if scope.parent is None or scope.block.is_main:
         for ref in scope.block.allocs:

@@ -1,6 +1,6 @@
 """The structural verifier: a list of small checks, one property each; all errors are collected.
 
-What needs integer sets (accesses in bounds, injectivity, races) is proved by `stripe.verify`.
+Properties of integer sets (accesses in bounds, injectivity, races) are proved by `stripe.verify`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from stripe.ir.block import (
     Statement,
     Store,
 )
-from stripe.ir.check.diagnostic import Check, Diagnostic, Part, Scope
+from stripe.ir.check.diagnostic import Check, CheckedBlock, Diagnostic, Part
 from stripe.ir.check.stages import STAGE_CHECKS, Stage
-from stripe.ir.check.unchanged import Unchanged
+from stripe.ir.check.unchanged import KnownBlocks
 from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import closest
 from stripe.ir.intrinsics import SPECIALS, result_dtype
@@ -41,11 +41,11 @@ def verify_structural(
 ) -> list[Diagnostic]:
     """All violations of the structure that `stage` demands, in program order; empty for a valid program.
 
-    `valid` is a program without violations of that stage: what `program` has from it as it was is not looked at again.
+    `valid` is a program without violations of that stage: its blocks that `program` still has are not checked again.
     """
     found = list(check_program(program))
     checks: list[Check] = [*CHECKS, *(check for level, check in STAGE_CHECKS if level <= stage)]
-    known = None if valid is None else Unchanged(valid)
+    known = None if valid is None else KnownBlocks(valid)
     for scope in _scopes(program.entry, (0,), None, {}, known):
         for check in checks:
             found.extend(check(scope))
@@ -53,12 +53,12 @@ def verify_structural(
 
 
 def _scopes(
-    block: Block, path: Path, parent: Block | None, outer: Mapping[str, Refinement], known: Unchanged | None
-) -> Iterator[Scope]:
+    block: Block, path: Path, parent: Block | None, outer: Mapping[str, Refinement], known: KnownBlocks | None
+) -> Iterator[CheckedBlock]:
     if known is not None and known.holds(block, parent, outer):
         return
     refs = {ref.name: ref for ref in reversed(block.refinements)}  # of two with one name the first counts
-    yield Scope(block, path, parent, refs, outer)
+    yield CheckedBlock(block, path, parent, refs, outer)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, Block):
             yield from _scopes(statement, (*path, number), block, refs, known)
@@ -67,7 +67,7 @@ def _scopes(
 def check_program(program: Program) -> Iterator[Diagnostic]:
     """The entry holds allocations and one main block; constants belong to allocations with the role of a constant."""
     entry = program.entry
-    whole = Scope(entry, (0,), None, {}, {})
+    whole = CheckedBlock(entry, (0,), None, {}, {})
     mains = [block for block in entry.blocks if block.is_main]
     if len(mains) != 1:
         yield whole.say(f"the entry has {len(mains)} blocks tagged main", "it needs exactly one")
@@ -93,7 +93,7 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
             yield whole.say(f"'{ref.name}' is tagged #const and has no data", about=ref)
 
 
-def check_names(scope: Scope) -> Iterator[Diagnostic]:
+def check_names(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Names are words that the text can hold; one name, one thing."""
     block = scope.block
     defined = [(number, scalar_defined(statement)) for number, statement in enumerate(block.statements)]
@@ -106,7 +106,7 @@ def check_names(scope: Scope) -> Iterator[Diagnostic]:
 
 
 def _check_each(
-    scope: Scope, what: str, named: Sequence[tuple[str, int | None, Index | Refinement | None]]
+    scope: CheckedBlock, what: str, named: Sequence[tuple[str, int | None, Index | Refinement | None]]
 ) -> Iterator[Diagnostic]:
     """The names of one kind, each with the statement or the part of the block that has it: told is of the last."""
     counts = Counter(name for name, _, _ in named)
@@ -120,7 +120,7 @@ def _check_each(
             yield scope.say(f"'{name}' cannot name {article} {what}", "", number, about)
 
 
-def check_tags(scope: Scope) -> Iterator[Diagnostic]:
+def check_tags(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Tags are words, and none spells a field."""
     block = scope.block
     holders: list[tuple[Tags, int | None, Index | Refinement | None]] = [(block.tags, None, None)]
@@ -135,8 +135,8 @@ def check_tags(scope: Scope) -> Iterator[Diagnostic]:
                 yield scope.say(f"'#{word}' cannot be a tag here", "", number, about)
 
 
-def check_indices(scope: Scope) -> Iterator[Diagnostic]:
-    """Ranges are positive; what is passed in is an affine over the indices outside."""
+def check_indices(scope: CheckedBlock) -> Iterator[Diagnostic]:
+    """Ranges are positive; a passed index is an affine over the indices outside."""
     outside = frozenset(index.name for index in scope.parent.indices) if scope.parent else frozenset[str]()
     for index in scope.block.indices:
         if index.range < 1:
@@ -155,7 +155,7 @@ def check_indices(scope: Scope) -> Iterator[Diagnostic]:
             )
 
 
-def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
+def check_index_uses(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Constraints, accesses, locations and load_index use the block's own indices."""
     block = scope.block
     known = frozenset(index.name for index in block.indices)
@@ -171,8 +171,8 @@ def check_index_uses(scope: Scope) -> Iterator[Diagnostic]:
 def _index_uses(
     block: Block,
 ) -> Iterator[tuple[str, frozenset[str], int | None, Constraint | Refinement | None]]:
-    """What uses indices, as a text with a place for its name (few are ever shown), the indices, and which statement or
-    part of the block it is.
+    """The uses of indices: each as a text with a place for its name (few are ever shown), the indices, and the
+    statement or part of the block.
     """
     for constraint in block.constraints:
         yield "constraint '{}'", constraint.affine.names(), None, constraint
@@ -186,7 +186,7 @@ def _index_uses(
             yield "load_index", statement.affine.names(), number, None
 
 
-def check_refinements(scope: Scope) -> Iterator[Diagnostic]:
+def check_refinements(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Ranks, sizes, strides, dtypes and directions agree with the source outside."""
     for ref in scope.block.refinements:
         say = partial(scope.say, about=ref)
@@ -199,7 +199,7 @@ def check_refinements(scope: Scope) -> Iterator[Diagnostic]:
         yield from _check_alloc(scope, ref) if ref.is_alloc else _check_view(scope, ref)
 
 
-def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+def _check_alloc(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
     say = partial(scope.say, about=ref)
     if ref.source:
         yield say(f"'{ref.name}' is an allocation and has the source '{ref.source}'")
@@ -215,7 +215,7 @@ def _check_alloc(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
         extent = dim.stride * dim.size
 
 
-def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
+def _check_view(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
     say = partial(scope.say, about=ref)
     if ref.role is not None or ref.offset is not None or ref.copies != 1:
         words = ", ".join(f"#{word}" for word in ref.words if word not in ref.tags)
@@ -257,11 +257,11 @@ def _check_view(scope: Scope, ref: Refinement) -> Iterator[Diagnostic]:
         )
 
 
-def check_directions(scope: Scope) -> Iterator[Diagnostic]:
+def check_directions(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Statements read and write refinements as their directions allow."""
     for number, statement in enumerate(scope.block.statements):
         if isinstance(statement, Block):
-            continue  # its views are checked where they stand
+            continue  # its views are checked with the block
         for names, verb in ((reads_of(statement), "read"), (writes_of(statement), "written")):
             for name in names:
                 ref = scope.refs.get(name)
@@ -273,7 +273,7 @@ def check_directions(scope: Scope) -> Iterator[Diagnostic]:
                     yield scope.say(f"'{name}' is {verb} and its direction is {ref.dir.value}", number=number)
 
 
-def check_scalars(scope: Scope) -> Iterator[Diagnostic]:
+def check_scalars(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Scalars are defined once, before their use, and typed as the intrinsics demand."""
     types: dict[str, DType] = {}
     for number, statement in enumerate(scope.block.statements):
@@ -318,7 +318,7 @@ def _statement_dtype(
             return None
 
 
-def check_specials(scope: Scope) -> Iterator[Diagnostic]:
+def check_specials(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Specials are known and have the operands of their kind."""
     for number, statement in enumerate(scope.block.statements):
         if not isinstance(statement, Special):
@@ -333,7 +333,7 @@ def check_specials(scope: Scope) -> Iterator[Diagnostic]:
             )
 
 
-def check_deps(scope: Scope) -> Iterator[Diagnostic]:
+def check_deps(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Dependences name earlier statements, each once, in order."""
     for number, statement in enumerate(scope.block.statements):
         deps = statement.deps
@@ -343,7 +343,7 @@ def check_deps(scope: Scope) -> Iterator[Diagnostic]:
             yield scope.say(f"dependences {list(deps)} are not in order", number=number)
 
 
-def check_aggregations(scope: Scope) -> Iterator[Diagnostic]:
+def check_aggregations(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """One allocation is written with at most one aggregation other than assign."""
     allocs = scope.block.allocs
     written = aggregations(scope.block, {ref.name for ref in allocs}) if allocs else {}

@@ -1,4 +1,4 @@
-"""Blocks that two programs share, so that what was checked in one need not be checked again in the other."""
+"""Blocks that two programs share: checked in one, they need no check in the other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from stripe.ir.program import Program
 from stripe.ir.refinement import Refinement
 
 
-class Unchanged:
+class KnownBlocks:
     """The blocks of a valid program, known again as the same objects in surroundings that are the same for them: the
-    indices of the block outside, and those of its refinements that they view.
+    indices of the block outside, and the refinements outside that they view.
     """
 
     def __init__(self, valid: Program) -> None:

@@ -39,7 +39,7 @@ Fail: TypeAlias = Callable[[str, Any, str], NoReturn]
 """Raises an error from a reason, the token where it arose and a hint."""
 
 
-class Builder:
+class IrBuilder:
     """One use builds one text; `spans` then holds line, column and length of each statement, index, constraint,
     refinement and constant by the id of its object.
     """

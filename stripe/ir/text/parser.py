@@ -25,8 +25,8 @@ MAX_NESTING = 200
 
 @dataclass(frozen=True, slots=True)
 class ParsedProgram:
-    """A program and where things stand in its text: statements by their path of statement numbers from the entry,
-    what belongs to a block by the block's path and its place there, constants under the empty path.
+    """A program with the places of its parts in its text: statements by their path of statement numbers from the entry,
+    parts of a block by the block's path and their number there, constants under the empty path.
     """
 
     program: Program
@@ -41,10 +41,10 @@ def parse_program(text: str, filename: str = "<string>") -> Program:
 
 def parse_with_spans(text: str, filename: str = "<string>") -> ParsedProgram:
     """As `parse_program`, with the place of each statement."""
-    from stripe.ir.text.builder import Builder
+    from stripe.ir.text.builder import IrBuilder
 
     _check_nesting(text, filename)
-    builder = Builder(lambda reason, token, hint: _fail(text, filename, reason, token, hint))
+    builder = IrBuilder(lambda reason, token, hint: _fail(text, filename, reason, token, hint))
     entry, constants = builder.program(_tree(text, filename, "start"))
     program = Program(entry, constants)
     places = {key: Span(filename, *place) for key, place in builder.spans.items()}
@@ -64,11 +64,11 @@ def parse_location(text: str) -> Location:
 
 
 def _fragment(text: str, rule: str, build: Callable[[Any, Any], Any]) -> Any:
-    from stripe.ir.text.builder import Builder
+    from stripe.ir.text.builder import IrBuilder
 
     name = "<string>"
     _check_nesting(text, name)
-    builder = Builder(lambda reason, token, hint: _fail(text, name, reason, token, hint))
+    builder = IrBuilder(lambda reason, token, hint: _fail(text, name, reason, token, hint))
     return build(builder, _tree(text, name, rule))
 
 

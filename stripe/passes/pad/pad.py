@@ -27,7 +27,7 @@ from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.pad.contribution import fill_of, output_of
 from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
 from stripe.poly import accesses, untouched
-from stripe.poly.definitions import Definitions
+from stripe.poly.definitions import DefinedElements
 from stripe.rewrite.copy import (
     Element,
     beside,
@@ -85,7 +85,7 @@ class Pad(Pass):
         kernels: dict[int, Block] = {}
         added: list[Refinement] = []
         taken = names_in(entry)
-        definitions = Definitions.of(program)
+        definitions = DefinedElements.of(program)
         for number, kernel in enumerate(program.main.statements):
             if not isinstance(kernel, Block) or not kernel.words.has_all(self.reqs):
                 continue
@@ -205,7 +205,7 @@ class _Padder:
             found[ref.source] = margins if known is None else known.union(margins)
         return {name: margins for name, margins in found.items() if margins.any}
 
-    def refusal(self, definitions: Definitions) -> Refusal | None:
+    def refusal(self, definitions: DefinedElements) -> Refusal | None:
         """The reason why the padding costs too much or would read undefined elements."""
         for name, margins in self.margins().items():
             view = self.program.main.ref(name)

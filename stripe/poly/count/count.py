@@ -1,6 +1,6 @@
 """Exact numbers of integer points: closed forms where dimensions separate, never an enumeration of a large domain.
 
-A set is cut into disjoint convex pieces, floors become variables, and equalities are eliminated. What remains splits
+A set is cut into disjoint convex pieces, floors become variables, and equalities are eliminated. The rest splits
 into components that share no variable, whose counts multiply. In a component one variable is summed out: over its few
 values, or, where these are many, by the quasi-polynomial that the number of points of a slice is between two vertices
 (Ehrhart; Clauss 1996, "Counting solutions to linear and nonlinear constraints through Ehrhart polynomials").
@@ -131,7 +131,7 @@ def _count_piece(piece: Points) -> int:
 
 @lru_cache(maxsize=4096)
 def _count_rows(equalities: tuple[Row, ...], inequalities: tuple[Row, ...], width: int) -> int:
-    """The points of one piece. Answers are kept: alike layers of a network ask for the same ones."""
+    """The points of one piece. Answers are kept: equal layers of a network ask for them again."""
     width = max((len(row) for row in equalities + inequalities), default=width)
     reduced = _eliminate(_padded(equalities, width), _padded(inequalities, width), width)
     return 0 if reduced is None else _count(reduced, [_MAX_SLICES])
