@@ -91,7 +91,7 @@ class ConstantFold(Pass):
             context.applied(label, f"folded into {', '.join(sorted(flows[number].outputs))}")
         return _with_constants(program, rest, {ref.name: values[_output_name(ref.name)] for ref in needed})
 
-    def _folded(self, program: Program, flows: Sequence[_Flow], context: PassContext) -> set[str]:
+    def _folded(self, program: Program, flows: Sequence[_StatementUses], context: PassContext) -> set[str]:
         """The temporaries of the entry that become constants: the most that support each other."""
         constants = {buffer.name for buffer in program.constants}
         written = {name for flow in flows for name in flow.outputs}
@@ -115,7 +115,7 @@ class ConstantFold(Pass):
         self._keep_supported(found, flows, constants)
         return found
 
-    def _keep_supported(self, found: set[str], flows: Sequence[_Flow], constants: set[str]) -> None:
+    def _keep_supported(self, found: set[str], flows: Sequence[_StatementUses], constants: set[str]) -> None:
         """Takes out of `found` what a statement writes that needs or makes something else, and what is read by a
         statement that stays before it holds its last value."""
         size = -1
@@ -141,7 +141,7 @@ class ConstantFold(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class _Flow:
+class _StatementUses:
     """A statement of main with the buffers of the entry that it reads and writes."""
 
     statement: Statement
@@ -149,11 +149,11 @@ class _Flow:
     outputs: frozenset[str]
 
 
-def _flows(main: Block) -> list[_Flow]:
+def _flows(main: Block) -> list[_StatementUses]:
     """The statements of main; an allocation of main itself counts by a name that no buffer of the entry has."""
     sources = {ref.name: ref.source or f"{ref.name} of main" for ref in main.refinements}
     return [
-        _Flow(
+        _StatementUses(
             statement,
             frozenset(sources[name] for name in reads_of(statement)),
             frozenset(sources[name] for name in writes_of(statement)),

@@ -66,9 +66,9 @@ class ConstantTensor(Pass):
         return with_entry(program, entry)
 
     def _replaced(
-        self, entry: Block, constants: dict[str, _Value], given: frozenset[str], context: PassContext
+        self, entry: Block, constants: dict[str, _ConstantValue], given: frozenset[str], context: PassContext
     ) -> Block:
-        def visit(block: Block, outside: dict[str, _Value], matched: bool) -> Block:
+        def visit(block: Block, outside: dict[str, _ConstantValue], matched: bool) -> Block:
             matched = matched or block.words.has_all(self.reqs)
             values = {ref.name: outside[ref.source] for ref in block.refinements if ref.source in outside}
             filled = _filled(block)
@@ -83,7 +83,7 @@ class ConstantTensor(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _ConstantValue:
     """A constant: compared by its text, so that two NaNs are one value and 0.0 and -0.0 are two."""
 
     value: bool | int | float
@@ -94,7 +94,7 @@ class _Value:
         return f"{self.dtype}{self.value!r}"
 
 
-def _constant_buffers(program: Program) -> Iterator[tuple[str, _Value]]:
+def _constant_buffers(program: Program) -> Iterator[tuple[str, _ConstantValue]]:
     """The constants of the program whose elements are all equal to the bit."""
     for buffer in program.constants:
         width = buffer.dtype.bytes
@@ -105,16 +105,16 @@ def _constant_buffers(program: Program) -> Iterator[tuple[str, _Value]]:
 
         element = np.frombuffer(first, buffer.dtype.numpy())[0]
         value = float(element) if buffer.dtype.is_float else int(element)
-        yield buffer.name, _Value(bool(value) if buffer.dtype.kind == "bool" else value, buffer.dtype)
+        yield buffer.name, _ConstantValue(bool(value) if buffer.dtype.kind == "bool" else value, buffer.dtype)
 
 
-def _filled(block: Block) -> dict[str, _Value]:
+def _filled(block: Block) -> dict[str, _ConstantValue]:
     """The allocations of `block` for which every store below it assigns one constant."""
-    stored: dict[str, list[_Value | None]] = {ref.name: [] for ref in block.allocs}
+    stored: dict[str, list[_ConstantValue | None]] = {ref.name: [] for ref in block.allocs}
     if stored:
         for name, value in _stores(block):
             stored.get(name, []).append(value)
-    found: dict[str, _Value] = {}
+    found: dict[str, _ConstantValue] = {}
     for name, values in stored.items():
         known = [value for value in values if value is not None]
         if known and len(known) == len(values) and len({value.key for value in known}) == 1:
@@ -122,7 +122,7 @@ def _filled(block: Block) -> dict[str, _Value]:
     return found
 
 
-def _stores(block: Block) -> Iterator[tuple[str, _Value | None]]:
+def _stores(block: Block) -> Iterator[tuple[str, _ConstantValue | None]]:
     """Each store below `block`: the refinement of `block` that it reaches, and the constant that it assigns, if any."""
     for statement in block.statements:
         if isinstance(statement, Store):
@@ -135,17 +135,19 @@ def _stores(block: Block) -> Iterator[tuple[str, _Value | None]]:
             yield from ((sources[name], value) for name, value in _stores(statement) if name in sources)
 
 
-def _scalar_value(block: Block, scalar: str) -> _Value | None:
+def _scalar_value(block: Block, scalar: str) -> _ConstantValue | None:
     """The value of a scalar that a `constant` statement defines."""
     for statement in block.statements:
         if scalar_defined(statement) == scalar:
-            return _Value(statement.value, statement.dtype) if isinstance(statement, Constant) else None
+            return (
+                _ConstantValue(statement.value, statement.dtype) if isinstance(statement, Constant) else None
+            )
     return None
 
 
-def _without_loads(block: Block, values: dict[str, _Value], context: PassContext) -> Block:
+def _without_loads(block: Block, values: dict[str, _ConstantValue], context: PassContext) -> Block:
     """The block with the loads of known values replaced."""
-    replaced: dict[str, _Value] = {}
+    replaced: dict[str, _ConstantValue] = {}
 
     def visit(statement: Statement) -> Statement:
         if isinstance(statement, Load) and statement.ref in values:

@@ -65,12 +65,12 @@ class Localize(Pass):
 def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
     """Moves temporaries of the entry that one matching block alone uses into it, as they are."""
     views = _only_views(entry)
-    moves: dict[int, list[_Move]] = {}
+    moves: dict[int, list[_Localized]] = {}
     for ref in entry.allocs:
         if ref.name in views and not ref.is_kept:
             number, child, view = views[ref.name]
             if child.words.has_all(reqs):
-                moves.setdefault(number, []).append(_Move(ref, view, _local(ref, view, child)))
+                moves.setdefault(number, []).append(_Localized(ref, view, _local(ref, view, child)))
     return _moved(entry, moves)
 
 
@@ -80,7 +80,7 @@ def localize_block(block: Block, context: PassContext, arrived: frozenset[str] =
     Of the buffers in `arrived`, which came from outside, it is no news that they go no further.
     """
     uses, views = uses_by_name(block), _only_views(block)
-    moves: dict[int, list[_Move]] = {}
+    moves: dict[int, list[_Localized]] = {}
     for ref in block.allocs:
         if ref.is_kept:
             continue
@@ -90,7 +90,7 @@ def localize_block(block: Block, context: PassContext, arrived: frozenset[str] =
         if ref.name not in views:
             continue
         number, child, view = views[ref.name]
-        move = _Move(ref, view, _local(ref, view, child))
+        move = _Localized(ref, view, _local(ref, view, child))
         moves.setdefault(number, []).append(move)
         become = f"{move.local.bytes} in each of {child.points} points"
         context.applied(child, f"{ref.name} localized: {ref.bytes} bytes become {become}")
@@ -121,7 +121,7 @@ def _only_views(block: Block) -> dict[str, tuple[int, Block, Refinement]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
+class _Localized:
     """A buffer, its only view in a block inside, and the allocation that takes the place of the view."""
 
     buffer: Refinement
@@ -145,7 +145,7 @@ def _local(buffer: Refinement, view: Refinement, child: Block) -> Refinement:
     )
 
 
-def _moved(block: Block, moves: Mapping[int, Sequence[_Move]]) -> Block:
+def _moved(block: Block, moves: Mapping[int, Sequence[_Localized]]) -> Block:
     """`block` with buffers moved into the statements of these numbers."""
     if not moves:
         return block

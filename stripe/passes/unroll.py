@@ -83,14 +83,14 @@ class Unroll(BlockPass):
 
 def unroll_block(block: Block, chosen: tuple[Index, ...]) -> Block:
     """`block` with the iterated indices `chosen` written out in lexicographic order."""
-    builder = _Copies(block, chosen)
+    builder = _BodyCopies(block, chosen)
     for values in product(*(range(index.range) for index in chosen)):
         point = {index.name: Affine(value) for index, value in zip(chosen, values, strict=True)}
         builder.add(point, "_".join(f"{i.name}{v}" for i, v in zip(chosen, values, strict=True)))
     return builder.result()
 
 
-class _Copies:
+class _BodyCopies:
     """Collects the copies of one body: shared refinements once, the others and all scalars under names of their own."""
 
     def __init__(self, block: Block, chosen: tuple[Index, ...]) -> None:

@@ -14,7 +14,7 @@ from enum import Enum
 from stripe.ir import Affine, Block, Dim, Refinement, Special, Statement, row_major, with_statements
 
 
-class _Span(Enum):
+class _BankSpan(Enum):
     """What part of the cut dimension a view holds."""
 
     ALL = "all of it, from the first element on"
@@ -31,34 +31,34 @@ class Cut:
     banks: int
     interleave: bool = False
 
-    def place(self, along: Affine, size: int, inside: _Span) -> tuple[Affine, Affine, _Span] | None:
+    def place(self, along: Affine, size: int, inside: _BankSpan) -> tuple[Affine, Affine, _BankSpan] | None:
         """Bank, element within it, and span of a view of `size` elements at `along` in a view that spans `inside`; None
         when it is no box."""
         zero = Affine()
-        if inside is _Span.PART:
+        if inside is _BankSpan.PART:
             return zero, along, inside
-        if inside is _Span.ROW:
+        if inside is _BankSpan.ROW:
             return along, zero, inside
         if along == zero and size > (self.banks if self.interleave else self.part):
             return zero, zero, inside
         step = self.banks if self.interleave else self.part
         whole = all(s % step == 0 for s in (along.offset, *(factor for _, factor in along.terms)))
         if whole and not self.interleave and size <= step:
-            return along.floordiv(step), zero, _Span.PART
+            return along.floordiv(step), zero, _BankSpan.PART
         if whole and self.interleave and size == step:
-            return zero, along.floordiv(step), _Span.ROW
+            return zero, along.floordiv(step), _BankSpan.ROW
         if size != 1:
             return None
         quotient, rest = along.floordiv(step), along.mod(step)
-        return (rest, quotient, _Span.PART) if self.interleave else (quotient, rest, _Span.PART)
+        return (rest, quotient, _BankSpan.PART) if self.interleave else (quotient, rest, _BankSpan.PART)
 
-    def sizes(self, sizes: Sequence[int], span: _Span) -> tuple[int, ...]:
+    def sizes(self, sizes: Sequence[int], span: _BankSpan) -> tuple[int, ...]:
         """The sizes of a view, the banks first."""
         along = sizes[self.dim]
         banks, part = {
-            _Span.ALL: (self.banks, self.part),
-            _Span.PART: (1, along),
-            _Span.ROW: (along, 1),
+            _BankSpan.ALL: (self.banks, self.part),
+            _BankSpan.PART: (1, along),
+            _BankSpan.ROW: (along, 1),
         }[span]
         return (banks, *(part if dim == self.dim else size for dim, size in enumerate(sizes)))
 
@@ -67,9 +67,9 @@ def rebanked(block: Block, name: str, cut: Cut) -> Block | None:
     """`block` with its allocation `name` cut, the banks as dimension 0 and `bank_dim`, compact; None when a view of it
     spans banks otherwise than as a box."""
     old = block.ref(name)
-    dims = row_major(cut.sizes(old.sizes, _Span.ALL))
+    dims = row_major(cut.sizes(old.sizes, _BankSpan.ALL))
     new = replace(old, access=(Affine(),) * len(dims), dims=dims, bank_dim=0)
-    return _Follower(cut, tuple(dim.stride for dim in dims)).follow(block, {name: new}, {name: _Span.ALL})
+    return _Follower(cut, tuple(dim.stride for dim in dims)).follow(block, {name: new}, {name: _BankSpan.ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Follower:
     strides: tuple[int, ...]
 
     def follow(
-        self, block: Block, refs: Mapping[str, Refinement], spans: Mapping[str, _Span]
+        self, block: Block, refs: Mapping[str, Refinement], spans: Mapping[str, _BankSpan]
     ) -> Block | None:
         """`block` with `refs` for its refinements of these names, and the views of them inside adapted."""
         statements: list[Statement] = []
@@ -96,9 +96,9 @@ class _Follower:
         changed = replace(block, refinements=tuple(refs.get(ref.name, ref) for ref in block.refinements))
         return with_statements(changed, statements)
 
-    def _into(self, block: Block, outer: Mapping[str, _Span]) -> Block | None:
+    def _into(self, block: Block, outer: Mapping[str, _BankSpan]) -> Block | None:
         changed: dict[str, Refinement] = {}
-        spans: dict[str, _Span] = {}
+        spans: dict[str, _BankSpan] = {}
         for ref in block.refinements:
             if ref.source not in outer:
                 continue

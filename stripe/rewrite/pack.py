@@ -34,7 +34,7 @@ from stripe.rewrite.refusal import Refusal
 _T = TypeVar("_T")
 
 
-class Part(Enum):
+class Coordinate(Enum):
     """What of a logical coordinate a dimension of the packed buffer tells."""
 
     BLOCK = "which block of it; all of the coordinate where the dimension is not blocked"
@@ -46,21 +46,22 @@ class Packing:
     """`dims` gives the dimensions of the packed buffer, the outermost first: a logical dimension and what of it.
     `widths` gives the elements per block of each logical dimension that is blocked or folded."""
 
-    dims: tuple[tuple[int, Part], ...]
+    dims: tuple[tuple[int, Coordinate], ...]
     widths: tuple[tuple[int, int], ...]
 
     @staticmethod
     def blocked(order: Sequence[int], blocks: Sequence[tuple[int, int]]) -> Packing:
         """The blocks in `order`, then the elements within them; `blocks` has dimension and elements per block."""
-        outer = tuple((dim, Part.BLOCK) for dim in order)
-        return Packing((*outer, *((dim, Part.WITHIN) for dim, _ in blocks)), tuple(blocks))
+        outer = tuple((dim, Coordinate.BLOCK) for dim in order)
+        return Packing((*outer, *((dim, Coordinate.WITHIN) for dim, _ in blocks)), tuple(blocks))
 
     @staticmethod
     def ring(rank: int, dim: int, length: int) -> Packing:
         """Dimension `dim` folded to `length` elements, which are used again and again: right only where no two elements
         `length` apart are needed at one time."""
         return Packing(
-            tuple((d, Part.WITHIN if d == dim else Part.BLOCK) for d in range(rank)), ((dim, length),)
+            tuple((d, Coordinate.WITHIN if d == dim else Coordinate.BLOCK) for d in range(rank)),
+            ((dim, length),),
         )
 
     def sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -70,11 +71,11 @@ class Packing:
 
     def place(self, block: Sequence[_T], within: Mapping[int, _T]) -> tuple[_T, ...]:
         """Packed coordinates from those per dimension in blocks and in the block."""
-        return tuple(block[dim] if part is Part.BLOCK else within[dim] for dim, part in self.dims)
+        return tuple(block[dim] if part is Coordinate.BLOCK else within[dim] for dim, part in self.dims)
 
 
 @dataclass(frozen=True, slots=True)
-class _Origin:
+class _PackedOrigin:
     """Where a view begins in one logical dimension, relative to its source: `whole` blocks and `rest` elements."""
 
     whole: Affine
@@ -84,10 +85,10 @@ class _Origin:
     last: int
 
     @staticmethod
-    def of(total: Affine, width: int, intervals: Mapping[str, Interval]) -> _Origin:
+    def of(total: Affine, width: int, intervals: Mapping[str, Interval]) -> _PackedOrigin:
         whole, rest = _divided(total, width)
         low, high = rest.bounds(intervals)
-        return _Origin(whole, rest, width, low // width, high)
+        return _PackedOrigin(whole, rest, width, low // width, high)
 
     @property
     def pending(self) -> Affine:
@@ -163,14 +164,14 @@ class _Packed:
 
     def origins(
         self, ref: Refinement, names: Mapping[str, Affine], intervals: Mapping[str, Interval]
-    ) -> dict[int, _Origin]:
+    ) -> dict[int, _PackedOrigin]:
         """Where a view of this refinement begins, over the indices of its block."""
         return {
-            dim: _Origin.of(self.pending[dim].subs(names) + ref.access[dim], width, intervals)
+            dim: _PackedOrigin.of(self.pending[dim].subs(names) + ref.access[dim], width, intervals)
             for dim, width in self.packing.widths
         }
 
-    def views(self, block: Block, ref: Refinement, origins: Mapping[int, _Origin]) -> list[Refinement]:
+    def views(self, block: Block, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> list[Refinement]:
         """What takes the place of the view `ref` of `block`: one that moves by whole blocks for the blocks inside, one
         of the element itself for loads and stores, or both."""
         direct = any(isinstance(s, Load | Store) and s.ref == ref.name for s in block.statements)
@@ -186,7 +187,7 @@ class _Packed:
         taken = {other.name for other in block.refinements}
         return [whole, replace(element, name=fresh(f"{ref.name}_element", taken))]
 
-    def _moved_by_blocks(self, ref: Refinement, origins: Mapping[int, _Origin]) -> Refinement:
+    def _moved_by_blocks(self, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> Refinement:
         outer = list(ref.access)
         sizes = list(ref.sizes)
         within: dict[int, int] = {}
@@ -196,7 +197,7 @@ class _Packed:
         access = self.packing.place(outer, dict.fromkeys(origins, Affine()))
         return self._view(ref, access, self.packing.place(sizes, within))
 
-    def _element(self, ref: Refinement, origins: Mapping[int, _Origin]) -> Refinement:
+    def _element(self, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> Refinement:
         outer = list(ref.access)
         for dim, origin in origins.items():
             outer[dim] = origin.whole + origin.blocks

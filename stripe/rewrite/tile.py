@@ -176,7 +176,7 @@ def _split_refinements(
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SplitAffine:
     """An affine as `outer`, over the outer block's indices, plus `rest`, which lies in [low, high]."""
 
     outer: Affine
@@ -185,7 +185,7 @@ class _Part:
     high: int
 
 
-def _split_affine(affine: Affine, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _Part:
+def _split_affine(affine: Affine, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _SplitAffine:
     """Splits exactly; where a floor mixes both sides its outer part is the floor at the lowest inner value."""
     outer, rest, low, high = Affine(affine.offset), Affine(), 0, 0
     for atom, coefficient in affine.terms:
@@ -194,24 +194,24 @@ def _split_affine(affine: Affine, intervals: Mapping[str, Interval], back: Mappi
         rest = rest + part.rest * coefficient
         ends = sorted((part.low * coefficient, part.high * coefficient))
         low, high = low + ends[0], high + ends[1]
-    return _Part(outer, rest, low, high)
+    return _SplitAffine(outer, rest, low, high)
 
 
-def _split_atom(atom: Atom, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _Part:
+def _split_atom(atom: Atom, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _SplitAffine:
     term = Affine(0, ((atom, 1),))
     names = term.names()
     to_outer = {passed: Affine.var(name) for passed, name in back.items()}
     if names <= back.keys():
-        return _Part(term.subs(to_outer), Affine(), 0, 0)
+        return _SplitAffine(term.subs(to_outer), Affine(), 0, 0)
     if names <= intervals.keys():
-        return _Part(Affine(), term, *term.bounds(intervals))
+        return _SplitAffine(Affine(), term, *term.bounds(intervals))
     if isinstance(atom, FloorDiv):  # floor((o + r)/n) - floor((o + low)/n) lies in [0, ceil((high - low)/n)]
         arg = _split_affine(atom.arg, intervals, back)
         outer = (arg.outer + arg.low).floordiv(atom.divisor)
         inward = {name: Affine.var(passed) for passed, name in back.items()}
-        return _Part(outer, term - outer.subs(inward), 0, -(-(arg.high - arg.low) // atom.divisor))
+        return _SplitAffine(outer, term - outer.subs(inward), 0, -(-(arg.high - arg.low) // atom.divisor))
     assert isinstance(atom, Mod)
-    return _Part(Affine(), term, 0, atom.modulus - 1)
+    return _SplitAffine(Affine(), term, 0, atom.modulus - 1)
 
 
 def _renamed(location: Location, back: Mapping[str, str]) -> Location:
