@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
 from stripe.cost.time.rates import systolic_cycles, vector_share
-from stripe.cost.time.statement import StatementCost
+from stripe.cost.time.statement import Resource, StatementCost
 from stripe.cost.time.uneven import tile_points
 from stripe.cost.time.workload import CostModel
 from stripe.hw import HardwareModel, SystolicArray, load_hardware
@@ -78,10 +78,10 @@ def test_a_tree_of_moves_and_computing() -> None:
 def test_time_bytes_and_energy_by_hand() -> None:
     """64x64x64 in 8 bits on dsp_conv: 512 operations and 64 bytes of DRAM a cycle."""
     (cost,) = costs(matmul(64, 64, 64), load_hardware("dsp_conv"))
-    assert cost.unit == "CONV"
-    assert cost.compute_cycles == 2 * 64**3 / 512 == cost.cycles
-    assert cost.operations.mac_count == 64**3
-    assert cost.demand["bus dram_read"] == 2 * 64 * 64 / 64
+    assert cost.units.name == "CONV"
+    assert cost.work.cycles == 2 * 64**3 / 512 == cost.cycles
+    assert cost.work.operations.mac_count == 64**3
+    assert cost.demand[Resource("bus", "dram_read")] == 2 * 64 * 64 / 64
     assert cost.energy["DRAM read"] == 2 * 64 * 64 * 162.5
     assert cost.energy["compute CONV"] == pytest.approx(64**3 * 0.23)
     assert cost.bytes_at("DRAM") == 3 * 64 * 64
@@ -90,7 +90,7 @@ def test_time_bytes_and_energy_by_hand() -> None:
 def test_what_moves_more_than_it_computes_is_bound_by_its_bus() -> None:
     program = compile_tile("function (A[N=6400]: i8, B[N]: i8) -> (C) { C = A + B; }", "add")
     (cost,) = costs(program, load_hardware("dsp_conv"))
-    assert cost.unit == "DSP"
+    assert cost.units.name == "DSP"
     assert cost.cycles == 2 * 6400 / 64
     assert cost.stalls == {"operands": 2 * 6400 / 64 - 6400 / 64}
 
@@ -117,7 +117,7 @@ def test_tiles_at_the_edge_take_less() -> None:
     assert loads == pytest.approx([9 * 3 / 64, 10 * 3 / 64, 5 * 3 / 64])
     assert cost.notes == ()
     computing = sum(piece.end - piece.start for piece in cost.slices if not piece.transfer)
-    assert computing == pytest.approx(cost.compute_cycles + cost.stalls.get("operands", 0.0))
+    assert computing == pytest.approx(cost.work.cycles + cost.stalls.get("operands", 0.0))
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_systolic_arrays(dataflow: str, cycles: int) -> None:
 def test_the_first_tpu_on_a_matrix_product() -> None:
     """One tile of weights, 1000 rows: the array fills and drains once."""
     (cost,) = costs(matmul(1000, 256, 256), load_hardware("systolic"))
-    assert (cost.unit, cost.rule) == ("MXU", "systolic array")
-    assert cost.compute_cycles == 1000 + 2 * 256 + 256 - 2 - 1
-    assert cost.utilisation == pytest.approx(1000 / 1765)
+    assert (cost.units.name, cost.work.rule) == ("MXU", "systolic array")
+    assert cost.work.cycles == 1000 + 2 * 256 + 256 - 2 - 1
+    assert cost.work.utilisation == pytest.approx(1000 / 1765)
 
 
 def test_short_vectors_waste_lanes() -> None:
@@ -145,14 +145,14 @@ def test_short_vectors_waste_lanes() -> None:
     assert vector_share(block, 64) == 20 / 32
     assert vector_share(block, 16) == 1.0
     (cost,) = costs(matmul(8, 20, 8, "fp32"), load_hardware("x86_avx512"))
-    assert cost.rule == "vectors"
-    assert cost.utilisation == 20 / 32
+    assert cost.work.rule == "vectors"
+    assert cost.work.utilisation == 20 / 32
 
 
 def test_a_grid_of_units_works_as_a_whole() -> None:
     (cost,) = costs(matmul(64, 64, 64), load_hardware("eyeriss"))
-    assert cost.parallel == 12 * 14
-    assert cost.compute_cycles == pytest.approx(64**3 / (12 * 14))
+    assert cost.units.parallel == 12 * 14
+    assert cost.work.cycles == pytest.approx(64**3 / (12 * 14))
 
 
 def test_units_that_a_location_numbers() -> None:
@@ -165,8 +165,8 @@ def test_units_that_a_location_numbers() -> None:
     with pytest.raises(ConfigError, match=r"runs from 0 to 7, and CONV has 4"):
         costs(with_entry(program, spread), load_hardware("dsp_conv"))
     (cost,) = costs(with_entry(program, spread), load_hardware("dsp_conv", {"NUM_CONV": 8}))
-    assert cost.instances == tuple(range(8))
-    assert cost.compute_cycles == 2 * 8**3 / 512 / 8
+    assert cost.units.numbers == tuple(range(8))
+    assert cost.work.cycles == 2 * 8**3 / 512 / 8
 
 
 def test_a_tiled_kernel_overlaps_transfers() -> None:
@@ -179,7 +179,7 @@ def test_a_tiled_kernel_overlaps_transfers() -> None:
     assert max(piece.end for piece in inside) == pytest.approx(cost.cycles)
     alone = sum(piece.end - piece.start for piece in inside)
     assert cost.cycles < alone
-    assert cost.cycles >= cost.demand["DMA[0]"]
+    assert cost.cycles >= cost.demand[Resource.unit("DMA[0]")]
 
 
 def test_what_no_unit_computes_is_said() -> None:

@@ -75,7 +75,7 @@ def test_useful_cycles_fit_into_the_time(program: Program) -> None:
         assert 0.0 <= use.useful_cycles <= found.cycles * (1 + 1e-9), use
         assert use.busy_cycles <= found.cycles * (1 + 1e-9), use
     for cost in found.costs:
-        assert 0.0 < cost.utilisation <= 1.0 + 1e-9, cost.name
+        assert 0.0 < cost.work.utilisation <= 1.0 + 1e-9, cost.name
 
 
 def test_blocks_inside_two_statements_share_their_unit() -> None:
@@ -92,4 +92,4 @@ def test_an_index_larger_than_its_stencil_takes_several_uses() -> None:
     """33 points of an index of which an instruction computes 32 take two of them."""
     found = simulate_program(program_of([([("CONV[0]", 1, 33, "i1")], 1, set())]), MACHINE)
     (cost,) = found.costs
-    assert cost.utilisation == 33 / 64
+    assert cost.work.utilisation == 33 / 64

@@ -58,7 +58,7 @@ def _kernel_counts(kernel: KernelCounts) -> KernelCountsJson:
 def simulation_json(found: Simulation, source: str) -> SimulationJson:
     """A simulation as data."""
     model, total = found.model, found.cycles
-    operations = Operations.sum(cost.operations for cost in found.costs)
+    operations = Operations.sum(cost.work.operations for cost in found.costs)
     energy = _energy(found)
     memories = memory_reports(found)
     return SimulationJson(
@@ -100,7 +100,7 @@ def _notes(found: Simulation, memories: Sequence[MemoryJson]) -> Iterator[str]:
     defaulted: dict[str, int] = defaultdict(int)
     said: dict[str, list[str]] = defaultdict(list)
     for cost in found.costs:
-        defaulted[cost.unit] += cost.defaulted
+        defaulted[cost.units.name] += cost.units.defaulted
         for note in cost.notes:
             said[note].append(cost.name)
     for unit, count in defaulted.items():

@@ -53,10 +53,10 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation) -> Stat
     cycles = run.end - run.start
     with_it = [cost, *(found.costs[number] for number in owned)]
     moved = sum(each.bytes_at(main) for each in with_it)
-    ops = cost.operations.total
+    ops = cost.work.operations.total
     memory_time = _main_memory_cycles(with_it, main)
     taken = max(cycles, memory_time, sum(found.runs[n].end - found.runs[n].start for n in owned))
-    resource, needed = max(cost.demand.items(), key=lambda item: item[1], default=("", 0.0))
+    resource, needed = max(cost.demand.items(), key=lambda item: item[1], default=(None, 0.0))
     return StatementJson(
         number=cost.number,
         name=cost.name,
@@ -69,21 +69,23 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation) -> Stat
         cycles=cycles,
         microseconds=model.microseconds(cycles),
         alone_cycles=cost.cycles,
-        compute_cycles=cost.compute_cycles,
-        utilisation=cost.utilisation,
-        rule=cost.rule,
+        compute_cycles=cost.work.cycles,
+        utilisation=cost.work.utilisation,
+        rule=cost.work.rule,
         tiles=cost.tiles,
-        operations=cost.operations.by_name,
-        macs=cost.operations.mac_count,
+        operations=cost.work.operations.by_name,
+        macs=cost.work.operations.mac_count,
         bytes=_bytes(cost),
         intensity=ops / moved if moved else None,
         transfers=owned,
         ops_per_cycle=ops / cycles if cycles else 0.0,
         sustained_ops_per_cycle=ops / taken if taken else 0.0,
-        peak_ops_per_cycle=cost.ops_per_cycle,
+        peak_ops_per_cycle=cost.work.ops_per_cycle,
         main_bytes_per_cycle=moved / memory_time if memory_time else None,
-        roof_ops_per_cycle=min(cost.ops_per_cycle, ops / memory_time) if memory_time else cost.ops_per_cycle,
-        bound="compute" if cost.compute_cycles >= needed or not resource else resource,
+        roof_ops_per_cycle=min(cost.work.ops_per_cycle, ops / memory_time)
+        if memory_time
+        else cost.work.ops_per_cycle,
+        bound="compute" if cost.work.cycles >= needed or resource is None else str(resource),
         stalls={**cost.stalls, **{f"shares {name}": lost for name, lost in run.slowed.items()}},
         energy_pJ=sum(cost.energy.values()),
         slices=_slices(cost, run),

@@ -34,7 +34,7 @@ def chrome_trace(found: Simulation) -> dict[str, JsonValue]:
 def _tracks(found: Simulation) -> set[str]:
     """Every statement has at least one track: without a unit that of its bus. Units that work inside have one too."""
     pairs = list(zip(found.costs, found.runs, strict=True))
-    outer = {unit for cost, run in pairs for unit in (run.units or (cost.unit,))}
+    outer = {unit for cost, run in pairs for unit in (run.units or (cost.units.name,))}
     return outer | {piece.unit for cost in found.costs for piece in cost.slices}
 
 
@@ -57,12 +57,12 @@ def _slices(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
     micro = found.model.microseconds
     for cost, run in zip(found.costs, found.runs, strict=True):
         stalls = {cause: round(cycles, 3) for cause, cycles in {**cost.stalls, **run.slowed}.items()}
-        for unit in run.units or (cost.unit,):
+        for unit in run.units or (cost.units.name,):
             yield {
                 "ph": "X", "name": cost.name, "cat": "transfer" if cost.transfer else "kernel", "pid": _UNITS,
                 "tid": tracks[unit], "ts": micro(run.start), "dur": micro(run.end - run.start),
                 "args": {
-                    "statement": cost.number, "cycles": run.end - run.start, "operations": cost.operations.total,
+                    "statement": cost.number, "cycles": run.end - run.start, "operations": cost.work.operations.total,
                     "bytes": sum(flow.bytes for flow in cost.flows), "stalls": {**stalls},
                 },
             }  # fmt: skip
@@ -87,7 +87,7 @@ def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
             if not (here.transfer or there.transfer):
                 continue
             number += 1
-            track = tracks[(earlier.units or (there.unit,))[0]]
+            track = tracks[(earlier.units or (there.units.name,))[0]]
             shared: Event = {"name": there.name, "cat": "flow", "id": number, "pid": _UNITS}
             # an arrow leaves from inside its slice, hence not quite at its end
             begin = earlier.start + 0.999 * (earlier.end - earlier.start)
@@ -96,7 +96,7 @@ def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
                 **shared,
                 "ph": "f",
                 "bp": "e",
-                "tid": tracks[(run.units or (here.unit,))[0]],
+                "tid": tracks[(run.units or (here.units.name,))[0]],
                 "ts": micro(run.start),
             }
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stripe.cost.report.schema import BusJson, MemoryJson, UnitJson
 from stripe.cost.time.simulate import Simulation
-from stripe.cost.time.statement import StatementCost
+from stripe.cost.time.statement import Resource, StatementCost
 
 
 def unit_reports(found: Simulation) -> tuple[UnitJson, ...]:
@@ -42,7 +42,7 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
         for resource, cycles in run.slowed.items():
             stalls[f"shares {resource}"] += cycles
         busy += run.end - max(run.start, min(reached, run.end))
-        useful += cost.useful.get(unit, cost.compute_cycles * cost.utilisation)
+        useful += cost.own.useful.get(unit, cost.work.cycles * cost.work.utilisation)
         reached = max(reached, run.end)
     if total > reached:
         stalls["nothing to do"] += total - reached
@@ -52,8 +52,8 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
         useful = _moved(unit, costs)
         busy = max(busy, useful)
     else:
-        useful += sum(cost.useful_inside.get(unit, 0.0) for cost in costs)
-        busy = min(total, busy + sum(cost.inside.get(unit, 0.0) for cost in costs))
+        useful += sum(cost.inside.useful.get(unit, 0.0) for cost in costs)
+        busy = min(total, busy + sum(cost.inside.compute.get(unit, 0.0) for cost in costs))
     if occupied == 0:
         stalls["nothing to do"] = total - busy
     return UnitJson(
@@ -76,7 +76,7 @@ def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
                 for hop in flow.route.hops:
                     if unit in (hop.source, hop.sink):
                         through[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
-    return max(sum(cost.demand.get(unit, 0.0) for cost in costs), *through.values(), 0.0)
+    return max(sum(cost.demand.get(Resource.unit(unit), 0.0) for cost in costs), *through.values(), 0.0)
 
 
 def bus_reports(found: Simulation) -> tuple[BusJson, ...]:

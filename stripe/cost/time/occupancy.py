@@ -44,7 +44,7 @@ def lives(
         block = main.statements[cost.number]
         if isinstance(block, Block):
             run = by_number[cost.number]
-            unit = machine.model.exec_units.get(cost.unit)
+            unit = machine.model.exec_units.get(cost.units.name)
             depth = unit.pipeline_depth if unit is not None and cost.tiles > 1 else 1
             if block.pipeline_depth is not None:
                 depth = 1  # then the buffers have their number of copies

@@ -9,7 +9,7 @@ total times of runs of different lengths are compared, so that filling and drain
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 _FIRST = 48
@@ -23,7 +23,7 @@ class Stage:
     """One step of a tile: how long it takes, of which resource, after which other steps of its tile, and after which
     of the tile that had its buffers before (`shares`)."""
 
-    resource: str
+    resource: Hashable
     cycles: float
     deps: tuple[int, ...] = ()
     shares: tuple[int, ...] = ()
@@ -138,7 +138,7 @@ def _extrapolated(stages: Sequence[Stage], tiles: int, depth: int, length: int) 
 
 
 _Users = list[list[tuple[int, int]]]
-_Ready = dict[str, list[tuple[float, int, int]]]
+_Ready = dict[Hashable, list[tuple[float, int, int]]]
 
 
 def _links(stages: Sequence[Stage], tiles: int, depth: int) -> tuple[_Users, list[list[int]], _Ready]:

@@ -113,17 +113,17 @@ def _costs(program: Program, machine: Machine) -> list[StatementCost]:
 def _task(cost: StatementCost, machine: Machine, deps: tuple[int, ...]) -> Task:
     """Transfers occupy their transfer unit, computing its execution units."""
     pools: list[tuple[tuple[str, ...], int]] = []
-    if cost.unit in machine.model.units:
-        if cost.instances is None:
-            pools = [(machine.graph.instances(cost.unit), cost.parallel)]
+    if cost.units.name in machine.model.units:
+        if cost.units.numbers is None:
+            pools = [(machine.graph.instances(cost.units.name), cost.units.parallel)]
         else:
-            pools = [((f"{cost.unit}[{number}]",), 1) for number in cost.instances]
+            pools = [((unit,), 1) for unit in cost.units.units]
     return Task(
         cost.name,
         cost.latency,
         max(0.0, cost.cycles - cost.latency),
         tuple(pools),
-        cost.demand,
+        {str(resource): cycles for resource, cycles in cost.demand.items()},
         deps,
-        cost.compute_cycles if cost.instances is None else 0.0,
+        cost.work.cycles if cost.units.numbers is None else 0.0,
     )

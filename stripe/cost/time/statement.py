@@ -1,12 +1,37 @@
-"""What one statement of `main` costs, as data."""
+"""The cost of one statement of `main`, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from stripe.cost.counts.operations import Operations
 from stripe.hw.graph import Route, parse_unit
+
+
+class Resource(NamedTuple):
+    """A resource of a machine: a unit, one channel of a transfer unit, a bus, or the ports of a memory."""
+
+    kind: Literal["unit", "bus", "ports"]
+    name: str
+    number: int = 0
+    channel: int = 0
+
+    @staticmethod
+    def unit(text: str) -> Resource:
+        """The unit written `NAME[number]`."""
+        name, number = parse_unit(text)
+        return Resource("unit", name, number or 0)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several statements use it at a time, each a part of its bytes per cycle."""
+        return self.kind != "unit"
+
+    def __str__(self) -> str:
+        unit = f"{self.name}[{self.number}]"
+        return {"unit": unit, "bus": f"bus {self.name}", "ports": f"ports of {unit}"}[self.kind]
 
 
 @dataclass(frozen=True)
@@ -35,47 +60,73 @@ class TileSlice:
 
 
 @dataclass(frozen=True)
+class UnitSet:
+    """The units of one name on which a statement or a part of it runs: those with `numbers`, or any `parallel`. A
+    transfer without a transfer unit runs on the first bus of its route."""
+
+    name: str
+    numbers: tuple[int, ...] | None
+    parallel: int = 1
+    defaulted: bool = False
+    """Whether the program leaves the choice of the unit open."""
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Its units, `NAME[number]`; the first ones where any will do."""
+        return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
+
+
+@dataclass(frozen=True)
+class Work:
+    """The computing of a statement: operations, cycles of each of its units, the share of their lanes that does useful
+    work, the rule by which the cycles follow, and the most of these operations that the units do in a cycle."""
+
+    operations: Operations
+    cycles: float
+    utilisation: float
+    rule: str
+    ops_per_cycle: float
+
+
+@dataclass(frozen=True)
+class WorkByUnit:
+    """By unit, the cycles in which it computes and the cycles of useful work. `unnumbered` are the former on units that
+    a location leaves open, of which the first ones are taken."""
+
+    compute: dict[str, float] = field(default_factory=dict[str, float])
+    useful: dict[str, float] = field(default_factory=dict[str, float])
+    unnumbered: dict[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True)
 class StatementCost:
-    """The cost of one statement of `main`. Cycles are of the whole statement; `demand` says for how many cycles it
-    needs all of a bus, transfer unit or memory port."""
+    """The cost of one statement of `main`, with the machine for itself. Cycles are of the whole statement; `demand` are
+    the cycles for which it needs all of a resource."""
 
     name: str
     number: int
     transfer: bool
-    unit: str
-    """Name of the unit it runs on; of a transfer without a transfer unit the first bus."""
-    instances: tuple[int, ...] | None
-    """Numbers of the units that it occupies; None: any `parallel` of them."""
-    parallel: int
-    defaulted: bool
-    operations: Operations
-    compute_cycles: float
-    utilisation: float
-    rule: str
+    units: UnitSet
+    work: Work
     latency: float
     """Cycles before the first byte or result."""
     cycles: float
     flows: tuple[Flow, ...]
-    demand: Mapping[str, float]
+    demand: Mapping[Resource, float]
     stalls: Mapping[str, float]
     energy: Mapping[str, float]
-    ops_per_cycle: float
-    """The most operations per cycle that its units do, of the kind that it does."""
     notes: tuple[str, ...] = ()
     tiles: int = 1
     slices: tuple[TileSlice, ...] = ()
-    """What happens inside, where it is a loop over transfers that is not too long to show."""
-    inside: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Cycles for which units that the statement does not occupy compute inside it."""
-    useful: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Cycles of useful work of each unit that it occupies, where their numbers are given."""
-    useful_inside: Mapping[str, float] = field(default_factory=dict[str, float])
-    """The same of units that it does not occupy."""
+    """The steps of its tiles, where it is a loop over transfers that is not too long to show."""
+    own: WorkByUnit = WorkByUnit()
+    """Work on the units that it occupies."""
+    inside: WorkByUnit = WorkByUnit()
+    """Work inside it on other units."""
 
     def bytes_at(self, memory: str) -> float:
         """Bytes read from or written to memories of that name."""
-        return sum(f.bytes for f in self.flows for unit in _ends(f) if parse_unit(unit)[0] == memory)
-
-
-def _ends(flow: Flow) -> tuple[str, ...]:
-    return (flow.source, *flow.route.units, flow.sink)
+        ends = (
+            (flow.bytes, unit) for flow in self.flows for unit in (flow.source, *flow.route.units, flow.sink)
+        )
+        return sum(size for size, unit in ends if parse_unit(unit)[0] == memory)

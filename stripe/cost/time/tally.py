@@ -1,4 +1,4 @@
-"""What adds up while the cost of a statement is worked out."""
+"""Running totals of the cost of a statement."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stripe.cost.time.rates import Effort
-from stripe.cost.time.statement import Flow, TileSlice
+from stripe.cost.time.statement import Flow, Resource, TileSlice, UnitSet, WorkByUnit
 
 
 @dataclass
 class Tally:
-    """What adds up while the pieces of a statement are gone through."""
+    """Running totals over the pieces of a statement."""
 
     flows: list[Flow] = field(default_factory=list[Flow])
-    demand: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    demand: defaultdict[Resource, float] = field(default_factory=lambda: defaultdict(float))
     energy: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     stalls: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     notes: list[str] = field(default_factory=list[str])
-    parts: list[Part] = field(default_factory=list["Part"])
+    parts: list[ComputePart] = field(default_factory=list["ComputePart"])
     peak: float = 0.0
     slices: tuple[TileSlice, ...] = ()
 
@@ -28,40 +28,25 @@ class Tally:
 class ByteRates:
     """Of one byte: cycles by resource, pJ by component, and the most of these cycles."""
 
-    cycles: tuple[tuple[str, float], ...]
+    cycles: tuple[tuple[Resource, float], ...]
     energy: tuple[tuple[str, float], ...]
     slowest: float
 
 
 @dataclass(frozen=True)
 class Busy:
-    """How long a piece keeps a resource busy in all its runs, of which so many cycles in each run are latency."""
+    """The cycles for which a piece keeps a resource busy in all its runs; `latency` cycles of each run are latency."""
 
     cycles: float
     latency: float
-    resource: str
+    resource: Resource
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Where computing runs: so many units of one name."""
+class ComputePart:
+    """Computing of a statement on units of one name: cycles of each unit, and the effort that they follow from."""
 
-    name: str
-    numbers: tuple[int, ...] | None
-    parallel: int
-    defaulted: bool
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Its units, `NAME[number]`; the first ones where any will do."""
-        return tuple(f"{self.name}[{n}]" for n in (self.numbers or range(self.parallel)))
-
-
-@dataclass(frozen=True)
-class Part:
-    """Computing that a statement does on units of one name: cycles of each unit, and of how the effort follows."""
-
-    seat: Seat
+    units: UnitSet
     compute: float
     effort: Effort
     operands: float
@@ -75,46 +60,35 @@ class Part:
         return self.compute + self.operands + self.fill
 
 
-@dataclass(frozen=True)
-class WorkByUnit:
-    """Cycles in which units compute, and those in which they do useful work, by unit; `unnumbered` are the former on
-    units that a location left open, of which the first ones are taken."""
-
-    compute: dict[str, float]
-    useful: dict[str, float]
-    unnumbered: dict[str, float]
-
-    @staticmethod
-    def of(parts: Sequence[Part], seat: Seat) -> tuple[WorkByUnit, WorkByUnit]:
-        """The work on the units of `seat`, which the statement occupies, and that on other units."""
-        own, other = WorkByUnit({}, {}, {}), WorkByUnit({}, {}, {})
-        for part in parts:
-            at_home = part.seat.name == seat.name and (part.seat.numbers is None) == (seat.numbers is None)
-            (own if at_home else other)._add(part)
-        return own, other
-
-    def _add(self, part: Part) -> None:
-        for unit in part.seat.units:
-            self.compute[unit] = self.compute.get(unit, 0.0) + part.compute
-            self.useful[unit] = self.useful.get(unit, 0.0) + part.compute * part.effort.utilisation
-            if part.seat.numbers is None:
-                self.unnumbered[unit] = self.unnumbered.get(unit, 0.0) + part.compute
+def work_by_unit(parts: Sequence[ComputePart], units: UnitSet) -> tuple[WorkByUnit, WorkByUnit]:
+    """The work on `units`, which the statement occupies, and the work on other units."""
+    own, inside = WorkByUnit(), WorkByUnit()
+    for part in parts:
+        is_own = part.units.name == units.name and (part.units.numbers is None) == (units.numbers is None)
+        work = own if is_own else inside
+        for unit in part.units.units:
+            work.compute[unit] = work.compute.get(unit, 0.0) + part.compute
+            work.useful[unit] = work.useful.get(unit, 0.0) + part.compute * part.effort.utilisation
+            if part.units.numbers is None:
+                work.unnumbered[unit] = work.unnumbered.get(unit, 0.0) + part.compute
+    return own, inside
 
 
-def joint_seat(parts: Sequence[Part]) -> Seat:
-    """The units of parts on units of one name: all that they number, or else those of the first that leaves it open."""
-    seats = [part.seat for part in parts]
-    open_seat = next((seat for seat in seats if seat.numbers is None), None)
-    if open_seat is not None:
-        return open_seat
-    numbers = tuple(sorted({number for seat in seats for number in seat.numbers or ()}))
-    return Seat(seats[0].name, numbers, len(numbers), seats[0].defaulted)
+def joint_units(parts: Sequence[ComputePart]) -> UnitSet:
+    """The units of parts on units of one name: all with a number, or else the units of the first part that leaves the
+    numbers open."""
+    sets = [part.units for part in parts]
+    undecided = next((units for units in sets if units.numbers is None), None)
+    if undecided is not None:
+        return undecided
+    numbers = tuple(sorted({number for units in sets for number in units.numbers or ()}))
+    return UnitSet(sets[0].name, numbers, len(numbers), sets[0].defaulted)
 
 
-def main_parts(parts: Sequence[Part]) -> list[Part]:
-    """The parts on those units that have most to do: the statement is theirs."""
+def main_parts(parts: Sequence[ComputePart]) -> list[ComputePart]:
+    """The parts on the units with most to compute: these the statement occupies."""
     totals: defaultdict[str, float] = defaultdict(float)
     for part in parts:
-        totals[part.seat.name] += part.compute
+        totals[part.units.name] += part.compute
     most = max(totals, key=lambda name: totals[name], default="")
-    return [part for part in parts if part.seat.name == most]
+    return [part for part in parts if part.units.name == most]

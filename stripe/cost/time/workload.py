@@ -12,8 +12,8 @@ from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
 from stripe.cost.time.pipeline import Stage, pipeline_cycles, pipeline_slices
 from stripe.cost.time.rates import effort, missing_rates, unnamed_rates
-from stripe.cost.time.statement import Flow, StatementCost, TileSlice
-from stripe.cost.time.tally import Busy, ByteRates, Part, Seat, Tally, WorkByUnit, joint_seat, main_parts
+from stripe.cost.time.statement import Flow, Resource, StatementCost, TileSlice, UnitSet, Work, WorkByUnit
+from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_units, main_parts, work_by_unit
 from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
@@ -46,83 +46,81 @@ class CostModel:
     def _cost(self, piece: Piece, number: int) -> StatementCost:
         tally = Tally()
         if isinstance(piece, Move):
-            route, unit = self._transfer_route(piece)
-            latency, cycles = self._move(piece, route, unit, tally)
-            name, index = _unit_and_number(unit)
-            return self._result(piece, number, tally, name, (index,), latency, latency + cycles, True)
+            route, resource = self._transfer_route(piece)
+            latency, cycles = self._move(piece, route, resource, tally)
+            return self._result(piece, number, tally, _occupied(resource), latency, latency + cycles)
         busy = self._run(piece, tally)
         cycles = busy.cycles
         if isinstance(piece, Loop):
             cycles = max(cycles, *tally.demand.values()) if tally.demand else cycles
             own = sum(part.busy for part in main_parts(tally.parts))
             tally.stalls["tile transfers"] = max(0.0, cycles - own)
-        if not tally.parts:  # a loop over nothing but transfers
-            name, index = _unit_and_number(busy.resource)
-            return self._result(piece, number, tally, name, (index,), 0.0, cycles, True)
-        seat = joint_seat(main_parts(tally.parts))
-        latency = min(cycles, self.machine.model.exec_unit(seat.name).latency_cycles)
-        return self._result(piece, number, tally, seat.name, seat.numbers, latency, cycles, False)
+        if not tally.parts:  # a loop over transfers alone
+            return self._result(piece, number, tally, _occupied(busy.resource), 0.0, cycles)
+        units = joint_units(main_parts(tally.parts))
+        latency = min(cycles, self.machine.model.exec_unit(units.name).latency_cycles)
+        return self._result(piece, number, tally, units, latency, cycles)
 
     def _result(
-        self, piece: Piece, number: int, tally: Tally, unit: str, numbers: tuple[int, ...] | None,
-        latency: float, cycles: float, transfer: bool,
-    ) -> StatementCost:  # fmt: skip
+        self, piece: Piece, number: int, tally: Tally, units: UnitSet, latency: float, cycles: float
+    ) -> StatementCost:
         parts = main_parts(tally.parts)
-        seat = joint_seat(parts) if parts else Seat(unit, numbers, 1, defaulted=False)
         computing = [inner for inner in pieces_below(piece) if isinstance(inner, Compute)]
         share = sum(part.effort.cycles * part.effort.utilisation for part in parts)
         total = sum(part.effort.cycles for part in parts)
         tally.stalls["operands"] = sum(part.operands for part in parts)
         tally.stalls["fill"] = sum(part.fill for part in parts)
-        own, inside = WorkByUnit.of(tally.parts, seat)
+        own, inside = work_by_unit(tally.parts, units)
         for name, cycles_there in inside.unnumbered.items():
-            tally.demand[name] += cycles_there
+            tally.demand[Resource.unit(name)] += cycles_there
+        work = Work(
+            operations=Operations.sum(inner.operations for inner in computing),
+            cycles=max(own.compute.values(), default=0.0),
+            utilisation=share / total if total else 1.0,
+            rule=", ".join(dict.fromkeys(part.effort.rule for part in parts if part.effort.cycles)),
+            ops_per_cycle=tally.peak,
+        )
         return StatementCost(
             name=piece.name,
             number=number,
-            transfer=transfer,
-            unit=unit,
-            instances=numbers,
-            parallel=seat.parallel,
-            defaulted=seat.defaulted,
-            operations=Operations.sum(inner.operations for inner in computing),
-            compute_cycles=max(own.compute.values(), default=0.0),
-            utilisation=share / total if total else 1.0,
-            rule=", ".join(dict.fromkeys(part.effort.rule for part in parts if part.effort.cycles)),
+            transfer=not parts,
+            units=units,
+            work=work,
             latency=latency,
             cycles=cycles,
             flows=tuple(tally.flows),
             demand=dict(tally.demand),
             stalls={cause: value for cause, value in tally.stalls.items() if value > 0},
             energy=dict(tally.energy),
-            ops_per_cycle=tally.peak,
             notes=tuple(dict.fromkeys(tally.notes)),
             tiles=piece.trips if isinstance(piece, Loop) else 1,
             slices=tally.slices,
-            inside=inside.compute,
-            useful=own.useful if seat.numbers is not None else {},
-            useful_inside=inside.useful,
+            own=own if units.numbers is not None else WorkByUnit(),
+            inside=inside,
         )
 
     def _run(self, piece: Piece, tally: Tally) -> Busy:
         """The time of all runs of a piece. Adds its bytes and energy to the tally."""
         if isinstance(piece, Move):
-            route, unit = self._transfer_route(piece)
-            latency, cycles = self._move(piece, route, unit, tally)
-            return Busy(latency * piece.runs + cycles, latency, unit)
+            route, resource = self._transfer_route(piece)
+            latency, cycles = self._move(piece, route, resource, tally)
+            return Busy(latency * piece.runs + cycles, latency, resource)
         if isinstance(piece, Compute):
             return self._compute(piece, tally)
         stages: list[Stage] = []
+        resources: list[Resource] = []
         depth = 1
         moves = 0
         mean = False
         for inner, deps in zip(piece.pieces, piece.deps, strict=True):
             busy = self._run(inner, tally)
             resource = busy.resource
-            name = _unit_and_number(resource)[0]
+            resources.append(resource)
+            name = resource.name
             if name in self.machine.model.tx_units:
                 moves += 1
-                resource = f"{resource}#{moves % self.machine.model.tx_units[name].channels}"  # a channel
+                channel = moves % self.machine.model.tx_units[name].channels
+                resource = resource._replace(channel=channel)
             elif name in self.machine.model.exec_units:
                 depth = max(depth, self.machine.model.exec_unit(name).pipeline_depth)
             each = tile_cycles(piece, inner, busy.cycles, busy.latency)
@@ -137,30 +135,29 @@ class CostModel:
         if not found.exact or mean:
             what = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
             tally.notes.append(f"{what}: the pipeline runs with the mean")
-        resource = next(
-            (s.resource for s in stages if _unit_and_number(s.resource)[0] in self.machine.model.exec_units),
-            stages[0].resource if stages else "",
-        )  # fmt: skip
-        return Busy(found.cycles * piece.runs, 0.0, resource.split("#")[0])
+        # the loop occupies its first unit that computes, else the resource of its first piece
+        computing = [each for each in resources if each.name in self.machine.model.exec_units]
+        resource = next(iter(computing + resources), Resource("unit", ""))
+        return Busy(found.cycles * piece.runs, 0.0, resource)
 
-    def _transfer_route(self, move: Move) -> tuple[Route, str]:
+    def _transfer_route(self, move: Move) -> tuple[Route, Resource]:
         """The route of a transfer and the transfer unit (or bus) that it occupies."""
         machine = self.machine
         source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
         if move.location and move.location.name in machine.model.tx_units:
             unit = machine.unit(move.location)
-            return machine.route_through(source, unit, sink), unit
+            return machine.route_through(source, unit, sink), Resource.unit(unit)
         route = machine.graph.connection(source, sink)
         unit = next((u for u in route.units if parse_unit(u)[0] in machine.model.tx_units), None)
-        if unit is None:
-            unit = self._bus(route.hops[0].index) if route.hops else source
-        return route, unit
+        if unit is None and route.hops:
+            return route, self._bus(route.hops[0].index)
+        return route, Resource.unit(unit or source)
 
-    def _move(self, move: Move, route: Route, unit: str, tally: Tally) -> tuple[float, float]:
+    def _move(self, move: Move, route: Route, resource: Resource, tally: Tally) -> tuple[float, float]:
         """Latency of each run, and cycles of all bytes together."""
         machine = self.machine
         source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
-        name = _unit_and_number(unit)[0]
+        name = resource.name
         burst = machine.model.tx_units[name].burst_bytes if name in machine.model.tx_units else 1
         per_run = ceil(move.bytes / max(1, move.runs) / burst) * burst
         padded = per_run * move.runs if burst > 1 else move.bytes
@@ -174,17 +171,17 @@ class CostModel:
         )
         if name in machine.model.tx_units:
             channels = machine.model.tx_units[name].channels
-            tally.demand[unit] += slowest / channels
+            tally.demand[resource] += slowest / channels
         return latency, slowest
 
     def _compute(self, piece: Compute, tally: Tally) -> Busy:
-        seat = self._seat(piece)
-        unit = self.machine.model.exec_unit(seat.name)
-        work = effort(piece, seat.name, unit)
-        compute = work.cycles / seat.parallel
-        streaming: defaultdict[str, float] = defaultdict(float)
+        units = self._units_of(piece)
+        unit = self.machine.model.exec_unit(units.name)
+        work = effort(piece, units.name, unit)
+        compute = work.cycles / units.parallel
+        streaming: defaultdict[Resource, float] = defaultdict(float)
         latency = unit.latency_cycles
-        for flow in self._stream_flows(piece.streams, seat):
+        for flow in self._stream_flows(piece.streams, units):
             latency = max(latency, unit.latency_cycles + self._first_byte(flow))
             self._add(flow, flow.bytes, tally)
             for resource, cycles in self._rates[flow.source, flow.sink, flow.route].cycles:
@@ -194,40 +191,46 @@ class CostModel:
                 ends = " to ".join(parse_unit(unit)[0] for unit in (flow.source, flow.sink))
                 tally.notes.append(f"what goes from {ends} passes through {via}")
         operands = max(streaming.values(), default=0.0)
-        for component, value in [(f"compute {seat.name}", operations_energy(piece.operations, unit))]:
+        for component, value in [(f"compute {units.name}", operations_energy(piece.operations, unit))]:
             tally.energy[component] += value
         fill = latency * piece.runs
-        tally.parts.append(Part(seat, compute, work, max(0.0, operands - compute), fill))
-        if seat.numbers is not None:
-            for name in seat.units:
-                tally.demand[name] += compute
+        tally.parts.append(ComputePart(units, compute, work, max(0.0, operands - compute), fill))
+        if units.numbers is not None:
+            for name in units.units:
+                tally.demand[Resource.unit(name)] += compute
         useful = work.cycles * work.utilisation
         if useful:
-            tally.peak = max(tally.peak, piece.operations.total / useful * seat.parallel)
+            tally.peak = max(tally.peak, piece.operations.total / useful * units.parallel)
         unnamed = unnamed_rates(piece.operations, unit)
         if unnamed:
             tally.notes.append(
-                f"the matrix engine {seat.name} does {', '.join(unnamed)} at its rate for other operations; "
+                f"the matrix engine {units.name} does {', '.join(unnamed)} at its rate for other operations; "
                 "give it rates by operation if it cannot"
             )
         if any(stream.bound for stream in piece.streams):
             tally.notes.append("some bytes are upper bounds, because counting them took too long")
-        return Busy(max(compute, operands) + fill, latency, f"{seat.name}[{(seat.numbers or (0,))[0]}]")
+        return Busy(
+            max(compute, operands) + fill, latency, Resource("unit", units.name, (units.numbers or (0,))[0])
+        )
 
     def _first_byte(self, flow: Flow) -> float:
         name = parse_unit(flow.source)[0]
         memory = self.machine.model.mem_units.get(name)
         return flow.route.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
 
-    def _stream_flows(self, streams: Iterable[Stream], seat: Seat) -> Iterator[Flow]:
-        units = seat.units
+    def _stream_flows(self, streams: Iterable[Stream], units: UnitSet) -> Iterator[Flow]:
         for stream in streams:
-            for unit in units:
+            for unit in units.units:
                 memory = self.machine.memory_near(stream.location, unit, writes=stream.writes)
                 ends = (unit, memory) if stream.writes else (memory, unit)
                 route = self.machine.graph.connection(*ends)
                 yield Flow(
-                    stream.buffer, *ends, stream.bytes / len(units), route, transfer=False, bound=stream.bound
+                    stream.buffer,
+                    *ends,
+                    stream.bytes / len(units.units),
+                    route,
+                    transfer=False,
+                    bound=stream.bound,
                 )
 
     def _add(self, flow: Flow, size: float, tally: Tally) -> float:
@@ -258,14 +261,15 @@ class CostModel:
         for unit, accesses in ((flow.source, 1), *((unit, 2) for unit in flow.route.units), (flow.sink, 1)):
             memory = model.mem_units.get(parse_unit(unit)[0])
             if memory is not None and memory.port_bytes_per_cycle is not None:
-                cycles.append((f"ports of {unit}", accesses / memory.port_bytes_per_cycle))
+                ports = Resource.unit(unit)._replace(kind="ports")
+                cycles.append((ports, accesses / memory.port_bytes_per_cycle))
         slowest = max((each for _, each in cycles), default=0.0)
         return ByteRates(tuple(cycles), tuple(energy), slowest)
 
-    def _bus(self, index: int) -> str:
-        return f"bus {self.machine.model.buses[index].name or index}"
+    def _bus(self, index: int) -> Resource:
+        return Resource("bus", self.machine.model.buses[index].name or str(index))
 
-    def _seat(self, piece: Compute) -> Seat:
+    def _units_of(self, piece: Compute) -> UnitSet:
         """The units on which a piece runs: those of its location, or else those that take least time."""
         if piece.location:
             location = piece.location
@@ -276,23 +280,23 @@ class CostModel:
             numbers = self.machine.numbers(location, leaf.domain.ranges)
             unit = self.machine.model.exec_unit(location.name)
             if numbers is None or (len(numbers) == 1 and _spread(piece, unit) > 1):
-                return Seat(location.name, None, _spread(piece, unit), defaulted=False)
-            return Seat(location.name, numbers, len(numbers), defaulted=False)
-        return self._default_seat(piece)
+                return UnitSet(location.name, None, _spread(piece, unit), defaulted=False)
+            return UnitSet(location.name, numbers, len(numbers), defaulted=False)
+        return self._default_units(piece)
 
-    def _default_seat(self, piece: Compute) -> Seat:
-        best: tuple[float, Seat] | None = None
+    def _default_units(self, piece: Compute) -> UnitSet:
+        best: tuple[float, UnitSet] | None = None
         for name, unit in self.machine.model.exec_units.items():
             if missing_rates(piece.operations, unit):
                 continue
-            seat = Seat(name, None, _spread(piece, unit), defaulted=True)
+            units = UnitSet(name, None, _spread(piece, unit), defaulted=True)
             try:
-                slowest = self._streaming(piece, seat)
+                slowest = self._streaming(piece, units)
             except ConfigError:
                 continue  # some memory is out of its reach
-            cycles = max(effort(piece, name, unit).cycles / seat.parallel, slowest)
+            cycles = max(effort(piece, name, unit).cycles / units.parallel, slowest)
             if best is None or cycles < best[0]:
-                best = (cycles, seat)
+                best = (cycles, units)
         if best is None:
             ops = (
                 ", ".join(sorted({f"{op}:{dtype}" for op, dtype in piece.operations.counts}))
@@ -301,9 +305,9 @@ class CostModel:
             raise ConfigError(f"no execution unit computes {ops} on data that it reaches")
         return best[1]
 
-    def _streaming(self, piece: Compute, seat: Seat) -> float:
+    def _streaming(self, piece: Compute, units: UnitSet) -> float:
         tally = Tally()
-        for flow in self._stream_flows(piece.streams, seat):
+        for flow in self._stream_flows(piece.streams, units):
             self._add(flow, flow.bytes, tally)
         return max(tally.demand.values(), default=0.0)
 
@@ -324,7 +328,7 @@ def _tile_slices(loop: Loop, stages: Sequence[Stage], trips: int, depth: int) ->
         return ()
     return tuple(
         TileSlice(
-            stages[s.stage].resource.split("#")[0], loop.pieces[s.stage].name, s.tile,
+            str(stages[s.stage].resource), loop.pieces[s.stage].name, s.tile,
             isinstance(loop.pieces[s.stage], Move), s.start, s.end,
         )
         for s in pipeline_slices(stages, trips, depth)
@@ -347,8 +351,6 @@ def _blocks(leaf: Nest, piece: Compute) -> Sequence[Block]:
     return leaf.blocks[piece.nest.depth :]
 
 
-def _unit_and_number(unit: str) -> tuple[str, int]:
-    if "[" not in unit:
-        return unit, 0
-    name, number = parse_unit(unit.split("#")[0])
-    return name, number or 0
+def _occupied(resource: Resource) -> UnitSet:
+    """The unit, or the bus, that a transfer occupies."""
+    return UnitSet(resource.name if resource.kind == "unit" else str(resource), (resource.number,))

@@ -35,13 +35,12 @@ def load_of(nest: Nest, number: int, model: CostModel | None) -> UnitLoad:
         return UnitLoad((), 1.0)
     if model is None:
         return UnitLoad((str(statement.location),) if statement.location else (), float(statement.points))
-    machine, cost = model.machine, model.statement(nest.enter(number), number)
-    unit = machine.model.units.get(cost.unit)  # a transfer without a unit goes by its bus
-    instances = cost.instances or range(unit.count if unit is not None else 1)
-    units = tuple(f"{cost.unit}[{instance}]" for instance in instances)
-    every_unit = {*machine.graph.units, *machine.model.units}
-    shared = tuple((name, need) for name, need in sorted(cost.demand.items()) if name not in every_unit)
-    return UnitLoad(units, max(cost.cycles, 1.0), shared)
+    cost = model.statement(nest.enter(number), number)
+    unit = model.machine.model.units.get(cost.units.name)  # a transfer without a unit goes by its bus
+    instances = cost.units.numbers or range(unit.count if unit is not None else 1)
+    units = tuple(f"{cost.units.name}[{instance}]" for instance in instances)
+    shared = sorted((str(each), need) for each, need in cost.demand.items() if each.is_shared)
+    return UnitLoad(units, max(cost.cycles, 1.0), tuple(shared))
 
 
 @dataclass(frozen=True, slots=True)
