@@ -29,7 +29,10 @@ def _cluster(block: Block, path: Path, indent: str) -> Iterator[str]:
     inside = [(number, s) for number, s in enumerate(block.statements) if isinstance(s, (Block, Special))]
     buffers = [ref.name for ref in block.refinements] if inside else []
     for name in buffers:
-        yield f"{indent}  {quote(f'{_key(path)}.{name}')} [label={quote(_buffer_label(block, name))}, shape=box];"
+        ref = block.ref(name)
+        place = f"\n<{ref.location}>" if ref.location else ""
+        label = quote(f"{name} {ref.dtype}({', '.join(map(str, ref.sizes))}){place}")
+        yield f"{indent}  {quote(f'{_key(path)}.{name}')} [label={label}, shape=box];"
     if not inside:
         yield f"{indent}  {quote(_key(path))} [label={quote(f'{len(block.statements)} statements')}, shape=plaintext];"
     for number, statement in inside:
@@ -40,8 +43,12 @@ def _cluster(block: Block, path: Path, indent: str) -> Iterator[str]:
 def _statement(outer: Block, statement: Statement, path: Path, indent: str) -> Iterator[str]:
     if isinstance(statement, Block):
         yield from _cluster(statement, path, indent)
+        # An edge ends at the refinement inside, or at the only node of a block without blocks.
+        nested = any(isinstance(inner, (Block, Special)) for inner in statement.statements)
         ends = {
-            ref.source: _inner_end(statement, path, ref.name) for ref in statement.refinements if ref.source
+            ref.source: f"{_key(path)}.{ref.name}" if nested else _key(path)
+            for ref in statement.refinements
+            if ref.source
         }
     else:
         label = statement.op if isinstance(statement, Special) else "statement"
@@ -56,12 +63,6 @@ def _statement(outer: Block, statement: Statement, path: Path, indent: str) -> I
             yield f"{indent}{quote(ends[name])} -> {quote(f'{_key(path[:-1])}.{name}')};"
 
 
-def _inner_end(block: Block, path: Path, name: str) -> str:
-    """The node in `block` where an edge for its refinement `name` ends: the refinement, or the block's only node."""
-    nested = any(isinstance(statement, (Block, Special)) for statement in block.statements)
-    return f"{_key(path)}.{name}" if nested else _key(path)
-
-
 def _label(block: Block) -> str:
     ranges = ", ".join(
         f"{i.name}:{i.range}" if i.affine is None else f"{i.name} = {i.affine}" for i in block.indices
@@ -71,12 +72,6 @@ def _label(block: Block) -> str:
     return "\n".join(
         line for line in (f"{block.name}{location}", words, f"[{ranges}]" if ranges else "") if line
     )
-
-
-def _buffer_label(block: Block, name: str) -> str:
-    ref = block.ref(name)
-    place = f"\n<{ref.location}>" if ref.location else ""
-    return f"{ref.name} {ref.dtype}({', '.join(map(str, ref.sizes))}){place}"
 
 
 def _key(path: Path) -> str:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -16,31 +15,11 @@ from stripe.emit.c import CModule, COptions, EntryParameter, emit_module
 from stripe.exec.arith import Array
 from stripe.exec.layout import check_inputs, constant_array, from_flat, to_flat
 from stripe.exec.sanitize import run_sanitized, with_main
-from stripe.exec.toolchain import toolchain
+from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import Program, Refinement, is_row_major
 
 _INLINE_CONSTANTS = 1 << 20
 """Constants of more bytes than this are passed in: as text they would take compilers minutes."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """How to build. `compiler` None takes `cc`, `gcc` or `clang`, whichever is there first.
-
-    `native` tunes for this processor; `openmp` runs blocks tagged `thread` or `parallel` on several threads; `arenas`
-    puts what is placed at its address; `reorder` runs innermost loops in the order that suits caches and vectors.
-    `sanitize` runs the program in a process of its own under the address and undefined-behaviour sanitizers. No choice
-    changes a bit of the results.
-    """
-
-    compiler: str | None = None
-    level: Literal["O0", "O1", "O2", "O3", "Os"] = "O2"
-    native: bool = False
-    openmp: bool = False
-    arenas: bool = True
-    reorder: bool = False
-    sanitize: bool = False
-    extra_flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +38,7 @@ class Timings:
 
 
 class CompiledProgram:
-    """A program that has been built. `source` is the C, `library` what the compiler made of it."""
+    """A built program. `source` is its C, `library` the file that the compiler wrote."""
 
     def __init__(self, program: Program, module: CModule, library: Path, *, sanitized: bool) -> None:
         self.program = program
@@ -122,17 +101,9 @@ def compile_program(program: Program, options: CompileOptions | None = None) -> 
     a fault of ours, when the compiler refuses the code.
     """
     chosen = options or CompileOptions()
-    tools = toolchain(
-        chosen.compiler,
-        level=chosen.level,
-        native=chosen.native,
-        openmp=chosen.openmp,
-        sanitize=chosen.sanitize,
-        extra=chosen.extra_flags,
-    )
     module = emit_module(program, _emit_options(program, chosen))
     source = with_main(module) if chosen.sanitize else _with_table(module)
-    library = tools.build(source, shared=not chosen.sanitize)
+    library = toolchain(chosen).build(source, shared=not chosen.sanitize)
     return CompiledProgram(program, module, library, sanitized=chosen.sanitize)
 
 

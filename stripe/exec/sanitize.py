@@ -18,7 +18,7 @@ _TIMEOUT = 600.0
 
 
 class SanitizerError(Exception):
-    """The sanitizers found something in what we emitted, or it crashed: a fault of ours. `str()` is their report."""
+    """The sanitizers found a fault in the emitted code, or it crashed: a fault of ours. `str()` is their report."""
 
 
 def with_main(module: CModule) -> str:
@@ -48,9 +48,9 @@ def _transfer(function: str, name: str, parameter: EntryParameter, stream: str) 
 
 
 def run_sanitized(program: Path, module: CModule, buffers: Sequence[Array]) -> None:
-    """Runs a program that was built from `with_main` on `buffers`, which get what it makes of them (but the inputs).
+    """Runs a program that was built from `with_main` on `buffers`, of which the outputs get their contents.
 
-    Raises SanitizerError when it does not end well.
+    Raises SanitizerError when it fails.
     """
     with tempfile.TemporaryDirectory(prefix="stripe-") as folder:
         given, made = Path(folder) / "in", Path(folder) / "out"

@@ -1,4 +1,4 @@
-"""The C compiler: finding it, running it, and keeping what it made by content.
+"""The C compiler: options of a build, search for the compiler, and a cache of objects by content.
 
 An object is kept under a hash of the source, the compiler's version and the flags, so that equal code is built once,
 on this machine and by any number of processes at the same time: each writes to a name of its own and renames.
@@ -15,6 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from stripe.ir import ConfigError
 
@@ -22,13 +23,33 @@ CANDIDATES = ("cc", "gcc", "clang")
 _FLAGS = (
     "-std=c11",
     "-ffp-contract=off",  # a*b + c in one rounding would change bits
-    "-fno-math-errno",  # nobody reads errno, and sqrt without it is one instruction
+    "-fno-math-errno",  # errno is not read, and sqrt without it is one instruction
     "-fno-trapping-math",  # nor floating-point exceptions: lets conditions become selections
 )
 
 
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """Options of a build. `compiler` None takes the first of `cc`, `gcc` and `clang` that is there.
+
+    `native` tunes for this processor; `openmp` runs blocks tagged `thread` or `parallel` on several threads; `arenas`
+    puts placed buffers at their addresses; `reorder` runs innermost loops in the order that suits caches and vectors.
+    `sanitize` runs the program in a process of its own under the address and undefined-behaviour sanitizers. No option
+    changes a bit of the results.
+    """
+
+    compiler: str | None = None
+    level: Literal["O0", "O1", "O2", "O3", "Os"] = "O2"
+    native: bool = False
+    openmp: bool = False
+    arenas: bool = True
+    reorder: bool = False
+    sanitize: bool = False
+    extra_flags: tuple[str, ...] = ()
+
+
 class CompileError(Exception):
-    """The C compiler refused what we emitted: a fault of ours. `str()` has the command and what the compiler said."""
+    """The C compiler refused the emitted code: a fault of ours. `str()` has the command and the compiler's message."""
 
     def __init__(self, command: tuple[str, ...], output: str, source: str) -> None:
         super().__init__(f"the C compiler refused the emitted code\n$ {' '.join(command)}\n{output.strip()}")
@@ -88,21 +109,16 @@ _RUNTIMES = {
     "-fsanitize": ("sanitizers", "install their libraries (clang has them in compiler-rt), or use gcc"),
 }
 _LACKS = re.compile(r"'?omp\.h'?[ :].*(not found|No such file)|cannot find .*(omp|asan|ubsan|clang_rt)")
-"""What compilers say when the library for a flag is not installed."""
+"""Messages of compilers when the library for a flag is not installed."""
 
 
-def toolchain(
-    compiler: str | None, *, level: str, native: bool, openmp: bool, sanitize: bool, extra: tuple[str, ...]
-) -> Toolchain:
-    """The toolchain for these choices; `compiler` None takes the first of `CANDIDATES` on the path.
-
-    Raises ConfigError when there is no such compiler.
-    """
-    flags = [*_FLAGS, f"-{level}"]
-    flags += ["-march=native"] if native else []
-    flags += ["-fopenmp"] if openmp else []
-    flags += _SANITIZE if sanitize else []
-    return Toolchain(find_compiler(compiler), (*flags, *extra), cache_folder())
+def toolchain(options: CompileOptions) -> Toolchain:
+    """The toolchain for these options. Raises ConfigError when there is no such compiler."""
+    flags = [*_FLAGS, f"-{options.level}"]
+    flags += ["-march=native"] if options.native else []
+    flags += ["-fopenmp"] if options.openmp else []
+    flags += _SANITIZE if options.sanitize else []
+    return Toolchain(find_compiler(options.compiler), (*flags, *options.extra_flags), cache_folder())
 
 
 _SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
@@ -133,7 +149,7 @@ def cache_folder() -> Path:
 
 @lru_cache(maxsize=32)
 def identity(compiler: str, native: bool) -> str:
-    """What tells one compiler from another: its version; with -march=native also what it finds this processor to be."""
+    """The identity of a compiler: its version and, with -march=native, the processor that it finds."""
     version = _output((compiler, "--version"))
     return version + (
         _output((compiler, "-march=native", "-dM", "-E", "-x", "c", os.devnull)) if native else ""

@@ -18,7 +18,7 @@ from stripe.emit.c.dialect import Dialect
 from stripe.emit.loops.hints import Hint
 from stripe.emit.loops.scope import Pointer
 from stripe.exec.interp import interpret
-from stripe.exec.toolchain import toolchain
+from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import DType
 from support.exec_programs import program
 
@@ -118,9 +118,7 @@ def test_a_dialect_of_fifty_lines_gives_kernels_that_run() -> None:
     assert "for (long i = 0 + get_global_id(0); i < 5; i += get_global_size(0))" in text
     code = re.sub(r"//.*", "", text)
     assert not re.search(r"\w_t\b|#include|_Alignas|omp|expf", code)
-    tools = toolchain(
-        None, level="O1", native=False, openmp=False, sanitize=False, extra=("-Wno-missing-prototypes",)
-    )
+    tools = toolchain(CompileOptions(level="O1"))
     shim = SHIM.replace("stripe_test", entry[1]) + "#include <math.h>\n"
     library = ctypes.CDLL(str(tools.build(shim + text, shared=True)))
     data = {
