@@ -71,7 +71,7 @@ def completed(sketch: str) -> Program:
     """The program of a sketch: its blocks are the kernels of main, its free buffers belong to the program."""
     buffers, blocks = _read(sketch)
     program = parse_program(_program(buffers, blocks))
-    const = [ref for ref in program.entry.allocs if "const" in ref.tags]
+    const = [ref for ref in program.entry.allocs if "const" in ref.words]
     data = (ConstantBuffer(ref.name, ref.dtype, ref.sizes, bytes(ref.bytes)) for ref in const)
     return replace(program, constants=tuple(data))
 
