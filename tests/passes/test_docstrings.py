@@ -14,6 +14,7 @@ from support.sketch import completed, fits, sides
 
 UNRUN = {
     "autotile", "fusion", "memory_placement", "pad", "partition", "register_cache", "schedule", "subgroup", "tensorize",
+    "map",
 }  # fmt: skip
 """Passes whose docstrings show an excerpt of a larger nest, or need a hardware model."""
 
