@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 from stripe.cli.streams import write_stdout
-from stripe.ir import ConfigError, StripeError, closest
+from stripe.config.output import write_bytes
+from stripe.ir import StripeError, closest
 
 STDIN = "<stdin>"
 
@@ -69,61 +67,7 @@ def write_text(path: str | None, text: str) -> None:
         write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
-def check_output(path: str | None) -> None:
-    """Raises ConfigError where it can be told beforehand that `write_text` cannot write the file."""
-    if path is None or path == "-":
-        return
-    target = Path(os.path.realpath(path))
-    try:
-        if target.is_dir():
-            raise ConfigError("this is a directory", path=path, hint="name a file for the output")
-        if not target.parent.exists():
-            raise ConfigError(f"there is no folder '{target.parent}'", path=path, hint="make it first")
-        beside = target.is_file() or not target.exists()
-        if not os.access(target.parent if beside else target, os.W_OK):
-            raise ConfigError("cannot be written: Permission denied", path=path)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
-
-
 def printable(name: str) -> str:
     """A file's name as it can stand in a message and in a program: no line breaks, nothing that UTF-8 cannot hold."""
     shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(char if char.isprintable() else "?" for char in shown)
-
-
-def write_bytes(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all: beside it first, then renamed. Raises ConfigError.
-
-    A link is followed; what is no regular file (a pipe, a terminal, /dev/null) is written directly, never replaced.
-    """
-    check_output(path)
-    target = Path(os.path.realpath(path))
-    try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)
-        else:
-            _replace(target, data)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
-
-
-def _replace(target: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
-
-
-def _umask() -> int:
-    """The permissions that new files of this process do not get. (It can only be read by setting it.)"""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -12,10 +12,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from stripe.config.output import writing
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.exactness import best_magnitude
@@ -146,19 +146,12 @@ def _copies(block: Block, roots: Mapping[str, str]) -> Iterator[tuple[str, str]]
 
 
 def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Writes tensors as .npz, completely or not at all. Raises ExecutionError when the place cannot be written."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
+    """Writes tensors as .npz, whole or not at all. Raises ConfigError when the file cannot be written."""
     stored = dict(_stored(name, np.asarray(array)) for name, array in arrays.items())
-    try:
-        with partial.open("wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-            for name, array in stored.items():  # not np.savez: its keywords make some names impossible
-                with archive.open(name + ".npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-        partial.replace(target)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise ExecutionError(f"cannot write: {error.strerror}", path=str(target)) from None
+    with writing(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in stored.items():  # not np.savez: its keywords make some names impossible
+            with archive.open(name + ".npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _stored(name: str, array: Array) -> tuple[str, Array]:

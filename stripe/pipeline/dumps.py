@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from typing_extensions import override
 
+from stripe.config.output import replace_file, unwritable
 from stripe.ir import ConfigError, Program, print_program
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.passlist import entry_json
@@ -29,14 +32,14 @@ def documents(entries: Sequence[PassEntry], hardware: HardwareModel | None) -> d
 class Dumps(Instrument):
     """`--dump-dir DIR`: `00_input.stripe`, `01_NAME.stripe`, …, and the rendered pass list and model as JSON.
 
-    The dumps of an earlier run go first: a longer run's would stand behind those of this one. `dumps.json` lists what a
-    run wrote, and nothing else is removed.
+    `dumps.json` lists the files of a run with the hashes of their contents. The dumps of an earlier run are removed
+    first. Any other file is left alone, edited dumps included; where its name is needed, the run is refused.
     """
 
     def __init__(self, folder: Path, documents: dict[str, object]) -> None:
         self._folder = folder
         self._documents = documents
-        self._files: list[str] = []
+        self._files: dict[str, str] = {}
         self._count = 0
 
     @override
@@ -60,42 +63,63 @@ class Dumps(Instrument):
         self._save(f"{self._count:02d}_{_file_name(entry.name)}.stripe", print_program(after))
 
     def _save(self, name: str, text: str) -> None:
-        self._files.append(name)
-        self._write(_LISTING, json.dumps({"stripe_dumps": self._files}, indent=1) + "\n")
-        self._write(name, text)
-
-    def _write(self, name: str, text: str) -> None:
+        path = self._folder / name
+        data = text.encode("utf-8", "backslashreplace")
+        if os.path.lexists(path):
+            raise _foreign(path)
+        self._files[name] = _hash(data)
         try:
-            (self._folder / name).write_text(text, "utf-8")
+            listing = json.dumps({"stripe_dumps": self._files}, indent=1) + "\n"
+            replace_file(self._folder / _LISTING, listing.encode())
+            with path.open("xb") as stream:
+                stream.write(data)
+        except FileExistsError:
+            raise _foreign(path) from None
         except OSError as error:
-            raise ConfigError(
-                f"cannot write a dump: {error.strerror}", path=str(self._folder / name)
-            ) from None
+            raise unwritable(str(path), error) from None
 
     def _remove_earlier(self) -> None:
-        """Removes what the listing names, where it is a file of the kind that a run writes into this very folder."""
-        for name in _listed(self._folder / _LISTING):
+        """Removes the files of the listing whose contents are unchanged, and then the listing."""
+        listing = self._folder / _LISTING
+        if not os.path.lexists(listing):
+            return
+        for name, digest in _listed(listing).items():
             path = self._folder / name
-            if _DUMP.fullmatch(name) and path.is_file() and not path.is_symlink():
-                try:
+            try:
+                if _DUMP.fullmatch(name) and not path.is_symlink() and _hash(path.read_bytes()) == digest:
                     path.unlink()
-                except OSError as error:
-                    reason = f"cannot remove the dump of an earlier run: {error.strerror}"
-                    raise ConfigError(reason, path=str(path)) from None
+            except (FileNotFoundError, IsADirectoryError):
+                continue
+            except OSError as error:
+                raise unwritable(str(path), error) from None
 
 
 _LISTING = "dumps.json"
 _DUMP = re.compile(r"\d{2,}_[\w.+-]+\.stripe|config\.json|hw\.json")
 
 
-def _listed(path: Path) -> list[str]:
-    """The files that an earlier run wrote; none when there was none, or when the listing is no such thing."""
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _foreign(path: Path) -> ConfigError:
+    return ConfigError(
+        "this file is no unchanged dump of an earlier run, so it is not overwritten",
+        path=str(path),
+        hint="name another folder, or remove the file",
+    )
+
+
+def _listed(path: Path) -> dict[str, str]:
+    """The files of an earlier run with their hashes. Raises ConfigError for a file that is no listing."""
     try:
-        found: object = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return []
-    names: object = cast("dict[str, object]", found).get("stripe_dumps") if isinstance(found, dict) else None
-    return [str(name) for name in cast("list[object]", names)] if isinstance(names, list) else []
+        found: object = None if path.is_symlink() else json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    listed = cast("dict[str, object]", found).get("stripe_dumps") if isinstance(found, dict) else None
+    if not isinstance(listed, dict):
+        raise _foreign(path)
+    return {name: str(digest) for name, digest in cast("dict[str, object]", listed).items()}
 
 
 def _file_name(name: str) -> str:

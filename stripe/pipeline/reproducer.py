@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from stripe.config.document import Document, read_json
+from stripe.config.output import replace_file
 from stripe.config.validate import validate
 
 
@@ -46,7 +47,7 @@ class Reproducer(BaseModel):
             try:
                 if place is not None:
                     place.mkdir(parents=True, exist_ok=True)
-                    (place / name).write_text(text, "utf-8")
+                    replace_file(place / name, text.encode("utf-8", "backslashreplace"))
                     return place / name
             except OSError:
                 continue

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from stripe.cli.commands.run_report import ComparisonJson
 from stripe.cli.engines import Arrays
 from stripe.exec.compare import Tolerance, compare, tolerance_for
-from stripe.exec.data import save_arrays
 from stripe.exec.interp import interpret
 from stripe.frontends.frontend import Source
 from stripe.frontends.registry import find_front_end
@@ -33,14 +32,6 @@ def require_sound(program: Program) -> None:
     from stripe.pipeline.proof import check_input
 
     check_input(program, lambda text: print(text, end="", file=sys.stderr))
-
-
-def save(path: str, outputs: Arrays) -> None:
-    """Writes the outputs as .npz. What is wrong with the place is wrong usage, not an error in the input."""
-    try:
-        save_arrays(path, outputs)
-    except StripeError as error:
-        raise ConfigError(error.reason, path=error.path, hint="--out takes the name of a file") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from stripe.cli import start
 from stripe.cli.arguments.reduce import ReduceSpec
-from stripe.cli.files import check_output, write_text
+from stripe.cli.files import write_text
 from stripe.cli.guard import OK
 from stripe.cli.input import read_source
 from stripe.cli.job import Job
+from stripe.config.output import check_output
 from stripe.ir import StripeError
 from stripe.pipeline.reduction.command import Command
 from stripe.pipeline.reduction.document import Document, steps_for
@@ -22,7 +23,8 @@ TOOLS = {"stripe-opt": start.opt, "stripe-run": start.run, "stripe-sim": start.s
 
 def perform(job: Job, spec: ReduceSpec) -> int:
     """Reduces; gives the exit status."""
-    check_output(spec.output)  # before the search, which may take hours
+    if spec.output not in (None, "-"):
+        check_output(spec.output)  # before the search, which may take hours
     document = _read(job, spec)
     command = Command(spec.test_words(), spec.exit_status, spec.timeout, TOOLS)
     steps = steps_for(document)

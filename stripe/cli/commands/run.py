@@ -12,7 +12,8 @@ from stripe.cli.engines import Arrays, parse_engine
 from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.isolation import EngineCrash
 from stripe.cli.job import Job
-from stripe.exec.data import load_inputs, random_inputs
+from stripe.config.output import check_output
+from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.frontends.registry import find_front_end
 from stripe.ir import Program
 
@@ -20,6 +21,9 @@ from stripe.ir import Program
 def perform(job: Job, spec: RunSpec) -> int:
     """Compiles, runs, compares and times; gives the exit status."""
     engine = parse_engine(spec.engine)
+    for path in (spec.out, spec.json):  # before the run, which may take hours
+        if path not in (None, "-"):
+            check_output(path)
     source = begin(job, spec)
     loaded, reading = load(source, spec)
     original = loaded.program
@@ -45,7 +49,7 @@ def perform(job: Job, spec: RunSpec) -> int:
         comparison = subject.against(spec.compare)
     times = None if spec.bench is None else run_report.times_json(runner.bench(inputs, spec.bench))
     if spec.out is not None:
-        execution.save(spec.out, outputs)
+        save_arrays(spec.out, outputs)
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
     report = run_report.ReportJson(
         input=source.name,

@@ -1,0 +1,98 @@
+"""Output files: each is there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from stripe.ir.errors import ConfigError
+
+
+def check_output(path: str | os.PathLike[str]) -> Path:
+    """The file to write, with links followed. Raises ConfigError where it plainly cannot be written."""
+    name = os.fspath(path)
+    try:
+        target = Path(os.path.realpath(name))
+        if target.is_dir():
+            raise ConfigError("this is a directory", path=name, hint="name a file for the output")
+        if not target.parent.exists():
+            raise ConfigError(f"there is no folder '{target.parent}'", path=name, hint="make it first")
+        beside = target.is_file() or not target.exists()
+        if not os.access(target.parent if beside else target, os.W_OK):
+            raise ConfigError(
+                "cannot be written: Permission denied", path=name, hint="name a file in a folder of your own"
+            )
+    except OSError as error:
+        raise unwritable(name, error) from None
+    except ValueError as error:
+        raise ConfigError(f"this is no file name: {error}", path=repr(name), hint="name a file") from None
+    return target
+
+
+def unwritable(path: str, error: OSError) -> ConfigError:
+    """The error of a file that the system refuses to write."""
+    return ConfigError(f"cannot be written: {error.strerror or error}", path=path, hint="name another file")
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
+    """A stream to the file `path`: into a new file beside it, which takes its name at the end. Raises ConfigError.
+
+    A link is followed. A device or a pipe is written directly, and never replaced.
+    """
+    target = check_output(path)
+    try:
+        if target.exists() and not target.is_file():
+            buffer = io.BytesIO()  # devices lie about positions
+            yield buffer
+            with target.open("wb") as device:
+                device.write(buffer.getbuffer())
+        else:
+            with _replacing(target) as stream:
+                yield stream
+    except OSError as error:
+        raise unwritable(os.fspath(path), error) from None
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file whole or not at all. Raises ConfigError."""
+    with writing(path) as stream:
+        stream.write(data)
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    """Writes a file whole or not at all; a link of its name is replaced, not followed. Raises OSError."""
+    with _replacing(target) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def _replacing(target: Path) -> Generator[BinaryIO]:
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        try:
+            mode = stat.S_IMODE(target.lstat().st_mode) & 0o777 if target.is_file() else 0o666 & ~_umask()
+        except FileNotFoundError:  # removed meanwhile
+            mode = 0o666 & ~_umask()
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(temporary).unlink()
+        raise
+
+
+def _umask() -> int:
+    """The permissions that new files of this process do not get. (It can only be read by setting it.)"""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
