@@ -55,7 +55,7 @@ bench: $(STAMP) ## Write the benchmark tables
 	$(PY) -m benchmarks.run
 
 fuzz: $(STAMP) ## Check N random programs under random pass lists, from seed SEED on (N=1000 SEED=0)
-	cd tests && PYTHONPATH=. ../$(PY) -m fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out ../out/fuzz
+	$(PY) -m tests.fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out out/fuzz
 
 wheel: $(STAMP) ## Build the wheel into dist/
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.golden import run_lines, substitute
-from support.shell import Command, ShellError, parse_line
+from tests.support.golden import run_lines, substitute
+from tests.support.shell import Command, ShellError, parse_line
 
 LIT_CONFIG = Path(__file__).parent / "golden" / "lit.cfg.py"
 
@@ -35,7 +35,7 @@ def _fake_main(argv: Sequence[str] | None = None) -> int:
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A project with the harness and a fake stripe-opt."""
     monkeypatch.setattr("stripe.cli.start.opt", _fake_main)
-    pytester.makeconftest("pytest_plugins = ['support.golden']")
+    pytester.makeconftest("pytest_plugins = ['tests.support.golden']")
     return pytester
 
 

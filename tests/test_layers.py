@@ -24,7 +24,9 @@ def test_no_pass_imports_a_pass() -> None:
             node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
         ]
         modules = [
-            node.module.split(".") for node in nodes if (node.module or "").startswith("stripe.passes.")
+            node.module.split(".")
+            for node in nodes
+            if node.module is not None and node.module.startswith("stripe.passes.")
         ]
         others = {module[2] for module in modules} - {"base", own}
         assert not others, f"{path.relative_to(folder)} imports {', '.join(sorted(others))}"

@@ -10,7 +10,7 @@ import pytest
 
 from stripe.cli.start import opt as main
 from stripe.cli.start import run
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stripe.cli.start import opt, run
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.start import opt as main
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 

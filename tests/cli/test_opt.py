@@ -16,7 +16,7 @@ from stripe.cli.start import opt as main
 from stripe.ir import parse_program
 from stripe.passes.registry import pass_names
 from stripe.pipeline.reproducer import Reproducer
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 

@@ -21,7 +21,7 @@ from stripe.cli.option import Spec, option
 from stripe.cli.start import opt
 from stripe.cli.usage import UsageError, number
 from stripe.frontends.frontend import Source
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 SPECS = (OptSpec, RunSpec, SimSpec, ReduceSpec)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli import start
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,7 +17,7 @@ from stripe.cli.start import sim as simulate
 from stripe.exec.compile import CompiledProgram
 from stripe.tile.reference import evaluate
 from stripe.tile.typed import TypedFunction
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 

@@ -16,8 +16,8 @@ from stripe.cli.start import sim as main
 from stripe.cost.counts.loops import HALOS
 from stripe.cost.report.schema import CountsJson, SimulationJson
 from stripe.ir import print_program
-from support.programs import MATMUL
-from support.scheduled import tiles
+from tests.support.programs import MATMUL
+from tests.support.scheduled import tiles
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]

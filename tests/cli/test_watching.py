@@ -8,7 +8,7 @@ import pytest
 
 from stripe.cli.start import opt
 from stripe.config.files import shipped
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 

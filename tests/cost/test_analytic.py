@@ -20,8 +20,8 @@ from stripe.cost.time.workload import CostModel
 from stripe.hw import HardwareModel, SystolicArray, load_hardware
 from stripe.ir import ConfigError, Location, Nest, Program, parse_location, rewrite_matching, with_entry
 from stripe.tile import compile_tile
-from support.enumerated import walk_program
-from support.tiled import tiled_convolution
+from tests.support.enumerated import walk_program
+from tests.support.tiled import tiled_convolution
 
 
 def statements(program: Program) -> list[Nest]:

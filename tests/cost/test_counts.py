@@ -17,9 +17,9 @@ from stripe.exec.interp import interpret
 from stripe.hw import load_hardware
 from stripe.ir import Nest as NestOf
 from stripe.ir import StripeError, parse_program, print_program, verify_structural
-from support.enumerated import transferred
-from support.mappings import CONV3X3, MATMUL, Loop, Mapped, as_stripe, walk_steps
-from support.tiled import tiled_convolution
+from tests.support.enumerated import transferred
+from tests.support.mappings import CONV3X3, MATMUL, Loop, Mapped, as_stripe, walk_steps
+from tests.support.tiled import tiled_convolution
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "examples" / "mappings"
 

@@ -13,7 +13,7 @@ from stripe.cost.mapping.problem import Level, LoopNest, Operand, Target
 from stripe.cost.mapping.search import Plan, search, undominated
 from stripe.hw import load_hardware
 from stripe.ir.dtypes import I8
-from support.mappings import Mapped, as_stripe
+from tests.support.mappings import Mapped, as_stripe
 
 ALL = frozenset({"W", "I", "O"})
 

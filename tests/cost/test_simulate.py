@@ -23,7 +23,7 @@ from stripe.ir import (
     verify_structural,
 )
 from stripe.tile import compile_tile
-from support.scheduled import tiles
+from tests.support.scheduled import tiles
 
 DSP_CONV = load_hardware("dsp_conv")
 

@@ -20,7 +20,7 @@ from stripe.emit.loops.scope import Pointer
 from stripe.exec.interp import interpret
 from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import DType
-from support.exec_programs import program
+from tests.support.exec_programs import program
 
 
 class OpenCL(Dialect):

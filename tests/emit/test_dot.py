@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stripe.emit.dot import block_graph
 from stripe.ir import parse_program, walk
-from support.everything import EVERYTHING
+from tests.support.everything import EVERYTHING
 
 
 def test_the_picture_has_every_block_and_quotes_names() -> None:

@@ -11,8 +11,8 @@ from stripe.emit.c import COptions, emit_c, emit_module
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
 from stripe.ir import StripeError, parse_program
-from support.compilers import BUILD_NAMES, BUILDS
-from support.exec_programs import checked, program
+from tests.support.compilers import BUILD_NAMES, BUILDS
+from tests.support.exec_programs import checked, program
 
 PLACED = """0: #program block [] ( // placed
   #placed #user none new@0x00000000<DRAM[0]> A[0, 0] i32(4:8, 8:1)

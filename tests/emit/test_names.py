@@ -28,7 +28,7 @@ from stripe.ir import (
     Store,
     Tags,
 )
-from support.compilers import BUILD_NAMES, BUILDS
+from tests.support.compilers import BUILD_NAMES, BUILDS
 
 F32 = DTYPES["fp32"]
 

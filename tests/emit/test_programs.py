@@ -13,10 +13,10 @@ from stripe.emit.c import COptions, emit_c
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
 from stripe.ir import Program, rewrite_matching, with_entry
-from support.batch import merge, merge_arrays, split_arrays
-from support.c_programs import Sample, convolution, matmul, samples, tagged, tiles
-from support.compilers import COMPILERS, sanitized, strict
-from support.exec_programs import program
+from tests.support.batch import merge, merge_arrays, split_arrays
+from tests.support.c_programs import Sample, convolution, matmul, samples, tagged, tiles
+from tests.support.compilers import COMPILERS, sanitized, strict
+from tests.support.exec_programs import program
 
 SAMPLES = samples()
 LEVELS = ("O0", "O1", "O2", "O3")

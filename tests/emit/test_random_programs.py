@@ -8,14 +8,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exec.test_random_programs import programs
 from stripe.emit.c import COptions, emit_module
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import Block, Program, rewrite_blocks, with_entry
-from support.batch import Arrays, merge, merge_arrays, split_arrays
-from support.compilers import STRICT, sanitized
+from tests.exec.test_random_programs import programs
+from tests.support.batch import Arrays, merge, merge_arrays, split_arrays
+from tests.support.compilers import STRICT, sanitized
 
 BUILDS = [
     CompileOptions(level="O1", extra_flags=STRICT),

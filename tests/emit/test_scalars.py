@@ -17,9 +17,9 @@ from stripe.exec.compare import EXACT, LOOSE, compare
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, INTRINSICS, TRANSCENDENTAL, DType, Program
-from support.batch import merge, merge_arrays, prefixed
-from support.compilers import BUILD_NAMES, BUILDS
-from support.exec_programs import elementwise, program
+from tests.support.batch import merge, merge_arrays, prefixed
+from tests.support.compilers import BUILD_NAMES, BUILDS
+from tests.support.exec_programs import elementwise, program
 
 Case = tuple[str, Program, dict[str, npt.NDArray[Any]]]
 

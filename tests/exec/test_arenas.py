@@ -10,7 +10,7 @@ import pytest
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import Program, with_entry
-from support.exec_programs import checked
+from tests.support.exec_programs import checked
 
 DATA = {"A": np.arange(1, 9, dtype=np.int16)}
 

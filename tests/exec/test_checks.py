@@ -8,7 +8,7 @@ import pytest
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import Program
-from support.exec_programs import program
+from tests.support.exec_programs import program
 
 DATA = {"A": np.arange(6, dtype=np.int32)}
 BUDGETS = pytest.mark.parametrize("budget", [1 << 30, 1])

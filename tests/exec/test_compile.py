@@ -15,8 +15,8 @@ from stripe.exec.errors import ExecutionError
 from stripe.exec.sanitize import SanitizerError
 from stripe.exec.toolchain import CompileError, cache_folder, find_compiler
 from stripe.ir import ConfigError, Program, StripeError
-from support.c_programs import matmul, strided
-from support.exec_programs import elementwise, program
+from tests.support.c_programs import matmul, strided
+from tests.support.exec_programs import elementwise, program
 
 
 @pytest.fixture

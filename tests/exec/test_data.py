@@ -13,7 +13,7 @@ from stripe.exec.errors import ExecutionError
 from stripe.exec.exactness import best_magnitude, order_free
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, ConfigError, Program
-from support.exec_programs import elementwise, program
+from tests.support.exec_programs import elementwise, program
 
 
 def dot(size: int, dtype: str = "fp32", then: str = "") -> Program:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from fuzz.__main__ import draw_many
-from fuzz.tile_programs import tile_programs
 from stripe.exec.data import random_inputs
 from stripe.exec.exactness import MAGNITUDES, best_magnitude, order_free, output_grains
 from stripe.exec.grains import most_to_one
 from stripe.exec.interp import interpret
 from stripe.ir import StripeError
 from stripe.tile import compile_tile
+from tests.fuzz.__main__ import draw_many
+from tests.fuzz.tile_programs import tile_programs
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, Program
-from support.exec_programs import checked, elementwise, program
+from tests.support.exec_programs import checked, elementwise, program
 
 ROW = np.arange(12, dtype=np.float32).reshape(3, 4)
 

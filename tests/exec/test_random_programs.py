@@ -30,7 +30,7 @@ from stripe.ir import (
     verify_structural,
 )
 from stripe.ir.dtypes import I32
-from support.point_by_point import run
+from tests.support.point_by_point import run
 
 AGGS = [Agg.ADD, Agg.MUL, Agg.MIN, Agg.MAX]
 

@@ -16,7 +16,7 @@ from stripe.ir import Program
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import hardware_of, load_pass_list
 from stripe.tile import compile_tile
-from support.compilers import sanitized
+from tests.support.compilers import sanitized
 
 LARGE = {"slides_layer"}
 """Too many points to be run in a test."""

@@ -8,7 +8,7 @@ import pytest
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, Program
-from support.exec_programs import program
+from tests.support.exec_programs import program
 
 
 def gather(index: str = "i32") -> Program:

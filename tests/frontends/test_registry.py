@@ -12,7 +12,7 @@ import pytest
 
 from stripe.cli.start import opt, run
 from stripe.frontends import registry
-from support.toy import MAGIC
+from tests.support.toy import MAGIC
 
 Capture = pytest.CaptureFixture[str]
 
@@ -36,7 +36,7 @@ def _fresh() -> Iterator[None]:
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    _register(monkeypatch, "support.toy:FRONT_END")
+    _register(monkeypatch, "tests.support.toy:FRONT_END")
     path = tmp_path / "four.toy"
     path.write_bytes(MAGIC + bytes([4, 250]))
     return path
@@ -64,7 +64,7 @@ def test_its_reference_judges_a_run(toy: Path, monkeypatch: pytest.MonkeyPatch, 
     assert "--compare numpy is no reference for an input in Toy" in capsys.readouterr().err
     assert run([str(toy), "--compare", "toy-nump"]) == 2
     assert "did you mean 'toy-numpy'?" in capsys.readouterr().err
-    monkeypatch.setattr("support.toy.evaluate", lambda _source, _shapes, inputs: {"O": inputs["A"]})
+    monkeypatch.setattr("tests.support.toy.evaluate", lambda _source, _shapes, inputs: {"O": inputs["A"]})
     assert run([str(toy), "--compare", "toy-numpy"]) == 3
 
 
@@ -87,8 +87,8 @@ def test_a_reproducer_holds_its_bytes(
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("support.toy:absent", "cannot be loaded from 'support.toy:absent'"),
-        ("support.toy:MAGIC", "is no FrontEnd"),
+        ("tests.support.toy:absent", "cannot be loaded from 'tests.support.toy:absent'"),
+        ("tests.support.toy:MAGIC", "is no FrontEnd"),
     ],
 )
 def test_a_broken_front_end_is_no_fault_of_ours(

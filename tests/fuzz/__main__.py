@@ -1,6 +1,6 @@
 """`make fuzz`: many cases, in chunks each of which is a process of its own, so that a crash costs one chunk.
 
-A chunk is reproducible: `python -m fuzz --seed S --cases N --chunk C` draws the same cases each time.
+A chunk is reproducible: `python -m tests.fuzz --seed S --cases N --chunk C` draws the same cases each time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hypothesis.errors import StopTest
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
-from fuzz.case import Case, cases, load, save
-from fuzz.check import Counts, check_cases
 from stripe.ir import StripeError
+from tests.fuzz.case import Case, cases, load, save
+from tests.fuzz.check import Counts, check_cases
 
 Drawn = TypeVar("Drawn")
 
@@ -50,7 +50,7 @@ def draw_many(strategy: SearchStrategy[Drawn], count: int, number: int) -> list[
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=1000, help="how many cases")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first chunk; the next ones count on")
     parser.add_argument("--chunk", type=int, default=100, help="cases of one process")

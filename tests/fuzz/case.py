@@ -11,16 +11,16 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from fuzz.corpus import read_program, seeded
-from fuzz.pass_lists import Entry, pass_lists
-from fuzz.tile_programs import tile_programs
-from fuzz.variations import varied
 from stripe.config.files import shipped
 from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, StripeError, print_program
 from stripe.pipeline.reproducer import Reproducer, read_reproducer
 from stripe.tile import compile_tile
+from tests.fuzz.corpus import read_program, seeded
+from tests.fuzz.pass_lists import Entry, pass_lists
+from tests.fuzz.tile_programs import tile_programs
+from tests.fuzz.variations import varied
 
 Machine: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 SMALL: tuple[Machine, ...] = (

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from fuzz.case import Case
-from fuzz.pass_lists import Entry, pass_of, read_entry
 from stripe.exec.arith import Array
 from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.compile import CompileOptions, compile_program
@@ -34,7 +32,9 @@ from stripe.pipeline.instrument import InternalFault
 from stripe.pipeline.manager import PassManager
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
-from support.batch import Arrays, merge, merge_arrays, split_arrays
+from tests.fuzz.case import Case
+from tests.fuzz.pass_lists import Entry, pass_of, read_entry
+from tests.support.batch import Arrays, merge, merge_arrays, split_arrays
 
 DATA_SEED = 0
 PATIENCE = 60

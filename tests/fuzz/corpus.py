@@ -16,7 +16,6 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from fuzz.pass_lists import Entry, changed_lists
 from stripe.config.parameters import parse_define
 from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
@@ -24,8 +23,9 @@ from stripe.ir import Block, Program, Stage, StripeError, parse_program, verify_
 from stripe.passes.registry import pass_names
 from stripe.pipeline.passlist import entry_json, parse_passes
 from stripe.tile import compile_tile
-from support.golden import SUFFIXES, run_lines
-from support.shell import Command, ShellError, parse_line
+from tests.fuzz.pass_lists import Entry, changed_lists
+from tests.support.golden import SUFFIXES, run_lines
+from tests.support.shell import Command, ShellError, parse_line
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 MOST_POINTS = 1_000_000

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.__main__ import draw_cases, draw_many, replay
-from fuzz.case import SMALL, machine
-from fuzz.check import Counts, check_cases
-from fuzz.corpus import seeds
-from fuzz.pass_lists import pass_lists, pass_of
 from stripe.passes.registry import pass_names
 from stripe.tile import compile_tile
+from tests.fuzz.__main__ import draw_cases, draw_many, replay
+from tests.fuzz.case import SMALL, machine
+from tests.fuzz.check import Counts, check_cases
+from tests.fuzz.corpus import seeds
+from tests.fuzz.pass_lists import pass_lists, pass_of
 
 
 @pytest.mark.parametrize("seed", range(4))

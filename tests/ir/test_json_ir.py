@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stripe.ir import Program, StripeError, check_magnitude, parse_program, print_program, verify_structural
 from stripe.ir.text.json_ir import json_schema, parse_json, program_json
 from stripe.tile import compile_tile
-from support.everything import EVERYTHING
+from tests.support.everything import EVERYTHING
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.tile"))

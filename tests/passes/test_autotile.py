@@ -266,7 +266,7 @@ def times_of(options: str, **depth: int) -> tuple[float, float, float, int]:
     placed = PassManager(parse_passes(f"{tile},{IN_SRAM}"), hardware).run(program)
     (inner,) = (inner for outer in placed.main.blocks for inner in outer.blocks if "inner" in inner.tags)
     sizes = np.array([[index.range for index in inner.iterated]], dtype=np.int64)
-    times = Tiling(Autotile(memory="SRAM", **depth), block, hardware).times
+    times = Tiling(Autotile.model_validate({"memory": "SRAM", **depth}), block, hardware).times
     assert times is not None
     (predicted,), (moved,) = times.time(sizes, sizes)
     count = prod(-(-index.range // size) for index, size in zip(block.iterated, sizes[0], strict=True))

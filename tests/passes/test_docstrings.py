@@ -10,7 +10,7 @@ from stripe.exec.interp import interpret
 from stripe.ir import print_program
 from stripe.passes.base import PassContext
 from stripe.passes.registry import BUILTIN, find_pass
-from support.sketch import completed, fits, sides
+from tests.support.sketch import completed, fits, sides
 
 UNRUN = {
     "autotile", "fusion", "memory_placement", "pad", "partition", "register_cache", "schedule", "subgroup", "tensorize",

@@ -16,7 +16,7 @@ from stripe.pipeline.passlist import entry_json, parse_passes
 from stripe.pipeline.printing import PrintPrograms, Remarks, Shown
 from stripe.pipeline.timing import Timing
 from stripe.pipeline.verification import RoundTripCheck, StructureCheck
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 PROGRAM = parse_program(MATMUL)
 

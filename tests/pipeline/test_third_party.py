@@ -9,7 +9,7 @@ import pytest
 
 from stripe.cli.start import opt as main
 from stripe.config import registry
-from support.programs import MATMUL
+from tests.support.programs import MATMUL
 
 MODULE = """
 from typing import ClassVar

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from poly.programs import conv
 from stripe.ir import Affine, Agg, Block, Buffer, Constraint, Domain, Index, Nest, parse_affine, parse_program
 from stripe.poly import (
     DepKind,
@@ -31,6 +30,7 @@ from stripe.poly import (
     untouched,
     view_box,
 )
+from tests.poly.programs import conv
 
 
 def kernel(number: int) -> Nest:

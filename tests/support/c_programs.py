@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripe.ir import Program
-from support.exec_programs import checked, program
+from tests.support.exec_programs import checked, program
 
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.shell import Outcome, ShellError, parse_line, run_pipeline
+from tests.support.shell import Outcome, ShellError, parse_line, run_pipeline
 
 SUFFIXES = frozenset({".tile", ".stripe", ".test"})
 """`.test` is for command lines that need no input file."""

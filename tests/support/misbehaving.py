@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from stripe.passes import registry
-from support import programs
+from tests.support import programs
 
 
 @pytest.fixture
 def bad_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the passes of `support.programs` known by their names, as if their module were one of `stripe.passes`."""
+    """The passes of `tests.support.programs` under their names, as if their module were one of `stripe.passes`."""
     monkeypatch.setitem(sys.modules, "stripe.passes.misbehaving", programs)
     for pass_class in programs.MISBEHAVING:
         monkeypatch.setitem(registry.BUILTIN, pass_class.pass_name, f"misbehaving:{pass_class.__name__}")

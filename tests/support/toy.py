@@ -32,4 +32,6 @@ def _read(source: Source) -> tuple[int, int]:
     return source.data[4], source.data[5]
 
 
-FRONT_END = FrontEnd("toy", (".toy",), "support.toy:load", {"toy-numpy": "support.toy:evaluate"}, binary=True)
+FRONT_END = FrontEnd(
+    "toy", (".toy",), "tests.support.toy:load", {"toy-numpy": "tests.support.toy:evaluate"}, binary=True
+)

@@ -13,7 +13,7 @@ from stripe.exec.interp import interpret
 from stripe.ir import StripeError, parse_program, print_program, verify_structural
 from stripe.ir.dtypes import BOOL, DTYPES, common_type_of
 from stripe.tile import ast, compile_tile, parse_tile, print_tile
-from tile.reference import MultipleAssignment, contraction
+from tests.tile.reference import MultipleAssignment, contraction
 
 REACH = 16  # |index| <= 2 * (5 + 3) by the anchors below
 NAMES = ("i", "j", "k")

@@ -1,4 +1,4 @@
-"""The table of mutants for the manual: `cd tests && python -m verify.mutant_table > ../docs/mutants.md`."""
+"""The table of mutants for the manual: `python -m tests.verify.mutant_table > docs/mutants.md`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from stripe.ir import Program, verify_structural
 from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
-from verify.mutate import mutants
-from verify.pairs import pairs
-from verify.pass_pairs import pass_pairs
+from tests.verify.mutate import mutants
+from tests.verify.pairs import pairs
+from tests.verify.pass_pairs import pass_pairs
 
 SEEDS = (0, 1, 2, 3, 4, 5)
 COLUMNS = ("different", "of these runs differ", "equal", "of these runs differ ", "unknown", "invalid IR")
@@ -23,7 +23,7 @@ again. A mutant that is *different* has a witness; *equal* are those whose chang
 implies, say). Both are confirmed by running original and mutant on six sets of small integers: no mutant that is
 called equal runs differently. A *different* one that runs alike is wrong in itself (an element that nobody writes, a
 race), hides behind the data, or is equal by an algebra that is more than the reassociation of one sum. Written by
-`python -m verify.mutant_table` in `tests/`.
+`python -m tests.verify.mutant_table`.
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
-from verify.pairs import Pair
+from tests.verify.pairs import Pair
 
 WINDOWS = """
 function (I[X=10], K[N=3]) -> (Q) {

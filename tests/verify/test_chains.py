@@ -16,7 +16,7 @@ from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Verdict
-from verify.mutate import mutants
+from tests.verify.mutate import mutants
 
 STEPS = 400_000
 

@@ -11,9 +11,9 @@ from stripe.tile import compile_tile
 from stripe.verify.enumeration import InvalidProgram, decide, points
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
-from verify.mutate import Mutant, mutants, surroundings
-from verify.pairs import MATMUL, MATMUL_TENSORS, Pair, pairs, program
-from verify.pass_pairs import pass_pairs
+from tests.verify.mutate import Mutant, mutants, surroundings
+from tests.verify.pairs import MATMUL, MATMUL_TENSORS, Pair, pairs, program
+from tests.verify.pass_pairs import pass_pairs
 
 PAIRS = [*pairs(), *pass_pairs()]
 

@@ -14,9 +14,9 @@ from stripe.verify.program import check_program
 from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
-from verify.mutate import mutants, surroundings
-from verify.pairs import Pair, pairs
-from verify.pass_pairs import pass_pairs
+from tests.verify.mutate import mutants, surroundings
+from tests.verify.pairs import Pair, pairs
+from tests.verify.pass_pairs import pass_pairs
 
 SEEDS = (0, 1, 2, 3, 4, 5)
 REASSOCIATED = {("fuse_rows", "swapped sources at 0.0.0.2: ML and SL")}

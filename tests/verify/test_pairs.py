@@ -12,8 +12,8 @@ from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge, run_both
 from stripe.verify.proof.prove import OPERATIONS, prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
-from verify.mutate import mutants
-from verify.pairs import (
+from tests.verify.mutate import mutants
+from tests.verify.pairs import (
     BLUR,
     BLUR_TENSORS,
     CHAIN,
@@ -30,7 +30,7 @@ from verify.pairs import (
     pairs,
     program,
 )
-from verify.pass_pairs import pass_pairs
+from tests.verify.pass_pairs import pass_pairs
 
 PADDING = "no padding with zeros meets an infinite value or NaN"
 

@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from fuzz.__main__ import draw_cases
-from fuzz.check import Counts, Failure, run_passes
 from stripe.ir import Program, StripeError, verify_structural
 from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
-from verify.mutate import mutants
+from tests.fuzz.__main__ import draw_cases
+from tests.fuzz.check import Counts, Failure, run_passes
+from tests.verify.mutate import mutants
 
 CASES = 25
 MUTANTS_OF_EACH = 12

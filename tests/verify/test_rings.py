@@ -9,7 +9,7 @@ from stripe.verify.program import check_program
 from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
-from verify.pairs import program
+from tests.verify.pairs import program
 
 WHOLE = """
     0: #kernel block [k:2, x:7, y:3] ( // produce

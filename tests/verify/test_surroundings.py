@@ -23,7 +23,7 @@ from stripe.ir import (
 from stripe.verify.proof.judge import judge, run_both
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
-from verify.pairs import BLUR, BLUR_TENSORS, program
+from tests.verify.pairs import BLUR, BLUR_TENSORS, program
 
 SCALED_TENSORS = "in A 4\nin W 4\nout O 4"
 SCALED = """

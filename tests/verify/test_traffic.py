@@ -16,8 +16,8 @@ from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.tile import compile_tile
 from stripe.verify.machine.schedule import TimedTransfer, check_traffic
-from support.scheduled import tiles
-from support.traffic import traffic_of
+from tests.support.scheduled import tiles
+from tests.support.traffic import traffic_of
 
 DSP_CONV = load_hardware("dsp_conv")
 CONVOLUTIONS = (

@@ -9,7 +9,7 @@ from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge, run_both
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal
-from verify.pairs import program
+from tests.verify.pairs import program
 
 COPY = """
     {number}: #kernel block [i:4] ( // to_{target}
