@@ -26,11 +26,9 @@ def begin(job: Job, spec: CompileSpec) -> Source:
     """
     if job.source is None:
         if spec.steps or spec.hw is not None:
-            from stripe.cli.setup import (
-                read_setup,  # pydantic, Jinja and networkx: only where they are needed
-            )
+            from stripe.cli.setup import setup_of  # pydantic and Jinja: where they are needed
 
-            job.entries, job.hardware = read_setup(spec)
+            job.entries, job.hardware = setup_of(spec)
         elif spec.define:
             raise ConfigError(f"-D {spec.define[0]} has nothing to set", hint="give --hw or --config with it")
         job.source = read_source(spec.input, spec.input_format)

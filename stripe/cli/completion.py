@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stripe.cli.engines import ENGINES
 from stripe.cli.option import Option, Spec
 from stripe.config.files import shipped
 from stripe.emit.targets import TARGETS
 from stripe.frontends.registry import languages, references
 from stripe.passes.registry import pass_names
+from stripe.pipeline.engines import ENGINES
 
 FILES = "files"
 

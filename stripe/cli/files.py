@@ -1,62 +1,19 @@
-"""Reading what the user names and writing what she asked for: whole or not at all."""
+"""Input files and standard input; output files, written whole or not at all."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from stripe.cli.streams import write_stdout
 from stripe.config.output import write_bytes
-from stripe.ir import StripeError, closest
+from stripe.frontends.files import read_file
 
 STDIN = "<stdin>"
 
 
-def checked_text(data: bytes, name: str) -> bytes:
-    """The bytes of a text with plain line ends. Raises StripeError with the place where they are no UTF-8."""
-    if not data.strip():
-        raise StripeError(
-            "the file is empty", path=name, hint="a Tile function or a Stripe program belongs in it"
-        )
-    text = data.removeprefix(b"\xef\xbb\xbf")
-    if b"\0" in text:
-        raise StripeError("this is a binary file", path=name, hint="a .tile or .stripe file is text")
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        column = error.start - text.rfind(b"\n", 0, error.start)
-        raise StripeError(
-            f"the file is not UTF-8: byte 0x{text[error.start]:02x}", path=name, line=line, col=column,
-            hint="save it as UTF-8",
-        ) from None  # fmt: skip
-    return text.replace(b"\r\n", b"\n")
-
-
 def read_bytes(path: str) -> bytes:
     """The bytes of a file, or of standard input for `-`. Raises StripeError when it cannot be read."""
-    if path == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        raise StripeError("no such file", path=path, hint=_similar_file(Path(path))) from None
-    except IsADirectoryError:
-        raise StripeError("this is a directory", path=path, hint="name one file in it") from None
-    except OSError as error:
-        raise StripeError(f"cannot be read: {error.strerror}", path=path) from None
-    except ValueError as error:
-        raise StripeError(f"this is no file name: {error}", path=repr(path)) from None
-
-
-def _similar_file(path: Path) -> str | None:
-    """Names the file beside it with the most similar name, if there is one."""
-    try:
-        names = {entry.stem: entry.name for entry in sorted(path.parent.iterdir())}
-    except OSError:
-        return None if path.parent.exists() else f"there is no folder '{path.parent}' either"
-    near = closest(path.stem, names)
-    return f"did you mean '{path.parent / names[near]}'?" if near else None
+    return sys.stdin.buffer.read() if path == "-" else read_file(path)
 
 
 def write_text(path: str | None, text: str) -> None:
@@ -65,9 +22,3 @@ def write_text(path: str | None, text: str) -> None:
         write_stdout(text)
     else:
         write_bytes(path, text.encode("utf-8", "backslashreplace"))
-
-
-def printable(name: str) -> str:
-    """A file's name as it can stand in a message and in a program: no line breaks, nothing that UTF-8 cannot hold."""
-    shown = name.encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(char if char.isprintable() else "?" for char in shown)

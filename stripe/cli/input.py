@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from stripe.cli.files import STDIN, checked_text, printable, read_bytes
+from stripe.cli.files import STDIN, read_bytes
 from stripe.cli.usage import UsageError
+from stripe.frontends.files import checked_text, first_line, printable
 from stripe.frontends.frontend import FrontEnd, Loaded, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
 from stripe.ir import ConfigError, StripeError
@@ -26,7 +27,7 @@ def read_source(path: str | None, language: str | None = None, recorded: bytes |
     if language is not None:
         front_end = find_front_end(language)
     elif path == "-":
-        front_end = by_beginning(_first_line(data.decode("utf-8", "replace"))[1])
+        front_end = by_beginning(first_line(data.decode("utf-8", "replace"))[1])
     else:
         front_end = _by_suffix(path)
     return Source(data if front_end.binary else checked_text(data, name), name, front_end.name)
@@ -59,7 +60,7 @@ def load_source(source: Source, shapes: tuple[str, ...]) -> Loaded:
 
 def _suggest_language(error: StripeError, source: Source) -> None:
     """A hint at another language, for an error in the first line of code."""
-    number, line = _first_line(source.text)
+    number, line = first_line(source.text)
     guessed = by_beginning(line)
     if guessed.name != source.language and error.line == number:
         option = f"say --input-format {guessed.name}, or end its name in {guessed.suffixes[0]}"
@@ -79,9 +80,3 @@ def suffixes() -> str:
     """The suffixes of all languages, for messages."""
     *others, last = (suffix for front_end in front_ends() for suffix in front_end.suffixes)
     return f"{', '.join(others)} or {last}"
-
-
-def _first_line(text: str) -> tuple[int, str]:
-    """The first line that is neither empty nor a comment, with its number; 0 when there is none."""
-    lines = ((number, line.strip()) for number, line in enumerate(text.split("\n"), start=1))
-    return next(((n, line) for n, line in lines if line and not line.startswith("//")), (0, ""))

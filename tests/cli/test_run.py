@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripe.cli.engines import Arrays
 from stripe.cli.start import opt as optimize
 from stripe.cli.start import run as main
 from stripe.cli.start import sim as simulate
 from stripe.exec.compile import CompiledProgram
+from stripe.pipeline.engines import Arrays
 from stripe.tile.reference import evaluate
 from stripe.tile.typed import TypedFunction
 from tests.support.programs import MATMUL

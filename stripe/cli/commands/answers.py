@@ -15,9 +15,9 @@ from stripe.cli.job import Job
 from stripe.cli.option import Spec
 
 if TYPE_CHECKING:
-    from stripe.cli.engines import Engine
     from stripe.config.registry import Registry
     from stripe.emit.targets import Target
+    from stripe.pipeline.engines import Engine
 
 
 def perform(_job: Job, spec: Spec) -> int:
@@ -46,7 +46,7 @@ def _answer(spec: Spec) -> str:
 
         return _listing(TARGETS, spec.list_targets)
     if isinstance(spec, RunSpec) and spec.list_engines is not None:
-        from stripe.cli.engines import ENGINES
+        from stripe.pipeline.engines import ENGINES
 
         return _listing(ENGINES, spec.list_engines)
     if isinstance(spec, (OptSpec, SimSpec)) and spec.schema is not None:

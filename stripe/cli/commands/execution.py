@@ -7,12 +7,12 @@ import sys
 from dataclasses import dataclass
 
 from stripe.cli.commands.run_report import ComparisonJson
-from stripe.cli.engines import Arrays
 from stripe.exec.compare import Tolerance, compare, tolerance_for
 from stripe.exec.interp import interpret
 from stripe.frontends.frontend import Source
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, StripeError
+from stripe.pipeline.engines import Arrays
 
 
 def require_memory(program: Program, name: str) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.commands import execution, run_report
 from stripe.cli.compiling import begin, load, run_passes
-from stripe.cli.engines import Arrays, parse_engine
 from stripe.cli.guard import MISMATCH, OK
-from stripe.cli.isolation import EngineCrash
 from stripe.cli.job import Job
 from stripe.config.output import check_output
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
+from stripe.exec.isolation import EngineCrash
 from stripe.frontends.registry import find_front_end
 from stripe.ir import Program
+from stripe.pipeline.engines import Arrays, parse_engine
 
 
 def perform(job: Job, spec: RunSpec) -> int:

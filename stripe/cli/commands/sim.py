@@ -8,15 +8,16 @@ from typing import cast
 from pydantic import BaseModel
 
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.commands.sim_tables import print_counts, print_simulation
 from stripe.cli.compiling import begin, load, run_passes
 from stripe.cli.files import write_text
 from stripe.cli.guard import OK
 from stripe.cli.job import Job
+from stripe.cli.tables import write_tables
 from stripe.cli.usage import UsageError
 from stripe.cost.counts import counts
 from stripe.cost.counts.loops import Halo
 from stripe.cost.report.report import counts_json, simulation_json
+from stripe.cost.report.tables import counts_tables, simulation_notes, simulation_tables, unverified_notes
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
@@ -41,7 +42,7 @@ def _count(program: Program, name: str, hardware: HardwareModel | None, spec: Si
     report = counts_json(counts.count_program(program, halo, hardware), halo, name, hardware)
     _write_json(report, spec.json)
     if spec.json != "-":
-        print_counts(report)
+        write_tables(counts_tables(report), unverified_notes(report.unverified))
 
 
 def _simulate(program: Program, name: str, hardware: HardwareModel, spec: SimSpec) -> None:
@@ -57,7 +58,7 @@ def _simulate(program: Program, name: str, hardware: HardwareModel, spec: SimSpe
         write_text(spec.plot, picture(report))
     _write_json(report, spec.json)
     if spec.json != "-":
-        print_simulation(report)
+        write_tables(simulation_tables(report), simulation_notes(report))
 
 
 def _write_json(report: BaseModel, path: str | None) -> None:

@@ -1,19 +1,19 @@
-"""What `stripe-sim` prints."""
+"""The tables of simulations and counts, as `stripe-sim` prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stripe.cli.tables import Table, write_tables
 from stripe.cost.report.schema import CountsJson, KernelCountsJson, SimulationJson, SourceJson, StatementJson
+from stripe.cost.report.table import Table
 
 _MOST_ROWS = 60
 _MOST_UNITS = 16
 
 
-def print_simulation(report: SimulationJson) -> None:
-    """The report as tables on standard output."""
-    tables = [
+def simulation_tables(report: SimulationJson) -> list[Table]:
+    """The tables of a simulation, with rows or without."""
+    return [
         _summary(report),
         _statements(report),
         _units(report),
@@ -21,13 +21,16 @@ def print_simulation(report: SimulationJson) -> None:
         _memories(report),
         _energy(report),
     ]
-    write_tables(tables, [*(f"note: {note}" for note in report.notes), *_unverified(report.unverified)])
 
 
-def print_counts(report: CountsJson) -> None:
-    """The counts as tables on standard output."""
-    tables = [table for kernel in report.kernels for table in _kernel(kernel, report.halo)]
-    write_tables(tables, _unverified(report.unverified))
+def simulation_notes(report: SimulationJson) -> list[str]:
+    """The lines under the tables."""
+    return [*(f"note: {note}" for note in report.notes), *unverified_notes(report.unverified)]
+
+
+def counts_tables(report: CountsJson) -> list[Table]:
+    """The tables of the counts, two for each kernel."""
+    return [table for kernel in report.kernels for table in _kernel(kernel, report.halo)]
 
 
 def _summary(report: SimulationJson) -> Table:
@@ -155,8 +158,8 @@ def _array(memory: str, elements: int) -> str:
     return "" if memory == "array" else whole(elements)
 
 
-def _unverified(sources: Sequence[SourceJson]) -> list[str]:
-    """One line that names the numbers nobody could source."""
+def unverified_notes(sources: Sequence[SourceJson]) -> list[str]:
+    """One line that names the numbers without a source."""
     if not sources:
         return []
     names = ", ".join(s.path if s.value is None else f"{s.path} = {s.value}" for s in sources)

@@ -11,12 +11,12 @@ from typing import ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
-from stripe.cli.isolation import isolated
 from stripe.config.registry import Registry
 from stripe.config.spelling import print_spelled, read_one
 from stripe.exec.arith import Array
 from stripe.exec.compile import CompiledProgram, CompileOptions, compile_program
 from stripe.exec.interp import interpret
+from stripe.exec.isolation import isolated
 from stripe.ir import Program
 
 Arrays = Mapping[str, Array]
@@ -105,7 +105,7 @@ ENGINES = Registry(
     "engine",
     "stripe.engines",
     Engine,
-    "stripe.cli",
+    "stripe.pipeline",
     {"interp": "engines:InterpEngine", "c": "engines:CEngine"},
     "stripe-run --list-engines",
 )

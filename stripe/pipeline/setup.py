@@ -1,0 +1,75 @@
+"""The configuration of a run: pass lists and passes in their order, and the machine that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from stripe.config.files import find_file, is_path
+from stripe.config.model import Scalar
+from stripe.hw.load import load_hardware
+from stripe.hw.schema import HardwareModel
+from stripe.ir import ConfigError
+from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.passlist import (
+    hardware_of,
+    load_pass_list,
+    located_hardware,
+    names_of,
+    parameters_of,
+    parse_passes,
+)
+
+Step: TypeAlias = tuple[Literal["config", "passes"], str]
+"""A pass list by name or path (`config`), or passes as they are spelled (`passes`)."""
+
+
+def read_setup(
+    steps: Sequence[Step], machine: str | HardwareModel | None, defines: Mapping[str, Scalar]
+) -> tuple[tuple[PassEntry, ...], HardwareModel | None]:
+    """The passes of `steps`, and the machine: `machine` (a model, or its name or path), else the model that the pass
+    lists name. `defines` are values of parameters of the machine and of the lists. Raises ConfigError.
+    """
+    paths = {text: find_file(text, "optconfigs") for kind, text in steps if kind == "config"}
+    of_lists = frozenset[str]().union(*(names_of(path) for path in paths.values() if defines))
+    if isinstance(machine, HardwareModel):
+        hardware: HardwareModel | None = machine
+    else:
+        hardware = _hardware(machine, paths.values(), defines, of_lists)
+    parameters = hardware.parameters if hardware else {}
+    known = of_lists | parameters.keys()
+    entries: list[PassEntry] = []
+    for kind, text in steps:
+        if kind == "passes":
+            entries += parse_passes(text)
+        else:
+            path = paths[text]
+            entries += load_pass_list(path, {**parameters, **parameters_of(path, defines, known)}).entries
+    return tuple(entries), hardware
+
+
+def _hardware(
+    given: str | None, lists: Iterable[Path], defines: Mapping[str, Scalar], elsewhere: frozenset[str]
+) -> HardwareModel | None:
+    """The model that `--hw` names, else the one that the pass lists are for."""
+    if given is not None:
+        return load_hardware(given, defines, elsewhere)
+    named = {
+        located_hardware(model, path): path for path in lists if (model := hardware_of(path)) is not None
+    }
+    if not named:
+        return None
+    if len(named) > 1:
+        listed = ", ".join(sorted(named))
+        raise ConfigError(f"the pass lists are for different machines: {listed}", hint="choose one with --hw")
+    ((name, path),) = named.items()
+    if is_path(name) and not Path(name).exists():
+        reason, hint = f"there is no file '{name}'", "a path starts at the folder of the pass list"
+        raise ConfigError(reason, path=str(path), where="$.hardware", hint=hint)
+    try:
+        return load_hardware(name, defines, elsewhere)
+    except ConfigError as error:
+        if not error.place:
+            error.path, error.where = str(path), "$.hardware"
+        raise
