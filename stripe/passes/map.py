@@ -37,14 +37,17 @@ Level = tuple[list[tuple[str, int]], list[Node]]
 class Map(NestPass):
     """Maps a product of two operands onto all memories and the grid of a machine, with the least energy.
 
-    `{ "reqs": ["contraction"] }` on `ref16x16`:
+    On `ref16x16`, `{ "reqs": ["kernel"] }`:
 
-        #kernel block [m:512, n:512, k:512] (          #kernel block [m:2, n:2] (
-            in I[m, k]                                     none new@…<SRAM[0]> O[0, 0] (256:256, 256:1)
-            in W[k, n]                          =>     ) {
-            out O[m, n]:add                              0: block [k:4] (
-        ) …                                                  none new@…<SRAM[0]> W[0, 0] (128:256, 256:1) …
-                                                           …: #step block [#spatial n:16, #spatial k:16] …
+        #kernel block [m:64, k:128, n:32] (           #kernel block [] (
+            in<DRAM[0]> I[m, k] i8(1:128, 1:1)            #cached none new<SRAM[0]> I[0, 0] i8(64:128, 128:1)
+            in<DRAM[0]> W[k, n] i8(1:32, 1:1)           1: block [n:2] (
+            out<DRAM[0]> O[m, n]:add i8(1:32, 1:1)=>        #cached none new<SRAM[0]> W[0, 0] i8(128:16, 16:1)
+        ) { … }                                             #cached none new<SRAM[0]> O[0, 0] i8(64:16, 16:1)
+                                                            #cached none new<Orf> O[0, 0] i8(64:16, 16:1)
+                                                          0: block [k:8] (
+                                                              #cached none new<Wreg> W[0, 0] i8(16:16, 16:1)
+                                                            1: block [m:64] (
 
     Tile sizes on all levels, the memory of each operand at each loop, and the indices that run in space are searched
     jointly, by divisors of the ranges. The model says which memories hold which operands (`operands`, `bypass`,

@@ -58,12 +58,14 @@ SPLIT_WEIGHT = 0.001
 class Autotile(Pass):
     """Splits a block into tiles of the sizes that cost least, of all that keep the limits.
 
-        #conv block [k:3, x:1000] (                    #conv block [k:1, x:8] (
-            in<DRAM[0]> I[k + x] i8(1:1)                   in<DRAM[0]> I[125*x] i8(127:1)
+    `{ "reqs": ["conv"], "max_total_size": 512, "outer_set": ["conv"], "inner_set": ["conv_inner"] }`:
+
+        #conv block [k:3, x:1000] (                    #conv block [k:1, x:4] (
+            in<DRAM[0]> I[k + x] i8(1:1)                   in<DRAM[0]> I[250*x] i8(252:1)
             in<DRAM[0]> K[k] i8(1:1)               =>      in<DRAM[0]> K[0] i8(3:1)
-            out<DRAM[0]> O[x]:add i8(1:1)                  out<DRAM[0]> O[125*x]:add i8(125:1)
+            out<DRAM[0]> O[x]:add i8(1:1)                  out<DRAM[0]> O[250*x]:add i8(250:1)
         ) { … }                                        ) {
-                                                         0: #conv_inner block [k:3, x:125] (
+                                                         0: #conv_inner block [k:3, x:250] (
                                                              in<DRAM[0]> I[k + x] i8(1:1)
                                                              in<DRAM[0]> K[k] i8(1:1)
                                                              out<DRAM[0]> O[x]:add i8(1:1)

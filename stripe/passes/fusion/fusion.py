@@ -22,23 +22,17 @@ from stripe.rewrite.refusal import Refusal
 class Fusion(Pass):
     """Runs a producer and its consumer together, for each point of the indices that both walk a shared buffer with.
 
-        block [] (                                        block [] (
-            none new@…<[0]> T[0, 0] fp32(8:4, 4:1) …          none new@…<[0]> T[0, 0] fp32(8:4, 4:1) …
-        ) {                                               ) {
-          0: #conv block [k:3, x:8, y:4] ( // a             0: #kernel block [x:8, y:4] ( // a+b
-              in<[0]> A[x, k] fp32(1:3, 1:1)                    in<[0]> A[x, 0] fp32(1:3, 3:1)
-              in<[0]> B[k, y] fp32(1:4, 1:1)                    in<[0]> B[0, y] fp32(3:4, 1:1)
-              out<[0]> T[x, y]:add fp32(1:4, 1:1)               inout<[0]> T[x, y]:add fp32(1:4, 1:1)
-          ) { … }                                    =>         out<[0]> O[x, y]:assign fp32(1:4, 1:1)
-          1: #eltwise block [i:8, j:4] ( // b               ) {
-              in<[0]> T[i, j] fp32(1:4, 1:1)                  0: #conv block [k:3, x:1, y:1] ( … ) { … }
-              out<[0]> O[i, j]:assign fp32(1:4, 1:1)          1: $T = load(T)
-          ) {                                                 2: $O = relu($T)
-            0: $T = load(T)                                   3: O = store($O)
-            1: $O = relu($T)                                }
-            2: O = store($O)                              }
-          }
-        }
+    `{ "a_reqs": ["conv"], "b_reqs": ["eltwise"], "fused_set": ["kernel"] }`:
+
+        0: #conv block [k:3, x:8, y:4] (            0: #kernel block [x:8, y:4] (
+            in A[x, k]                                  in A[x, 0] (1:3, 3:1)
+            in B[k, y]                                  in B[0, y] (3:4, 1:1)
+            out T[x, y]:add                             inout T[x, y]:add (1:4, 1:1)
+        ) { … }                              =>         out O[x, y] (1:4, 1:1)
+        1: #eltwise block [i:8, j:4] (                0: #conv block [k:3, x:1, y:1] (
+            in T[i, j]                                    in A[0, k] … out T[0, 0]:add …
+            out O[i, j]                               1: $T = load(T)
+        ) { … }                                       2: O = store($T)
 
     Indices match by the elements of the shared buffer that they touch: tiles with offsets, strides and windows that do
     not overlap are matched exactly. Indices that are not shared stay inside, so that an aggregating producer is

@@ -31,9 +31,16 @@ from stripe.passes.memory_placement.packing import Item, pack
 class MemoryPlacement(Pass):
     """Gives each buffer of a memory its address, such that no two that are alive at the same time overlap.
 
-        none new@0x00000000<DRAM[0]> T[0] i8(64:1)          #placed none new@0x00000000<DRAM[0]> T[0] i8(64:1)
-        none new@0x00000000<DRAM[0]> U[0] i8(64:1)    =>    #placed none new@0x00000040<DRAM[0]> U[0] i8(64:1)
-        none new@0x00000000<DRAM[0]> V[0] i8(64:1)          #placed none new@0x00000000<DRAM[0]> V[0] i8(64:1)
+    With dependences in brackets, `{ "reqs": ["program"] }`:
+
+        #tmp none new@0x00000000<DRAM[0]> T[0] i8(64:1)          #placed #tmp none new@0x00000000<DRAM[0]> T[0] …
+        #tmp none new@0x00000000<DRAM[0]> U[0] i8(64:1)          #placed #tmp none new@0x00000040<DRAM[0]> U[0] …
+        #tmp none new@0x00000000<DRAM[0]> V[0] i8(64:1)          #placed #tmp none new@0x00000000<DRAM[0]> V[0] …
+        0: block [x:64] ( out<DRAM[0]> T[x] i8(1:1) ) { … }
+        1[0]: block [x:64] ( in<DRAM[0]> T[x] i8(1:1)      =>
+            out<DRAM[0]> U[x] i8(1:1) ) { … }
+        2[1]: block [x:64] ( in<DRAM[0]> U[x] i8(1:1)
+            out<DRAM[0]> V[x] i8(1:1) ) { … }
 
     Two buffers may share bytes when every statement that uses one waits, by its dependences, for every statement that
     uses the other. Tensors of the user live throughout. The remark tells the bytes taken and their lower bound: the

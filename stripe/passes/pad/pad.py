@@ -44,13 +44,17 @@ from stripe.rewrite.refusal import Refusal
 class Pad(Pass):
     """Pads the tensors that a kernel reads, so that it needs no constraints for the edges and its ranges divide well.
 
-        block [k:3, x:100] (                      0: #padding block [d0:1] ( out I_pad[d0]:assign ) { 0 }
-            -1 + k + x >= 0                       1: #padding block [d0:1] ( out I_pad[101 + d0]:assign ) { 0 }
-            100 - k - x >= 0                 =>   2: #padding block [d0:100] ( in I[d0], out I_pad[1 + d0]:assign )
-            in I[-1 + k + x] (1:1)                3: block [k:3, x:100] (
-            in K[k] (1:1)                             in I = I_pad[k + x] (1:1)
-            out O[x]:add (1:1)                        in K[k] (1:1)
-                                                      out O[x]:add (1:1)
+    `{ "reqs": ["kernel"] }`:
+
+        #user none new I[0] i8(100:1)                     #tmp none new I_pad[0] i8(102:1) …
+        #kernel block [k:3, x:100] (                      0: #kernel #padding block [d0:1] ( out I_pad[d0] …
+            -1 + k + x >= 0                               1: #kernel #padding block [d0:1] ( out I_pad[101 + d0] …
+            100 - k - x >= 0                       =>     2: #kernel #padding block [d0:100] (
+            in I[-1 + k + x] i8(1:1)                          in I[d0] … out I_pad[1 + d0] …
+            in K[k] i8(1:1)                               3: #kernel block [k:3, x:100] (
+            out O[x]:add i8(1:1)                              in I = I_pad[k + x] i8(1:1)
+        ) { … }                                               in K[k] i8(1:1)
+                                                              out O[x]:add i8(1:1)
 
     A constraint falls only where that is proved sound: at each point that the kernel gets in addition, inputs
     that read padding make the contribution the identity of the aggregation (0 of sums, the lowest value of maxima).

@@ -33,8 +33,10 @@ class Partition(Pass):
 
     Work, `{ "reqs": ["conv"], "num_parts": 4, "set_tags": ["parts"], "idx_tag": "part" }`:
 
-        #conv block [x:64, c:6] ( … )    =>    #parts block [#part x:4, c:1] ( … ) {
-                                                 0: #conv block [x:16, c:6] ( … ) }
+        #conv block [x:64, c:6] (              #parts block [#part x:4, c:1] (
+            in I[x, c]                             in I[16*x, 0] (16:6, 6:1)
+            out O[x, c]                =>          out O[16*x, 0] (16:6, 6:1) ) {
+        ) { … }                                  0: #conv block [x:16, c:6] ( in I[x, c] …
 
     Only indices are split that move every output, so that no two parts meet in an element. The number of parts comes as
     close to `num_parts` from below as it can (any number above is worse than one part); among equals the split with the

@@ -72,18 +72,26 @@ class _Moved:
 class RegisterCache(Pass):
     """Replaces copies in local memory by copies in registers, where these are faster and there are enough.
 
-    `{ "reqs": ["tile"], "local_loc": { "name": "SRAM" }, "register_loc": { "name": "REGS" },
+    `{ "reqs": ["tile"], "local_loc": { "name": "VTCM" }, "register_loc": { "name": "REGS" },
     "comp_parent_tag": "thread" }`:
 
-        #tile block [x:8] (                              #tile block [x:8] (
-            in<DRAM[0]> I_raw = I[8*x] (8:1)                 in<DRAM[0]> I_raw = I[8*x] (8:1)
-            none new@…<SRAM[0]> I[0] (8:1)               ) {
-        ) {                                                0: #thread block [y:4] (
-          0: #cache #cache_load block [d0:8] ( … )             in<DRAM[0]> I_raw = I_raw[2*y] (2:1)
-          1: #thread block [y:4] (                     =>      none new@…<REGS[0]> I[0] (2:1)
-              in<SRAM[0]> I[2*y] (2:1)                       ) {
-          ) {                                                  0: #cache #cache_load block [d0:2] ( … )
-            0: block [i:2, k:9] ( in<SRAM[0]> I[i] … )         1: block [i:2, k:9] ( in<REGS[0]> I[i] … )
+        #tile block [x:8] (                       #tile block [x:8] (
+            in<DDR[0]> I_raw = I[8*x] (8:1)           in<DDR[0]> I_raw = I[8*x] (8:1)
+            none new@…<VTCM[0]> I[0] (8:1)            out<DDR[0]> O[8*x]:add (8:1)
+            out<DDR[0]> O[8*x]:add (8:1)            0: #thread block [y:4] (
+        ) {                                             in<DDR[0]> I_raw[2*y] (2:1)
+          0: #cache #cache_load block [d0:8] (          #cached none new@…<REGS[0]> I[0] (2:1)
+              in<DDR[0]> I_raw[d0]            =>        out<DDR[0]> O[2*y]:add (2:1)
+              out<VTCM[0]> I[d0] ) { … }              0: #cache #cache_load block [d0:2] (
+          1: #thread block [y:4] (                        in<DDR[0]> I_raw[d0] …
+              in<VTCM[0]> I[2*y] (2:1)                    out<REGS[0]> I[d0] …
+              out<DDR[0]> O[2*y]:add (2:1)            1: block [i:2, k:9] (
+          ) {                                             in<REGS[0]> I[i] …
+            0: block [i:2, k:9] (
+                in<VTCM[0]> I[i]
+                out<DDR[0]> O[i]:add ) { … }
+          }
+        }
 
     A copy moves when the footprint of one point of the block tagged `comp_parent_tag` fits into the registers that
     are left, and when, with L, G and R the latencies of local, global and register memory in the hardware model,

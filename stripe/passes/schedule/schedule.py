@@ -45,9 +45,15 @@ from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 class Schedule(Pass):
     """Moves operands through a near memory: copies in and out, their addresses, and the order of all statements.
 
-        0: #kernel block<CONV[0]> ( in<DRAM[0]> I …      0: #swap_in block<DMA[0]> ( in<DRAM[0]> I … out<SRAM[0]> I^0 …
-            out<DRAM[0]> O:add … )                  =>   1[0]: #kernel block<CONV[0]> ( in<SRAM[0]> I^0 … out O^0:add …
-                                                         2[1]: #swap_out block<DMA[0]> ( in<SRAM[0]> O^0 … out<DRAM[0]>
+    With dependences in brackets, `{ "mem_loc": { "name": "SRAM" }, "xfer_loc": { "name": "DMA" } }`:
+
+        0: #kernel block<DSP[0]> [x:64] (           #cached #placed none new<SRAM[0]> I^0[0] i8(64:1)
+            in<DRAM[0]> I[x] i8(1:1)                #cached #placed none new<SRAM[1]> O^0[0] i8(64:1)
+            out<DRAM[0]> O[x] i8(1:1)        =>     0: #cache #cache_load #swap_in block<DMA[0]> [d0:64] (
+        ) { … }                                     1[0]: #kernel block<DSP[0]> [x:64] (
+                                                        in<SRAM[0]> I = I^0[x] i8(1:1)
+                                                        out<SRAM[1]> O = O^0[x] i8(1:1)
+                                                    2[1]: #cache #cache_store #swap_out block<DMA[0]> [d0:64] (
 
     Operands that fit become resident; others are streamed tile by tile, with `pipeline_depth` buffers so that transfers
     overlap with computing. The copy with the latest next use makes room. Statements are then ordered by list

@@ -33,17 +33,19 @@ from stripe.rewrite.tile import tile_block
 class Subgroup(Pass):
     """Tiles a block for a subgroup: threads in lockstep that hold a tile in their registers and share what they read.
 
-    With subgroups of 8 lanes:
+    With subgroups of 16 lanes, `{ "reqs": ["kernel"], "register_loc": { "name": "REGS" } }`:
 
-        #kernel block [k:64, m:32, n:64] (      #kernel #subgroup_outer block [k:1, m:8, n:4] (
-            in A[m, k] …                          none new O[0, 0, 0]#0 (8:8, 4:2, 2:1)     // 8 lanes
-            in B[k, n] …                   =>   ) {
-            out O[m, n]:add …                     0: #subgroup_steps block [k:8, m:1, n:1] (
-                                                      none new A … none new B …             // 8 lanes each
-                                                  ) { 0: load A … 1: load B …
-                                                      2: #subgroup_inner block [k:8, m:4, n:2] (…) {
-                                                        0: #subgroup_thread block [#subgroup_lane n:8] ( …
-                                                  1: store O
+        #kernel block [k:64, m:32, n:64] (      #kernel #subgroup_outer block [k:1, m:4, n:4] (
+            in A[m, k]                              #cached none new<REGS[0]> O[0, 0, 0] ({16:8}, 8:1, 1:1)
+            in B[k, n]                            0: #subgroup_steps block [k:4, m:1, n:1] (
+            out O[m, n]:add                =>         #cached none new<REGS[0]> A[0, 0, 0] ({16:8}, 8:1, 1:1)
+        ) { … }                                       #cached none new<REGS[0]> B[0, 0, 0] ({16:16}, 16:1, 1:1)
+                                                    0: #cache #cache_load block [d0:8, d1:16] (
+                                                    1: #cache #cache_load block [d0:16, d1:16] (
+                                                    2: #subgroup_inner block [k:16, m:8, n:1] (
+                                                      0: #subgroup_thread block [k:1, m:1, #subgroup_lane n:16] (
+                                                          #broadcast in<REGS[0]> A[0, 0, 0] …
+                                                  1: #cache #cache_store block [d0:8, d1:16] (
 
     One index that is contiguous in the output runs over the lanes and numbers the threads. An index that is summed
     over may run over the lanes too where it is contiguous in an input: each lane then loads a share, and the threads

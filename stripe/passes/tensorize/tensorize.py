@@ -17,14 +17,15 @@ from stripe.rewrite.tile import tile_block
 class Tensorize(Pass):
     """Splits off the blocks of work that a unit computes as one instruction (the original's `stencil`).
 
-    With the stencil `{ "idxs": [ { "name": "i1", "size": 32, "outs": [-1], "ins": [-1, 0] },
-    { "name": "c", "size": -1, "outs": [0], "ins": [-1, -1] } ] }`:
+    `{ "reqs": ["conv"], "outer_set": ["CONV"], "inner_set": ["inner"], "stencils": [ { "idxs": [
+    { "name": "i1", "size": 32, "outs": [-1], "ins": [-1, 0] },
+    { "name": "c", "size": -1, "outs": [0], "ins": [-1, -1] } ] } ] }`:
 
-        #conv block [ci:32, co:64, x:100] (            #conv #CONV block [ci:1, co:2, x:100] (
-            in I[x, ci] …                        =>        in I[x, 0] …
-            in K[ci, co] …                             ) {
-            out O[x, co]:add …                           0: #CONV_inner #stencil block [#stencil_c ci:32,
-                                                                #stencil_i1 co:32, x:1] ( …
+        #conv block [ci:32, co:64, x:100] (        #CONV #conv block [#stencil #stencil_c ci:1, …, x:100] (
+            in I[x, ci]                                in I[x, 0] (1:32, 32:1)
+            in K[ci, co]                     =>        in K[0, 32*co] (32:64, 32:1)
+            out O[x, co]:add                           out O[x, 32*co]:add (1:64, 32:1)
+        ) { … }                                      0: #inner #stencil block [#stencil #stencil_c ci:32, …, x:1] (
 
     A rule is the number of elements by which one step of the index moves that operand: 0 not at all, 1 contiguous,
     -1 any; size -1 is the whole range. Inputs may match in any order. Of several stencils and matches the one with
