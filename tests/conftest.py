@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.support.golden", "tests.support.misbehaving", "pytester"]
+pytest_plugins = ["tests.support.golden", "tests.support.interrupts", "tests.support.misbehaving", "pytester"]
 
 # Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, pytest
 # --hypothesis-profile=fuzz explores.

@@ -34,11 +34,16 @@ def guarded(spec_class: type[Spec], argv: Sequence[str] | None) -> int:
 
 @contextmanager
 def _interrupts() -> Generator[list[int]]:
-    """A list that fills with the interrupts of this process (of the main thread, which alone can ask for them)."""
+    """A list that fills with the interrupts of this process (of the main thread, which alone can ask for them).
+
+    The handler of a caller in process is called too: its run ends, though the command ends with an exit status.
+    """
     noted: list[int] = []
 
-    def note(number: int, _frame: FrameType | None) -> None:
+    def note(number: int, frame: FrameType | None) -> None:
         noted.append(number)
+        if callable(before):
+            before(number, frame)
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
