@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from stripe.cli.arguments.compile import CompileSpec
 from stripe.cli.input import load_source, read_source
 from stripe.cli.job import Job
-from stripe.frontends.frontend import Loaded, Source
-from stripe.ir import ConfigError, Program, print_program
+from stripe.frontends.frontend import Loaded, Source, refusal
+from stripe.ir import ConfigError, Program, print_program, walk
 
 if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
     from stripe.pipeline.instrument import Instrument
 
 
@@ -35,13 +36,29 @@ def begin(job: Job, spec: CompileSpec) -> Source:
     return job.source
 
 
-def load(source: Source, spec: CompileSpec, *, quiet: bool = False) -> tuple[Loaded, float]:
-    """The program of an input, and the seconds that reading took; warnings go to stderr unless `quiet`."""
+def load(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = False) -> tuple[Loaded, float]:
+    """The program of an input, and the seconds that reading took; warnings go to stderr unless `quiet`. Raises
+    StripeError where the program is not at the stage that it claims."""
     started = time.perf_counter()
     loaded = load_source(source, spec.shape)
+    if spec.verify != "none":
+        require_claims(loaded, job.hardware)
     for warning in () if quiet else loaded.warnings:
         print(warning, file=sys.stderr)
     return loaded, time.perf_counter() - started
+
+
+def require_claims(loaded: Loaded, hardware: HardwareModel | None) -> None:
+    """Raises StripeError for errors in the locations, addresses, dependences and the schedule that a program has."""
+    entry = loaded.program.entry
+    if not any(block.location or any(ref.location for ref in block.refinements) for _, block in walk(entry)):
+        return
+    from stripe.verify.machine.claims import (
+        check_claims,  # isl: only where a program says something of a machine
+    )
+
+    if found := check_claims(loaded.program, hardware):
+        raise refusal(found, loaded.place)
 
 
 def run_passes(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias, cast
+
+from stripe.ir.errors import StripeError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from stripe.ir import Program, Span, StripeWarning
+    from stripe.ir import Diagnostic, Program, Span, StripeWarning
 
     Arrays: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 
@@ -33,13 +35,28 @@ class Source:
         return self.data.decode("utf-8")
 
 
+def refusal(found: Sequence[Diagnostic], place: Callable[[Diagnostic], StripeError]) -> StripeError:
+    """The error that has all findings, each at its place, in the order of the source."""
+    errors = sorted(map(place, found), key=lambda error: (error.line or 0, error.col or 0))
+    first, *others = errors
+    first.others = tuple(others)
+    return first
+
+
+def _nowhere(diagnostic: Diagnostic) -> StripeError:
+    where = f"block {diagnostic.name}" if diagnostic.name else None
+    return StripeError(diagnostic.message, where=where, hint=diagnostic.hint or None)
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A program, warnings about its source, and the places of its statements where they are known."""
+    """A program, warnings about its source, the places of its statements where they are known, and a finding about the
+    program as an error at its place in the source."""
 
     program: Program
     warnings: tuple[StripeWarning, ...] = ()
     spans: Mapping[tuple[int, ...], Span] = field(default_factory=dict[tuple[int, ...], "Span"])
+    place: Callable[[Diagnostic], StripeError] = _nowhere
 
 
 @dataclass(frozen=True, slots=True)

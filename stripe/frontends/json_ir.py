@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stripe.frontends.frontend import Loaded, Source
+from functools import partial
+
+from stripe.frontends.frontend import Loaded, Source, refusal
 from stripe.ir import ConfigError, Diagnostic, StripeError, check_magnitude, verify_structural
 from stripe.ir.text.json_ir import parse_json
 from stripe.ir.text.json_place import json_path
@@ -15,14 +17,13 @@ def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
     if shapes:
         raise ConfigError("--shape is for Tile inputs; JSON says its shapes", hint="leave --shape out")
     program = parse_json(source.text, source.name)
+    place = partial(_located, source.name)
     if found := verify_structural(program) or check_magnitude(program):
-        first, *others = [_located(diagnostic, source.name) for diagnostic in found]
-        first.others = tuple(others)
-        raise first
-    return Loaded(program)
+        raise refusal(found, place)
+    return Loaded(program, place=place)
 
 
-def _located(diagnostic: Diagnostic, name: str) -> StripeError:
+def _located(name: str, diagnostic: Diagnostic) -> StripeError:
     """A finding of the verifier at the JSON path of the part that it is about."""
     path: list[str | int] = ["entry"] if diagnostic.path else []
     for number in diagnostic.path[1:]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stripe.frontends.frontend import Loaded, Source
+from functools import partial
+
+from stripe.frontends.frontend import Loaded, Source, refusal
 from stripe.ir import (
     ConfigError,
     Diagnostic,
@@ -19,16 +21,13 @@ def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
     if shapes:
         raise ConfigError("--shape is for Tile inputs; Stripe says its shapes", hint="leave --shape out")
     parsed = parse_with_spans(source.text, source.name)
-    found = verify_structural(parsed.program) or check_magnitude(parsed.program)
-    if found:
-        errors = [_located(diagnostic, parsed, source) for diagnostic in found]
-        first, *others = sorted(errors, key=lambda error: (error.line or 0, error.col or 0))
-        first.others = tuple(others)
-        raise first
-    return Loaded(parsed.program, spans=parsed.spans)
+    place = partial(_located, parsed, source)
+    if found := verify_structural(parsed.program) or check_magnitude(parsed.program):
+        raise refusal(found, place)
+    return Loaded(parsed.program, spans=parsed.spans, place=place)
 
 
-def _located(diagnostic: Diagnostic, parsed: ParsedProgram, source: Source) -> StripeError:
+def _located(parsed: ParsedProgram, source: Source, diagnostic: Diagnostic) -> StripeError:
     """A finding of the verifier at the place in the text that it is about."""
     span = parsed.spans.get(diagnostic.path)
     if diagnostic.part is not None:

@@ -32,7 +32,7 @@ from stripe.ir.block import (
 )
 from stripe.ir.check.diagnostic import Diagnostic
 from stripe.ir.check.magnitude import check_block_magnitude, check_magnitude
-from stripe.ir.check.stages import Stage
+from stripe.ir.check.stages import Stage, claimed_stage
 from stripe.ir.check.structure import verify_structural
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
@@ -98,7 +98,7 @@ __all__ = [
     "Load", "LoadIndex", "Location", "Mod", "Nest", "ParsedProgram", "Path", "Program", "Refinement", "Role",
     "ScalarStatement", "Span", "Special", "SpecialSpec", "Stage", "Statement", "Store", "StripeError",
     "StripeWarning", "TagValue", "Tags", "View", "address", "address_of", "aggregations", "aggregations_of",
-    "allocation_agg", "block_at", "check_block_magnitude", "check_magnitude", "closest", "common_type",
+    "allocation_agg", "block_at", "check_block_magnitude", "check_magnitude", "claimed_stage", "closest", "common_type",
     "common_type_of", "compact_strides", "determined", "fresh", "interference", "is_dense", "is_name",
     "is_row_major", "is_tag", "keep_statements", "live_ranges", "map_statements", "map_views", "moved_down",
     "nest_at", "parse_affine", "parse_location", "parse_program", "parse_with_spans", "peak_bytes", "print_block",

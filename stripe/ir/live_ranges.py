@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stripe.ir.block import Block
@@ -31,6 +31,14 @@ class LiveRange:
     def always(self) -> bool:
         """Whether the buffer outlives all statements: a tensor of the user, a constant."""
         return self.ref.is_kept
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes that it takes in a unit of its memory: of all copies, and of one bank where it has banks."""
+        ref = self.ref
+        if ref.bank_dim is not None:
+            ref = replace(ref, dims=tuple(dim for d, dim in enumerate(ref.dims) if d != ref.bank_dim))
+        return ref.bytes * ref.copies
 
 
 def waits_of(block: Block) -> tuple[int, ...]:
@@ -149,15 +157,15 @@ def _meeting(cohorts: Sequence[_Cohort]) -> Iterator[tuple[_Cohort, _Cohort]]:
 
 def peak_bytes(ranges: Sequence[LiveRange]) -> int:
     """The most bytes alive at one statement, in program order: no placement takes less."""
-    always = sum(live.ref.bytes for live in ranges if live.always)
+    always = sum(live.bytes for live in ranges if live.always)
     changes: list[tuple[tuple[int, ...], int]] = []
     for live in ranges:
         if not live.always:
             # From its first statement to its last; the deepest statements end their own points last.
             prefix = tuple(min(numbers, default=0) for numbers in live.uses[:-1])
             last = live.uses[-1]
-            changes.append(((*prefix, min(last, default=0), -1), live.ref.bytes))
-            changes.append(((*prefix, max(last, default=0), _INFINITY), -live.ref.bytes))
+            changes.append(((*prefix, min(last, default=0), -1), live.bytes))
+            changes.append(((*prefix, max(last, default=0), _INFINITY), -live.bytes))
     peak, alive = 0, 0
     for _, change in sorted(changes):
         alive += change

@@ -145,7 +145,7 @@ def test_packing_never_overlaps_and_stays_near_the_bound(
     problem: tuple[list[Item], list[list[int]], int],
 ) -> None:
     items, conflicts, bound = problem
-    offsets = pack(items, conflicts, {}, bound)
+    offsets = pack(items, conflicts, frozenset(), {}, bound)
     for n, neighbours in enumerate(conflicts):
         for m in neighbours:
             assert offsets[n] + items[n].bytes <= offsets[m] or offsets[m] + items[m].bytes <= offsets[n]
@@ -164,7 +164,7 @@ def test_what_is_always_alive_is_packed_as_if_it_were_in_every_list(
         [m for m in range(len(items)) if m != n and (m in always or n in always or m in sparse[n])]
         for n in range(len(items))
     ]
-    assert pack(items, sparse, {}, bound, always) == pack(items, full, {}, bound)
+    assert pack(items, sparse, always, {}, bound) == pack(items, full, frozenset(), {}, bound)
 
 
 @st.composite
@@ -219,7 +219,7 @@ def test_the_peak_is_a_lower_bound(buffers: list[LiveRange]) -> None:
     used = [buffer for buffer in buffers if buffer.always or all(buffer.uses)]
     always = frozenset(n for n, buffer in enumerate(used) if buffer.always)
     items = [Item(buffer.ref.bytes, 1) for buffer in used]
-    offsets = pack(items, interference(used), {}, 0, always)
+    offsets = pack(items, interference(used), always, {}, 0)
     peak = peak_bytes(used)
     assert max((o + i.bytes for o, i in zip(offsets, items, strict=True)), default=0) >= peak
     assert peak >= sum(buffer.ref.bytes for buffer in used if buffer.always)

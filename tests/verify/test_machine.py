@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Program, parse_program, print_program
+from stripe.ir import (
+    DTYPES,
+    Affine,
+    Block,
+    Index,
+    Location,
+    Nest,
+    Program,
+    Refinement,
+    parse_program,
+    print_program,
+)
 from stripe.passes.base import PassContext
+from stripe.passes.memory_placement.units import may_alias, unit_path
 from stripe.passes.registry import find_pass
 from stripe.verify.machine.schedule import check_placement, check_schedule
+from stripe.verify.machine.units import Place
 from tests.passes.test_memory_placement import chain
 
 
@@ -116,3 +135,65 @@ def test_a_placement_that_moves_a_temporary_onto_the_output_is_found(
     source = next(part for part in text.splitlines() if "<DRAM[0]> I[0]" in part and "new@" in part)
     moved = line.replace(line.split("new@")[1].split("<")[0], source.split("new@")[1].split("<")[0])
     assert "'I' and 'O' may be alive together" in messages(broken(scheduled, line, moved), hardware)
+
+
+UNITS = Path(__file__).parents[1] / "golden" / "memory_placement" / "units.stripe"
+
+
+def units_program(**changes: str) -> Program:
+    """The program of the golden test with all addresses as memory_placement gives them, and `changes` of addresses."""
+    program = (
+        find_pass("memory_placement").model_validate({}).run(parse_program(UNITS.read_text()), PassContext())
+    )
+    text = print_program(program)
+    for name, address in changes.items():
+        text, count = re.subn(rf"new@0x[0-9a-f]+(<[^>]*> {name}\[)", rf"new@{address}\1", text)
+        assert count == 1
+    return parse_program(text)
+
+
+def test_placement_in_units_by_index_is_right() -> None:
+    assert check_placement(units_program()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "other"),
+    [
+        ("L", "0x00000000", "'T' and 'L'"),  # SRAM[i1] is SRAM[0] at one point
+        ("M", "0x00000018", "'L' and 'M'"),  # SRAM[3 - i1] and SRAM[i1] have common units
+        ("B", "0x0000000c", "'T' and 'B'"),  # a bank of SRAM[0] is a part of SRAM[0]
+        ("L", "0x00000014", "'B' and 'L'"),  # the second copy of B lies there
+    ],
+)
+def test_buffers_whose_units_may_be_one_are_found(name: str, address: str, other: str) -> None:
+    found = check_placement(units_program(**{name: address}))
+    assert any(f"{other} may be alive together" in str(diagnostic) for diagnostic in found)
+
+
+def test_units_that_differ_at_all_points_share_addresses() -> None:
+    """SRAM[4 + i1] is no unit of the others."""
+    assert check_placement(units_program(F="0x00000000")) == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 6), st.integers(1, 4)), min_size=2, max_size=2),
+    st.integers(1, 2),
+)
+def test_pass_and_checker_tell_units_apart_and_the_checker_misses_none(
+    units: list[tuple[int, int, int]], banks: int
+) -> None:
+    """Units a + b*i and all numbers that they have: the checker is exact, the pass is never less careful."""
+    refs: list[Refinement] = []
+    nests: list[Nest] = []
+    numbers: list[set[int]] = []
+    for factor, offset, extent in units:
+        place = Location.of("SRAM", Affine.var("i") * factor + offset)
+        ref = replace(Refinement.alloc("T", DTYPES["i8"], (banks,), location=place), bank_dim=0)
+        refs.append(ref)
+        nests.append(Nest.root(Block("b", indices=(Index("i", extent),), refinements=(ref,))))
+        numbers.append({factor * i + offset + bank for i in range(extent) for bank in range(banks)})
+    first, second = (Place.of(ref, nest) for ref, nest in zip(refs, nests, strict=True))
+    assert first.shares_unit(second) == bool(numbers[0] & numbers[1])
+    paths = [unit_path(ref, nest.block.intervals()) for ref, nest in zip(refs, nests, strict=True)]
+    assert may_alias(*paths) or not first.shares_unit(second)

@@ -80,7 +80,7 @@ def _product(
     """The product of one part; warnings and remarks are added to `messages` when it is a list."""
     if isinstance(target, SourceTarget):
         return _source_form(job, target, source)
-    loaded, reading = load(source, spec, quiet=messages is not None)
+    loaded, reading = load(job, source, spec, quiet=messages is not None)
     collector = None
     if messages is not None:
         from stripe.cli.commands.expectations import RemarkCollector, error_messages

@@ -25,7 +25,7 @@ def perform(job: Job, spec: RunSpec) -> int:
         if path not in (None, "-"):
             check_output(path)
     source = begin(job, spec)
-    loaded, reading = load(source, spec)
+    loaded, reading = load(job, source, spec)
     original = loaded.program
     execution.require_memory(original, source.name)
     unchecked = engine.engine_name != "interp" and spec.verify == "structural"

@@ -28,7 +28,7 @@ def perform(job: Job, spec: SimSpec) -> int:
     source = begin(job, spec)
     if job.hardware is None and not spec.counts:
         raise UsageError("no machine is given to simulate", "name one with --hw, such as --hw dsp_conv")
-    loaded, reading = load(source, spec)
+    loaded, reading = load(job, source, spec)
     program = run_passes(job, spec, loaded.program, reading)
     if spec.counts or job.hardware is None:
         _count(program, source.name, job.hardware, spec)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
-from stripe.ir.check.diagnostic import Check, CheckedBlock, Diagnostic
+from stripe.ir.check.diagnostic import Check, CheckedBlock, Diagnostic, Part
+from stripe.ir.program import Program
+from stripe.ir.walk import walk
 
 
 class Stage(IntEnum):
@@ -40,6 +42,35 @@ def check_placed(scope: CheckedBlock) -> Iterator[Diagnostic]:
         for ref in scope.block.allocs:
             if ref.offset is None:
                 yield scope.say(f"the buffer '{ref.name}' has no address", "run memory_placement", about=ref)
+
+
+def claimed_stage(program: Program) -> Stage:
+    """The last stage that a program says it has reached: by its schedule, by addresses of the entry's buffers."""
+    if not program.main.is_scheduled:
+        return Stage.TILED
+    placed = any(ref.offset is not None for ref in program.entry.allocs)
+    return Stage.PLACED if placed else Stage.SCHEDULED
+
+
+def check_addresses(program: Program) -> Iterator[Diagnostic]:
+    """Of the buffers of the entry and of main in one memory, all have addresses or none; so have, after a schedule,
+    buffers further inside."""
+    depth = None if program.main.is_scheduled else 2
+    allocs = [
+        (path, block, ref)
+        for path, block in walk(program.entry)
+        if depth is None or len(path) <= depth
+        for ref in block.allocs
+        if ref.location
+    ]
+    memories = {ref.location.name: ref.name for _, _, ref in allocs if ref.offset is not None}
+    for path, block, ref in allocs:
+        other = memories.get(ref.location.name)
+        if ref.offset is None and other is not None:
+            part: Part = ("refinement", block.refinements.index(ref))
+            message = f"the buffer '{ref.name}' has no address, and '{other}' in the same memory has one"
+            hint = "mark it #placed at its address, or run memory_placement"
+            yield Diagnostic(message, path, block.name, hint, part)
 
 
 STAGE_CHECKS: tuple[tuple[Stage, Check], ...] = (

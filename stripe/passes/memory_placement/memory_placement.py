@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,7 +13,6 @@ from stripe.ir import (
     Block,
     ConfigError,
     LiveRange,
-    Location,
     Path,
     Program,
     Refinement,
@@ -26,6 +25,7 @@ from stripe.ir import (
 )
 from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.memory_placement.packing import Item, pack
+from stripe.passes.memory_placement.units import UnitPath, aliasing, index_intervals, may_alias, unit_path
 
 
 class MemoryPlacement(Pass):
@@ -67,38 +67,74 @@ class MemoryPlacement(Pass):
                 entry, f"nothing is placed: the program lacks one of the tags {', '.join(self.reqs)}"
             )
             return program
-        ranges = [live for live in live_ranges(entry) if live.ref.location]
         wanted = {spec.name for spec in self.locs}
+        members = [
+            live
+            for live in live_ranges(entry)
+            if live.ref.location
+            and (not wanted or live.ref.location.name in wanted or live.ref.offset is not None)
+        ]
+        intervals = index_intervals(entry)
+        units = [unit_path(live.ref, intervals[live.path]) for live in members]
+        paths = list(dict.fromkeys(units))
         offsets: dict[tuple[Path, str], int] = {}
-        for location in dict.fromkeys(live.ref.location for live in ranges):
-            if not wanted or location.name in wanted:
-                members = [live for live in ranges if live.ref.location == location]
-                offsets |= self._place(location, members, context)
+        for group in aliasing(paths):
+            chosen = {paths[number] for number in group}
+            inside = [number for number, path in enumerate(units) if path in chosen]
+            found = self._place([members[n] for n in inside], [units[n] for n in inside], context)
+            offsets |= {
+                (members[n].path, members[n].ref.name): at for n, at in zip(inside, found, strict=True)
+            }
         return with_entry(program, _with_offsets(entry, (0,), offsets))
 
-    def _place(
-        self, location: Location, members: list[LiveRange], context: PassContext
-    ) -> Mapping[tuple[Path, str], int]:
-        """Addresses for the buffers of one memory, by the path of their block and their name."""
-        unit = context.hardware.mem_units.get(location.name) if context.hardware else None
-        align = max(self.alignment, unit.alignment if unit else 1)
+    def _place(self, members: list[LiveRange], units: Sequence[UnitPath], context: PassContext) -> list[int]:
+        """Addresses for buffers in units that may be one."""
+        memories = context.hardware.mem_units if context.hardware else {}
+        items: list[Item] = []
+        for live in members:
+            memory = memories.get(live.ref.location.name)
+            align = max(self.alignment, memory.alignment if memory else 1)
+            items.append(Item(live.bytes, math.lcm(align, live.ref.dtype.bytes)))
         fixed = {n: live.ref.offset for n, live in enumerate(members) if live.ref.offset is not None}
-        items = [Item(live.ref.bytes, math.lcm(align, live.ref.dtype.bytes)) for live in members]
-        bound = peak_bytes(members)
-        always = frozenset(n for n, live in enumerate(members) if live.always)
-        offsets = pack(items, interference(members), fixed, bound, always)
-        taken = max(offset + item.bytes for offset, item in zip(offsets, items, strict=True))
-        gap = (taken - bound) / bound * 100 if bound else 0.0
+        # Buffers whose location has the same text in the same block are in one unit at each point.
+        places: dict[tuple[object, ...], list[LiveRange]] = {}
+        for live in members:
+            home = live.path if live.ref.location.names() else ()
+            places.setdefault((live.ref.location, home), []).append(live)
+        bound = max(map(peak_bytes, places.values()))
+        offsets = pack(items, *_conflicts(members, units), fixed, bound)
+        ends = [offset + item.bytes for offset, item in zip(offsets, items, strict=True)]
+        gap = (max(ends) - bound) / bound * 100 if bound else 0.0
         context.applied(
-            str(location),
-            f"{len(members)} buffers in {taken} bytes; lower bound {bound}, {gap:.1f} % above it",
+            ", ".join(dict.fromkeys(str(live.ref.location) for live in members)),
+            f"{len(members)} buffers in {max(ends)} bytes; lower bound {bound}, {gap:.1f} % above it",
         )
-        if unit is not None and taken > unit.size:
-            raise ConfigError(
-                f"the buffers in {location} take {taken} bytes, it has {unit.size}",
-                hint=f"at least {bound} bytes are alive at one time; tile more finely, or enlarge the memory",
-            )
-        return {(live.path, live.ref.name): offset for live, offset in zip(members, offsets, strict=True)}
+        for end, live in sorted(zip(ends, members, strict=True), key=lambda pair: -pair[0]):
+            location, memory = live.ref.location, memories.get(live.ref.location.name)
+            if memory is not None and end > memory.size:
+                raise ConfigError(
+                    f"the buffers in {location} take {end} bytes, it has {memory.size}",
+                    hint=f"at least {bound} bytes are alive at one time; tile more finely, or enlarge the memory",
+                )
+        return offsets
+
+
+def _conflicts(
+    members: Sequence[LiveRange], units: Sequence[UnitPath]
+) -> tuple[list[list[int]], frozenset[int]]:
+    """For each buffer the others that it may not overlap, and the buffers that may overlap none, which have no list."""
+    met = interference(members)
+    always = frozenset(n for n, live in enumerate(members) if live.always)
+    paths = dict.fromkeys(units)
+    apart = {(a, b) for a in paths for b in paths if not may_alias(a, b)}
+    if not apart:
+        return met, always
+    numbers = range(len(members))
+    alive = [
+        [m for m in numbers if m != n] if n in always else sorted({*met[n], *always} - {n}) for n in numbers
+    ]
+    near = [[m for m in others if (units[n], units[m]) not in apart] for n, others in enumerate(alive)]
+    return near, frozenset()
 
 
 def _with_offsets(block: Block, path: Path, offsets: Mapping[tuple[Path, str], int]) -> Block:

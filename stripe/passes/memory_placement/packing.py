@@ -31,9 +31,9 @@ class Item:
 def pack(
     items: Sequence[Item],
     conflicts: Sequence[Sequence[int]],
+    always: AbstractSet[int],
     fixed: Mapping[int, int],
     bound: int,
-    always: AbstractSet[int] = frozenset(),
 ) -> list[int]:
     """Addresses such that no two items in conflict overlap, with a small highest end.
 

@@ -9,16 +9,31 @@ from functools import cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from stripe.ir import Block, Path, Program, Refinement, walk
+from stripe.ir import Block, Diagnostic, Nest, Path, Program, Refinement, walk
+from stripe.ir.check.diagnostic import Part
+from stripe.verify.machine.units import Place
 
 
 @dataclass(frozen=True)
 class Placed:
-    """An allocation with an address, and the leaf statements that use it, in program order."""
+    """An allocation with an address in its nest, and the leaf statements that use it, in program order."""
 
-    path: Path
+    nest: Nest
     ref: Refinement
     uses: tuple[Path, ...]
+
+    @property
+    def path(self) -> Path:
+        return self.nest.path
+
+    @cached_property
+    def place(self) -> Place:
+        return Place.of(self.ref, self.nest)
+
+    def wrong(self, message: str, hint: str) -> Diagnostic:
+        """A finding about the allocation."""
+        part: Part = ("refinement", self.nest.block.refinements.index(self.ref))
+        return Diagnostic(message, self.path, self.nest.block.name, hint, part)
 
     @property
     def begin(self) -> int:
@@ -26,7 +41,10 @@ class Placed:
 
     @cached_property
     def end(self) -> int:
-        return self.ref.address + self.ref.bytes * self.ref.copies
+        """The byte after the last copy, in each unit that the buffer takes."""
+        dims = (dim for number, dim in enumerate(self.ref.dims) if number != self.ref.bank_dim)
+        last = sum((dim.size - 1) * abs(dim.stride) for dim in dims)
+        return self.begin + (last + 1) * self.ref.dtype.bytes * self.ref.copies
 
 
 def closure(block: Block) -> list[int]:

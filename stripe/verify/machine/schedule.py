@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
@@ -18,39 +19,49 @@ from stripe.ir import (
     Block,
     Diagnostic,
     Load,
-    Location,
     Nest,
     Path,
     Program,
+    Refinement,
     Special,
     Store,
     nest_at,
+    reads_of,
     scalar_defined,
     scalars_used,
     walk,
+    writes_of,
 )
+from stripe.ir.check.diagnostic import Part
 from stripe.poly import Access, accesses
 from stripe.verify.machine.interference import Interference, Placed, closure, is_in
+from stripe.verify.machine.units import Place, pairs_of_units
 
 
 def check_schedule(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """All errors of a program at the stage `scheduled`; see the module."""
-    path = _main_path(program)
-    block = program.main
-    order = closure(block)
-    found = list(_check_conflicts(program, path, order))
-    found += _check_scalars(block, path, order)
-    near = [placed for placed in _placed(program) if placed.ref.location]
+    found = check_dependences(program)
+    nests = list(Nest.root(program.entry).walk())
+    near = [placed for placed in _placed(program, nests) if placed.ref.location]
     found += _check_interference(program, near)
     if hardware is not None:
         found += _check_capacity(near, hardware)
-        found += _check_reach(program, hardware)
+        found += _check_reach(nests, hardware)
+    return found
+
+
+def check_dependences(program: Program) -> list[Diagnostic]:
+    """Conflicts and uses of scalars between statements of main without a dependence that orders them."""
+    path = _main_path(program)
+    order = closure(program.main)
+    found = list(_check_conflicts(program, path, order))
+    found += _check_scalars(program.main, path, order)
     return found
 
 
 def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """All errors in the addresses of a program at the stage `placed`; see the module."""
-    placed = _placed(program)
+    placed = _placed(program, list(Nest.root(program.entry).walk()))
     found = list(_check_interference(program, placed))
     found += _check_alignment(placed)
     if hardware is not None:
@@ -178,15 +189,15 @@ def _name(nest: Nest, number: int) -> str:
     return statement.name if isinstance(statement, Block) else ""
 
 
-def _placed(program: Program) -> list[Placed]:
-    """All allocations with an address with the leaf statements that touch them."""
-    found: list[Placed] = []
+def _placed(program: Program, nests: Sequence[Nest]) -> list[Placed]:
+    """All allocations with an address and the leaf statements that touch them."""
     touched = _touching(program)
-    for path, block in walk(program.entry):
-        for ref in block.refinements:
-            if ref.offset is not None:
-                found.append(Placed(path, ref, tuple(touched.get((path, ref.name), ()))))
-    return found
+    return [
+        Placed(nest, ref, tuple(touched.get((nest.path, ref.name), ())))
+        for nest in nests
+        for ref in nest.block.allocs
+        if ref.offset is not None
+    ]
 
 
 def _touching(program: Program) -> dict[tuple[Path, str], list[Path]]:
@@ -216,51 +227,88 @@ def _touching(program: Program) -> dict[tuple[Path, str], list[Path]]:
 def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
     """Buffers that share bytes have disjoint live ranges: all statements of one wait for all of the other."""
     interference = Interference(program)
-    by_place: dict[Location, list[Placed]] = {}
+    by_place: dict[Place, list[Placed]] = {}
     for buffer in placed:
-        by_place.setdefault(buffer.ref.location, []).append(buffer)
-    for members in by_place.values():
-        for first, second in interference.overlaps(members):
-            bytes_ = f"bytes {second.begin} to {min(first.end, second.end) - 1} of {first.ref.location}"
-            message = f"'{first.ref.name}' and '{second.ref.name}' may be alive together and share {bytes_}"
-            yield Diagnostic(message, second.path, second.ref.name, "place one of them elsewhere")
+        by_place.setdefault(buffer.place, []).append(buffer)
+    groups = [[members] for members in by_place.values()]
+    groups += [
+        [by_place[one], by_place[other]] for one, other in combinations(by_place, 2) if one.shares_unit(other)
+    ]
+    said: set[tuple[Path, str, Path, str]] = set()
+    for group in groups:
+        for first, second in interference.overlaps([buffer for members in group for buffer in members]):
+            pair = (first.path, first.ref.name, second.path, second.ref.name)
+            if pair in said:
+                continue
+            said.add(pair)
+            begin, end = second.begin, min(first.end, second.end) - 1
+            where = " and ".join(dict.fromkeys(str(buffer.ref.location) for buffer in (first, second)))
+            both = f"'{first.ref.name}' and '{second.ref.name}'"
+            message = f"{both} may be alive together and share bytes {begin} to {end} of {where}"
+            yield second.wrong(message, "place one of them elsewhere")
 
 
 def _check_alignment(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
     for buffer in placed:
-        if buffer.begin % buffer.ref.dtype.bytes:
-            message = (
-                f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {buffer.ref.dtype.bytes}"
+        size = buffer.ref.dtype.bytes
+        if buffer.begin % size:
+            yield buffer.wrong(
+                f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {size}", "align it"
             )
-            yield Diagnostic(message, buffer.path, buffer.ref.name, "align it")
 
 
 def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:
-    """Every buffer ends inside its memory."""
+    """Every buffer ends inside its memory. (Whether the machine has that memory is for `check_units`.)"""
     for buffer in placed:
         unit = hardware.mem_units.get(buffer.ref.location.name)
-        if unit is None:
-            message = f"'{buffer.ref.name}' lies in {buffer.ref.location}, which is no memory of the machine"
-            yield Diagnostic(message, buffer.path, buffer.ref.name)
-        elif buffer.end > unit.size:
+        if unit is not None and buffer.end > unit.size:
             message = f"'{buffer.ref.name}' ends at byte {buffer.end} of {buffer.ref.location}, which has {unit.size}"
-            yield Diagnostic(message, buffer.path, buffer.ref.name, "tile more finely, or enlarge the memory")
+            yield buffer.wrong(message, "tile more finely, or enlarge the memory")
 
 
-def _check_reach(program: Program, hardware: HardwareModel) -> Iterator[Diagnostic]:
-    """Each located block that computes or transfers reaches the memories of the views that it loads and stores."""
+def _check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diagnostic]:
+    """Each block that computes or transfers reaches the memories that it loads from and stores to, at every point. It
+    runs on the unit of the nearest block around it that has a location."""
     graph = UnitGraph(hardware)
-    for path, block in walk(program.entry):
-        unit = str(block.location)
-        if unit not in graph.units or not any(isinstance(s, Load | Store) for s in block.statements):
+    for nest in nests:
+        around: Nest | None = nest
+        while around is not None and not around.block.location:
+            around = around.outer
+        if around is None or around.block.location.name not in hardware.units:
             continue
-        for ref in block.refinements:
-            memory = str(ref.location)
-            if memory not in graph.memories or ref.is_alloc:
+        block = nest.block
+        leaves = [s for s in block.statements if not isinstance(s, Block)]
+        loaded = {name for s in leaves for name in reads_of(s)}
+        stored = {name for s in leaves for name in writes_of(s)}
+        for number, ref in enumerate(block.refinements):
+            if ref.location.name not in hardware.mem_units or ref.name not in loaded | stored:
                 continue
-            reads = ref.dir.reads and graph.find_route(memory, unit) is None
-            writes = ref.dir.writes and graph.find_route(unit, memory) is None
-            if reads or writes:
-                way = f"from {memory} to {unit}" if reads else f"from {unit} to {memory}"
-                message = f"'{ref.name}': no bus leads {way}"
-                yield Diagnostic(message, path, block.name, "transfer it to a memory that the unit reaches")
+            way = _unreached(graph, nest, around, ref, reads=ref.name in loaded, writes=ref.name in stored)
+            if way:
+                hint = "transfer it to a memory that the unit reaches"
+                part: Part = ("refinement", number)
+                yield Diagnostic(f"'{ref.name}': no bus leads {way}", nest.path, block.name, hint, part)
+
+
+def _unreached(
+    graph: UnitGraph, nest: Nest, around: Nest, ref: Refinement, *, reads: bool, writes: bool
+) -> str:
+    """A way between the unit of `around` and the memory of `ref` that has no bus; empty where all have theirs."""
+    location = around.block.location
+    units, memories = graph.instances(location.name), graph.instances(ref.location.name)
+    missing: dict[tuple[int, int], str] = {}
+    for (one, unit), (other, memory) in product(enumerate(units), enumerate(memories)):
+        if reads and graph.find_route(memory, unit) is None:
+            missing[one, other] = f"from {memory} to {unit}"
+        elif writes and graph.find_route(unit, memory) is None:
+            missing[one, other] = f"from {unit} to {memory}"
+    if not missing:
+        return ""
+    pairs = pairs_of_units(nest, location, around, ref)
+    for (one, other), way in missing.items():
+        # A location without a number is any unit: one that has a bus will do.
+        ones = [one] if location.devices[-1].units else range(len(units))
+        others = [other] if ref.location.devices[-1].units else range(len(memories))
+        if pairs.contains({"u0": one, "u1": other}) and missing.keys() >= set(product(ones, others)):
+            return way
+    return ""

@@ -1,0 +1,32 @@
+"""The stage that a program claims, checked: a file may say of itself that it is scheduled and placed."""
+
+from __future__ import annotations
+
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Diagnostic, Nest, Program, claimed_stage, verify_structural, walk
+from stripe.ir.check.stages import Stage, check_addresses
+from stripe.verify.machine.schedule import check_dependences, check_placement, check_schedule
+from stripe.verify.machine.units import check_units, check_views
+
+
+def check_claims(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
+    """All errors in what a valid program says about the machine: locations, addresses, dependences, the schedule.
+
+    Dependences are checked where any statement of main has one, addresses where any buffer has one, and units where
+    the machine is known.
+    """
+    stage = claimed_stage(program)
+    nests = list(Nest.root(program.entry).walk())
+    found = list(check_addresses(program)) or verify_structural(program, stage)
+    found += check_views(nests)
+    if hardware is not None:
+        found += check_units(nests, hardware)
+    if found:
+        return found
+    if stage >= Stage.SCHEDULED:
+        found = check_schedule(program, hardware)
+    elif any(statement.deps for statement in program.main.statements):
+        found = check_dependences(program)
+    if any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs):
+        found += [wrong for wrong in check_placement(program, hardware) if wrong not in found]
+    return found

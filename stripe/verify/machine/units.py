@@ -1,0 +1,189 @@
+"""Units that locations name, as integer sets: locations that share a unit, and units that the machine lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Affine, Diagnostic, Domain, Location, Nest, Refinement, closest
+from stripe.ir.check.diagnostic import Part
+from stripe.poly import Points, points_of
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A location at all points of a domain, over whose names its units are. It takes `banks` units of its last axis."""
+
+    location: Location
+    domain: Domain
+    banks: int = 1
+
+    @staticmethod
+    def of(ref: Refinement, nest: Nest) -> Place:
+        """The place of a refinement of the innermost block of `nest`."""
+        location = ref.location.subs(nest.local)
+        banks = 1 if ref.bank_dim is None else ref.dims[ref.bank_dim].size
+        return Place(location, _about(nest.domain, location.names()), banks)
+
+    def numbers(self, axes: Sequence[tuple[int, int]]) -> Points:
+        """The numbers that the units at the given levels and axes have together, called u0, u1, …"""
+        names = [f"u{place}" for place in range(len(axes))]
+        units: list[Affine] = []
+        bank = 0
+        for level, axis in axes:
+            unit = self.location.devices[level].units[axis]
+            if self.banks > 1 and (level, axis) == self.last_axis:
+                unit, bank = unit + Affine.var("bank"), self.banks - 1
+            units.append(unit)
+        points = Points.build(
+            (*self.domain.names, "bank", *names),
+            {**self.domain.ranges, "bank": (0, bank)},
+            self.domain.constraints,
+            [Affine.var(name) - unit for name, unit in zip(names, units, strict=True)],
+        )
+        return points.onto(names)
+
+    @property
+    def last_axis(self) -> tuple[int, int]:
+        """Level and axis along which banks lie."""
+        level = len(self.location.devices) - 1
+        return level, len(self.location.devices[level].units) - 1
+
+    def shares_unit(self, other: Place) -> bool:
+        """Whether the two are in one unit at any points, or one of them in a part of the other's unit."""
+        fewer, more = sorted((self, other), key=lambda place: len(place.location.devices))
+        for levels in combinations(range(len(more.location.devices)), len(fewer.location.devices)):
+            axes: list[tuple[tuple[int, int], tuple[int, int]]] = []
+            for mine, level in enumerate(levels):
+                one, two = fewer.location.devices[mine], more.location.devices[level]
+                if one.name != two.name:
+                    break
+                axes += [((mine, axis), (level, axis)) for axis in range(min(len(one.units), len(two.units)))]
+            else:
+                ours, theirs = fewer.numbers([a for a, _ in axes]), more.numbers([b for _, b in axes])
+                if not ours.disjoint(theirs):
+                    return True
+        return False
+
+
+def _about(domain: Domain, names: frozenset[str]) -> Domain:
+    """The part of a domain that says something about `names`."""
+    known = set(names)
+    chosen: list[Affine] = []
+    rest = list(domain.constraints)
+    while near := [constraint for constraint in rest if constraint.names() & known]:
+        chosen += near
+        rest = [constraint for constraint in rest if constraint not in near]
+        known.update(*(constraint.names() for constraint in near))
+    ranges = {name: domain.ranges[name] for name in domain.names if name in known}
+    return Domain.of(ranges, tuple(chosen))
+
+
+def check_units(nests: Sequence[Nest], hardware: HardwareModel) -> list[Diagnostic]:
+    """Every unit that a location names is in the machine, at every point; buffers are in memories."""
+    found: list[Diagnostic] = []
+    for nest in nests:
+        block = nest.block
+        about: list[tuple[str, Place, Refinement | None]] = []
+        if block.location:
+            location = block.location.subs(nest.local)
+            about.append(("the block", Place(location, _about(nest.domain, location.names())), None))
+        about += [(f"'{ref.name}'", Place.of(ref, nest), ref) for ref in block.refinements if ref.location]
+        for what, place, ref in about:
+            for message, hint in _missing(place, hardware, memory=ref is not None):
+                part: Part | None = None if ref is None else ("refinement", block.refinements.index(ref))
+                found.append(Diagnostic(f"{what} is located in {message}", nest.path, block.name, hint, part))
+    return found
+
+
+def check_views(nests: Sequence[Nest]) -> list[Diagnostic]:
+    """Each view names the unit in which its source lies, at every point. (A view of banks names one of them.)"""
+    found: list[Diagnostic] = []
+    for nest in nests:
+        for number, ref in enumerate(nest.block.refinements):
+            if ref.is_alloc or nest.outer is None or not ref.location:
+                continue
+            source = nest.outer.block.ref(ref.source)
+            if ref.bank_dim is not None or source.bank_dim is not None:
+                continue
+            mine, theirs = ref.location.subs(nest.local), source.location.subs(nest.outer.local)
+            if mine != theirs and any(
+                not _equal(one, other, nest.domain)
+                for here, there in zip(mine.devices, theirs.devices, strict=False)
+                for one, other in zip(here.units, there.units, strict=False)
+            ):
+                message = f"'{ref.name}' is located in {ref.location}, and its source in {source.location}"
+                part: Part = ("refinement", number)
+                hint = "a view lies where its source lies"
+                found.append(Diagnostic(message, nest.path, nest.block.name, hint, part))
+    return found
+
+
+def _equal(one: Affine, other: Affine, domain: Domain) -> bool:
+    """Whether two affines have the same value at all points."""
+    apart = one - other
+    return apart == Affine() or all(
+        points_of(domain).where([side]).is_empty for side in (apart - 1, -apart - 1)
+    )
+
+
+def _missing(place: Place, hardware: HardwareModel, *, memory: bool) -> Iterator[tuple[str, str]]:
+    """The reasons why the machine has no such place, each with a suggestion."""
+    levels = place.location.devices
+    for level, device in enumerate(levels):
+        unit = hardware.units.get(device.name)
+        if unit is None:
+            near = closest(device.name, hardware.unit_names)
+            known = f"its units are {', '.join(hardware.unit_names)}"
+            yield (
+                f"{device.name}, which the machine does not have",
+                f"did you mean '{near}'?" if near else known,
+            )
+            continue
+        if memory and level == len(levels) - 1 and device.name not in hardware.mem_units:
+            yield f"{device.name}, which is no memory", f"memories are {', '.join(hardware.mem_units)}"
+        for axis in range(len(device.units)):
+            number = _outside(place, level, axis, unit.count)
+            if number is not None:
+                yield (
+                    f"{device.name}[{number}], and the machine has {unit.count} {device.name}",
+                    f"numbers are 0 to {unit.count - 1}",
+                )
+
+
+def _outside(place: Place, level: int, axis: int, count: int) -> int | None:
+    """A number that the unit at a level and an axis has at some point, and no unit of `count`."""
+    banks = place.banks if (level, axis) == place.last_axis else 1
+    low, high = place.location.devices[level].units[axis].bounds(place.domain.ranges)
+    if low >= 0 and high + banks <= count:
+        return None
+    numbers, number = place.numbers([(level, axis)]), Affine.var("u0")
+    for wrong in (number - count, -number - 1):
+        sample = numbers.where([wrong]).sample()
+        if sample is not None:
+            return sample["u0"]
+    return None
+
+
+def pairs_of_units(nest: Nest, location: Location, around: Nest, ref: Refinement) -> Points:
+    """Pairs (u0, u1) of the numbers that the units of a block and of a refinement have at one point of `nest`.
+
+    `location` belongs to the innermost block of `around`, `ref` to that of `nest`. Without a number any unit will do.
+    """
+    place = Place.of(ref, nest)
+    equal: list[Affine] = []
+    for name, units in (
+        ("u0", location.subs(around.local).devices[-1].units),
+        ("u1", place.location.devices[-1].units),
+    ):
+        bank = Affine.var("bank") if name == "u1" else Affine()
+        equal += [Affine.var(name) - unit - bank for unit in units[-1:]]
+    points = Points.build(
+        (*nest.domain.names, "bank", "u0", "u1"),
+        {**nest.domain.ranges, "bank": (0, place.banks - 1)},
+        nest.domain.constraints,
+        equal,
+    )
+    return points.onto(["u0", "u1"])
