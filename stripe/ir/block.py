@@ -13,6 +13,7 @@ from stripe.ir.affine import Affine, Interval
 from stripe.ir.dtypes import DType
 from stripe.ir.location import Location
 from stripe.ir.refinement import Direction, Refinement
+from stripe.ir.shown import Shown
 from stripe.ir.tags import BLOCK_WORDS, Tags, TagValue, check_field_word
 
 
@@ -41,7 +42,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(Shown):
     """`$into = load(ref)`: the element at the origin of the view."""
 
     into: str
@@ -51,7 +52,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(Shown):
     """`ref = store($value)`: merges the value into the element at the origin of the view by its aggregation."""
 
     ref: str
@@ -61,7 +62,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadIndex:
+class LoadIndex(Shown):
     """`$into = load_index(affine)`: the value of an affine over the block's indices, as i32."""
 
     into: str
@@ -71,7 +72,7 @@ class LoadIndex:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class Constant(Shown):
     """`$into = (dtype)value`. Two are equal where their values are; 0.0 and -0.0 are two values, nan is one."""
 
     into: str
@@ -97,7 +98,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Intrinsic:
+class Intrinsic(Shown):
     """`$into = op($a, $b)`: a scalar operation of `stripe.ir.intrinsics`; `dtype` is given for `cast` alone."""
 
     into: str
@@ -109,7 +110,7 @@ class Intrinsic:
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class Special(Shown):
     """`(o1, o2) = op(i1, i2)`: an opaque operation on whole refinements (`stripe.ir.intrinsics`)."""
 
     op: str
@@ -120,7 +121,7 @@ class Special:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Shown):
     """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the
     statements.
 
@@ -141,6 +142,11 @@ class Block:
     is_main: bool = False
     is_scheduled: bool = False
     pipeline_depth: int | None = None
+
+    @override
+    def __repr__(self) -> str:
+        """The block without its contents, which the text has."""
+        return f"<Block {self.name} [{', '.join(f'{index.name}:{index.range}' for index in self.indices)}]>"
 
     @property
     def words(self) -> Tags:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from stripe.ir.block import Block
 from stripe.ir.dtypes import DType
 from stripe.ir.refinement import Direction, Refinement, Role
+from stripe.ir.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +23,18 @@ class ConstantBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(Shown):
     """A whole program. Its tensors are the allocations of `entry` with the role of the user; `main` says which it
     reads and writes."""
 
     entry: Block
     constants: tuple[ConstantBuffer, ...] = ()
+
+    @override
+    def __repr__(self) -> str:
+        """The program by its tensors; the text has the rest."""
+        inputs, outputs = (", ".join(ref.name for ref in refs) for refs in (self.inputs, self.outputs))
+        return f"<Program {self.name}: {inputs} -> {outputs}>"
 
     @property
     def name(self) -> str:

@@ -26,25 +26,37 @@ Step: TypeAlias = tuple[Literal["config", "passes"], str]
 
 
 def read_setup(
-    steps: Sequence[Step], machine: str | HardwareModel | None, defines: Mapping[str, Scalar]
+    steps: Sequence[Step | PassEntry],
+    machine: str | HardwareModel | None,
+    defines: Mapping[str, Scalar],
+    source: str = "--passes",
 ) -> tuple[tuple[PassEntry, ...], HardwareModel | None]:
     """The passes of `steps`, and the machine: `machine` (a model, or its name or path), else the model that the pass
-    lists name. `defines` are values of parameters of the machine and of the lists. Raises ConfigError.
+    lists name. `defines` are values of parameters of the machine and of the lists; `source` is the place of errors in
+    spelled passes. Raises ConfigError.
     """
-    paths = {text: find_file(text, "optconfigs") for kind, text in steps if kind == "config"}
+    lists = [step[1] for step in steps if not isinstance(step, PassEntry) and step[0] == "config"]
+    paths = {text: find_file(text, "optconfigs") for text in lists}
     of_lists = frozenset[str]().union(*(names_of(path) for path in paths.values() if defines))
     if isinstance(machine, HardwareModel):
         hardware: HardwareModel | None = machine
+        if late := sorted(defines.keys() & machine.parameters.keys()):
+            raise ConfigError(
+                f"the hardware model is loaded already, and {', '.join(late)} cannot change it",
+                hint="set parameters where it is loaded",
+            )
     else:
         hardware = _hardware(machine, paths.values(), defines, of_lists)
     parameters = hardware.parameters if hardware else {}
     known = of_lists | parameters.keys()
     entries: list[PassEntry] = []
-    for kind, text in steps:
-        if kind == "passes":
-            entries += parse_passes(text)
+    for step in steps:
+        if isinstance(step, PassEntry):
+            entries.append(step)
+        elif step[0] == "passes":
+            entries += parse_passes(step[1], source)
         else:
-            path = paths[text]
+            path = paths[step[1]]
             entries += load_pass_list(path, {**parameters, **parameters_of(path, defines, known)}).entries
     return tuple(entries), hardware
 

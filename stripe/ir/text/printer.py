@@ -8,15 +8,18 @@ from collections.abc import Iterable, Iterator
 from stripe.ir.block import Block, Constant, Index, Intrinsic, Load, LoadIndex, Special, Statement, Store
 from stripe.ir.program import ConstantBuffer, Program
 from stripe.ir.refinement import Agg, Dim, Refinement
+from stripe.ir.shown import text_of
 from stripe.ir.tags import Tags, TagValue
 
 
+@text_of.register(Program)
 def print_program(program: Program) -> str:
     """The whole program as text, ending with a newline."""
     lines = [*_statement_lines(0, program.entry, ""), *map(_constant_line, program.constants)]
     return "\n".join(lines) + "\n"
 
 
+@text_of.register(Block)
 def print_block(block: Block, number: int = 0) -> str:
     """One block as text, numbered `number`, ending with a newline."""
     return "\n".join(_statement_lines(number, block, "")) + "\n"
@@ -29,6 +32,7 @@ def print_statement(statement: Statement) -> str:
     return _scalar_text(statement)
 
 
+@text_of.register(Refinement)
 def print_refinement(ref: Refinement) -> str:
     """A refinement on one line, as in the head of its block."""
     words = [f"{_tags_text(ref.words)}{ref.dir.value}"]
@@ -91,6 +95,12 @@ def _dim_text(dim: Dim, *, banked: bool) -> str:
     return f"{{{text}}}" if banked else text
 
 
+@text_of.register(Load)
+@text_of.register(Store)
+@text_of.register(LoadIndex)
+@text_of.register(Constant)
+@text_of.register(Intrinsic)
+@text_of.register(Special)
 def _scalar_text(statement: Load | Store | LoadIndex | Constant | Intrinsic | Special) -> str:
     match statement:
         case Load(into, ref):

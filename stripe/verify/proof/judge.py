@@ -35,6 +35,9 @@ class Judgement:
     def proved(self) -> bool:
         return not isinstance(self.verdict, Different | Unknown)
 
+    def __bool__(self) -> bool:
+        return self.accepted
+
     def __str__(self) -> str:
         return "\n".join(text for text in (str(self.verdict), self.ran, self.failed) if text)
 

@@ -1,0 +1,158 @@
+"""Passes over a program, machines, proofs of equality, and the forms in which a program is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from typing_extensions import override
+
+from stripe.api.arguments import require
+from stripe.api.reading import require_structure
+from stripe.config.files import SUFFIXES, shipped
+from stripe.config.model import Scalar
+from stripe.hw.load import load_hardware
+from stripe.hw.schema import HardwareModel
+from stripe.ir import ConfigError, Program
+from stripe.ir.errors import did_you_mean
+from stripe.passes.base import Pass, Remark
+from stripe.passes.registry import find_pass, pass_names
+from stripe.pipeline.instrument import Instrument, PassEntry
+
+if TYPE_CHECKING:
+    from stripe.verify.proof.judge import Judgement
+
+PassLike: TypeAlias = "str | os.PathLike[str] | Pass | PassEntry"
+"""A pass list by name or path, passes as `--passes` spells them, or a pass with its options."""
+_PASSES = "a pass list by name or path, spelled passes, a Pass, or several of them"
+_PASSES_HINT = "as in 'dsp_conv', 'fusion{a_reqs=[conv]},dce' or stripe.find_pass('dce')()"
+Machine: TypeAlias = "str | os.PathLike[str] | HardwareModel"
+Verify: TypeAlias = Literal["none", "structural", "exact"]
+
+
+def hardware(model: str | os.PathLike[str], **parameters: Scalar) -> HardwareModel:
+    """The hardware model of a name (`"dsp_conv"`) or path; `parameters` replace their defaults. Raises ConfigError."""
+    require(
+        model, (str, os.PathLike), "the name or path of a hardware model", "as in stripe.hardware('dsp_conv')"
+    )
+    return load_hardware(os.fspath(model), parameters)
+
+
+def machine_of(model: Machine, parameters: dict[str, Scalar]) -> HardwareModel:
+    """The model itself, or that of a name or path. Raises ConfigError for parameters of a model that is loaded."""
+    if not isinstance(model, HardwareModel):
+        return hardware(model, **parameters)
+    if parameters:
+        raise ConfigError(
+            f"the hardware model is loaded, and {', '.join(parameters)} cannot change it",
+            hint="give parameters to stripe.hardware, or the name of the model here",
+        )
+    return model
+
+
+def run_passes(
+    program: Program,
+    passes: PassLike | Iterable[PassLike],
+    *,
+    hardware: Machine | None = None,
+    verify: Verify = "structural",
+    on_remark: Callable[[str, Remark], object] | None = None,
+    **parameters: Scalar,
+) -> Program:
+    """The program after `passes`: a pass list by name or path (`"dsp_conv"`), passes as `--passes` spells them
+    (`"fusion{a_reqs=[conv]},dce"`), passes with options (`Pass`), or several of these in order. The same object when no
+    pass changed it.
+
+    `hardware` is the machine; without it the model that the pass list names. `parameters` are those of the machine and
+    the list, as `-D` gives them. `on_remark` is called with the name of the entry and each remark. `verify` is checked
+    after each pass: with `"exact"` each is proved to keep the meaning.
+
+    Raises ConfigError for errors in the configuration, StripeError for those in the program or where a proof fails.
+    """
+    from stripe.pipeline.manager import PassManager
+    from stripe.pipeline.setup import read_setup
+
+    require_structure(program)
+    if verify not in get_args(Verify):
+        raise ConfigError(f"verify is '{verify}'", hint=f"it is one of {', '.join(get_args(Verify))}")
+    if isinstance(passes, (str, os.PathLike, Pass, PassEntry)):
+        passes = (passes,)
+    steps = [_step(step) for step in require(passes, Iterable, _PASSES, _PASSES_HINT)]
+    if hardware is not None and not isinstance(hardware, HardwareModel):
+        hardware = os.fspath(
+            require(hardware, (str, os.PathLike), "a hardware model", "give its name or path")
+        )
+    entries, machine = read_setup(steps, hardware, parameters, "passes")
+    instruments: list[Instrument] = [] if on_remark is None else [_Remarks(on_remark)]
+    if verify != "none":
+        from stripe.pipeline.verification import StructureCheck
+
+        instruments.append(StructureCheck(machine))
+    if verify == "exact":
+        from stripe.pipeline.proof import ExactCheck
+
+        instruments.append(ExactCheck(lambda _text: None))
+    return PassManager(entries, machine, tuple(instruments)).run(program)
+
+
+def prove(before: Program, after: Program) -> Judgement:
+    """The verdict on whether `after` computes what `before` does: true where that is proved or, where the proof has no
+    answer, both give equal results. `str` shows the witness: an element, and both computations of it.
+
+    Raises StripeError for a `before` that is wrong in itself, as `stripe.check` does.
+    """
+    from stripe.pipeline.proof import check_input
+    from stripe.verify.proof.judge import judge
+
+    check_input(require_structure(before), lambda _text: None, "the first program")
+    return judge(before, require_structure(after))
+
+
+def translate(program: Program, target: str = "stripe") -> str:
+    """The program in the form of a target, spelled as `--emit` does: `"c{openmp=true}"`, `"json"`, `"dot"`.
+
+    Raises ConfigError for an unknown target or option.
+    """
+    from stripe.emit.targets import ProgramTarget, parse_target
+
+    found = parse_target(require(target, str, "the name of a target", "as in 'c{openmp=true}'"), "target")
+    if not isinstance(found, ProgramTarget):
+        raise ConfigError(f"the target '{found.target_name}' shows Tile sources, and a Program is given")
+    return found.emit(require_structure(program))
+
+
+def _step(step: PassLike) -> tuple[Literal["config", "passes"], str] | PassEntry:
+    if isinstance(step, Pass):
+        return PassEntry(step.pass_name, step)
+    if isinstance(step, PassEntry):
+        return step
+    if isinstance(step, os.PathLike):
+        return "config", os.fspath(step)
+    require(step, str, _PASSES, _PASSES_HINT)
+    if step in shipped("optconfigs") or step.endswith(SUFFIXES):
+        return "config", step
+    if step.isidentifier() and step not in pass_names():
+        _refuse_unknown(step)
+    return "passes", step
+
+
+def _refuse_unknown(name: str) -> None:
+    """Raises ConfigError for a name that is neither that of a pass nor that of a shipped list."""
+    try:
+        find_pass(name)
+    except ConfigError as error:
+        lists = shipped("optconfigs")
+        hint = did_you_mean(name, [*pass_names(), *lists], f"the pass lists are {', '.join(lists)}")
+        raise ConfigError(f"there is no pass and no pass list called '{name}'", hint=hint) from error
+
+
+class _Remarks(Instrument):
+    """Hands remarks to the caller."""
+
+    def __init__(self, listen: Callable[[str, Remark], object]) -> None:
+        self._listen = listen
+
+    @override
+    def remark(self, entry: PassEntry, remark: Remark) -> None:
+        self._listen(entry.name, remark)

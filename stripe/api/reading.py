@@ -1,0 +1,118 @@
+"""Programs from files and texts, through the registry of front ends."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import TypeAlias
+
+from stripe.api.arguments import require, require_program
+from stripe.frontends.files import checked_text, first_line, printable, read_file
+from stripe.frontends.frontend import FrontEnd, Source
+from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
+from stripe.ir import (
+    ConfigError,
+    Diagnostic,
+    Program,
+    StripeError,
+    check_magnitude,
+    verify_structural,
+)
+from stripe.ir.errors import did_you_mean
+
+Shapes: TypeAlias = Mapping[str, str | Sequence[int]]
+"""Shapes of Tile inputs: sizes, as `(128, 20)`, or sizes with a dtype, as `"128x20:fp16"`."""
+
+
+def read(
+    path: str | os.PathLike[str], *, language: str | None = None, shapes: Shapes | None = None
+) -> Program:
+    """The program in a file, whose suffix tells the language (`.tile`, `.stripe`, `.json`) unless it is given.
+
+    `shapes` are for inputs of a Tile function that says none. Warnings about the source are Python's UserWarning.
+    Raises StripeError with the place of each error, ConfigError for an unknown language.
+    """
+    name = os.fspath(require(path, (str, os.PathLike), "the path of a file", "stripe.parse takes a text"))
+    if language is None:
+        front_end = by_suffix(PurePath(name).suffix)
+        if front_end is None:
+            suffixes = ", ".join(suffix for known in front_ends() for suffix in known.suffixes)
+            raise ConfigError(
+                "the language is unknown", path=printable(name),
+                hint=f"the suffixes are {suffixes}; or give language=, one of {', '.join(languages())}",
+            )  # fmt: skip
+    else:
+        front_end = _front_end(language)
+    return _load(front_end, read_file(name), printable(name), shapes)
+
+
+def parse(
+    text: str, *, language: str | None = None, shapes: Shapes | None = None, name: str = "<text>"
+) -> Program:
+    """The program of a text; its first line tells the language unless it is given. `name` stands in messages, and names
+    the program of a Tile function. Raises as `read` does.
+    """
+    require(text, str, "the text of a program", "stripe.read takes a file")
+    front_end = by_beginning(first_line(text)[1]) if language is None else _front_end(language)
+    return _load(front_end, text.encode("utf-8", "surrogatepass"), name, shapes)
+
+
+def check(program: Program) -> None:
+    """Checks a program that did not come from a front end: its structure, then its meaning.
+
+    Raises StripeError with all that is wrong: accesses out of bounds, several writers of an element, reads of elements
+    that nothing wrote. A property that cannot be decided within the limits of isl is a Python UserWarning.
+    """
+    from stripe.pipeline.proof import check_input
+
+    require_structure(program)
+    check_input(
+        program, lambda text: warnings.warn(text.strip(), stacklevel=4), program.name or "the program"
+    )
+
+
+def require_structure(program: Program) -> Program:
+    """The program itself. Raises TypeError for other values, StripeError with each violated rule of the structure."""
+    require_program(program)
+    raise_found(verify_structural(program) or check_magnitude(program))
+    return program
+
+
+def raise_found(found: Iterable[Diagnostic]) -> None:
+    """Raises StripeError for findings of the verifier; nothing happens without any."""
+    errors = [
+        StripeError(
+            finding.message,
+            where=f"block {finding.name or '.'.join(map(str, finding.path))}",
+            hint=finding.hint or None,
+        )
+        for finding in found
+    ]
+    if errors:
+        first, *others = errors
+        first.others = tuple(others)
+        raise first
+
+
+def _front_end(language: str) -> FrontEnd:
+    try:
+        return find_front_end(language)
+    except KeyError:
+        known = f"the languages are {', '.join(languages())}"
+        hint = did_you_mean(language, languages(), known)
+        raise ConfigError(f"unknown language '{language}'", hint=hint) from None
+
+
+def _load(front_end: FrontEnd, data: bytes, name: str, shapes: Shapes | None) -> Program:
+    source = Source(data if front_end.binary else checked_text(data, name), name, front_end.name)
+    loaded = front_end.load(source, tuple(_shape_text(*item) for item in (shapes or {}).items()))
+    for warning in loaded.warnings:
+        warnings.warn(str(warning), stacklevel=3)
+    return loaded.program
+
+
+def _shape_text(name: str, shape: str | Sequence[int]) -> str:
+    """The shape as `--shape` spells it."""
+    return f"{name}={shape if isinstance(shape, str) else 'x'.join(map(str, shape)) or ':'}"
