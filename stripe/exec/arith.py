@@ -6,18 +6,18 @@ Arrays are never written in place here, and the result may be an argument itself
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from stripe.ir import Agg, DType
-from stripe.ir.dtypes import FP32
+from stripe.ir import INTRINSICS, Agg, DType
+from stripe.ir.dtypes import BOOL, FP32, FP64, Kind
+from stripe.ir.intrinsics import IntrinsicSpec
 
 Array: TypeAlias = npt.NDArray[Any]
-"""An array of any dtype: what dtype it has is known from the IR, not to the type checker."""
+"""An array of a dtype that the IR knows and the type checker does not."""
 
-Unary: TypeAlias = Callable[[Array], Array]
 Operation: TypeAlias = Callable[..., Array]
 
 
@@ -26,17 +26,24 @@ def apply(op: str, args: Sequence[Array], dtype: DType) -> Array:
 
     `dtype` is that of the operands (of `cond`: the last two); the result has it, or is bool for comparisons.
     """
-    if op in _ANY:
-        return _ANY[op](*args)
-    if op in _COMPARE:
-        return _COMPARE[op](*args)
-    if not dtype.is_float:
-        table = _BOOL if dtype.kind == "bool" else _INTEGER
-        return table[op](*args)
-    if dtype.bits > 16:
-        return _FLOAT[op](*args)
+    spec = INTRINSICS[op]
+    function = _operation(spec, dtype)
+    if not dtype.is_narrow or spec.operands == "any":
+        return function(*args)
     wide = [arg.astype(np.float32) for arg in args]
-    return _FLOAT[op](*wide).astype(dtype.numpy())
+    return function(*wide).astype(dtype.numpy())
+
+
+def _operation(spec: IntrinsicSpec, dtype: DType) -> Operation:
+    """The function of an intrinsic on arrays: of this module, of numpy, or its `fold` on each element."""
+    own = _OWN.get((spec.name, dtype.kind)) or _OWN.get((spec.name, "any"))
+    if own is not None:
+        return own
+    if spec.numpy:
+        named: Operation = getattr(np, spec.numpy)
+        return named
+    each = np.vectorize(spec.fold, otypes=[(BOOL if spec.result == "bool" else dtype.compute).numpy()])
+    return lambda *args: np.asarray(each(*args))
 
 
 def cast(value: Array, source: DType, target: DType) -> Array:
@@ -47,7 +54,7 @@ def cast(value: Array, source: DType, target: DType) -> Array:
         return value != 0
     if not target.is_float:
         return _float_to_int(value, target) if source.is_float else value.astype(target.numpy())
-    if target.bits == 16 and source != FP32:
+    if target.is_narrow and source != FP32:
         value = value.astype(np.float32)
     return value.astype(target.numpy())
 
@@ -55,18 +62,15 @@ def cast(value: Array, source: DType, target: DType) -> Array:
 def constant(value: bool | int | float, dtype: DType) -> Array:
     """A 0-d array: the number as the text holds it (an int, or an fp64) cast to `dtype`."""
     if isinstance(value, float):
-        return cast(np.asarray(value, np.float64), _FP64, dtype)
+        return cast(np.asarray(value, np.float64), FP64, dtype)
     if dtype.is_float:
-        return cast(np.asarray(float(value), np.float64), _FP64, dtype)
+        return cast(np.asarray(float(value), np.float64), FP64, dtype)
     if dtype.kind == "bool":
         return np.asarray(value != 0)
     wrapped = int(value) & ((1 << dtype.bits) - 1)
     if dtype.kind == "int" and wrapped >> (dtype.bits - 1):
         wrapped -= 1 << dtype.bits
     return np.asarray(wrapped, dtype.numpy())
-
-
-_FP64 = DType("fp64", "float", 64)
 
 
 def _float_to_int(value: Array, target: DType) -> Array:
@@ -81,16 +85,9 @@ def _float_to_int(value: Array, target: DType) -> Array:
 
 def aggregation(agg: Agg, dtype: DType) -> np.ufunc:
     """The ufunc that merges a contribution into an element; ValueError for assign."""
-    if agg is Agg.ASSIGN:
-        raise ValueError("assign does not merge")
-    if dtype.kind == "bool":
-        return np.logical_or if agg in (Agg.ADD, Agg.MAX) else np.logical_and
-    return _AGGREGATIONS[agg]
-
-
-_AGGREGATIONS: Mapping[Agg, np.ufunc] = {
-    Agg.ADD: np.add, Agg.MUL: np.multiply, Agg.MIN: np.minimum, Agg.MAX: np.maximum,
-}  # fmt: skip
+    ufunc = getattr(np, INTRINSICS[agg.intrinsic(dtype)].numpy)
+    assert isinstance(ufunc, np.ufunc)
+    return ufunc
 
 
 def _trunc_div(a: Array, b: Array) -> Array:
@@ -165,37 +162,11 @@ def _bool_right(a: Array, b: Array) -> Array:
     return a & ~b
 
 
-def _identity(x: Array) -> Array:
-    return x
-
-
-def _select(condition: Array, a: Array, b: Array) -> Array:
-    return np.where(condition, a, b)
-
-
-_ANY: Mapping[str, Operation] = {"ident": _identity, "cond": _select}
-_COMPARE: Mapping[str, Operation] = {
-    "cmp_eq": np.equal, "cmp_ne": np.not_equal, "cmp_lt": np.less, "cmp_le": np.less_equal,
-    "cmp_gt": np.greater, "cmp_ge": np.greater_equal,
+_OWN: Mapping[tuple[str, Kind | Literal["any"]], Operation] = {
+    ("bit_left", "any"): _shift_left, ("bit_left", "bool"): _bool_left, ("bit_right", "any"): _shift_right,
+    ("bit_right", "bool"): _bool_right, ("div", "int"): _trunc_div, ("div", "uint"): _trunc_div,
+    ("mod", "int"): _trunc_mod, ("mod", "uint"): _trunc_mod, ("min", "float"): _float_min,
+    ("max", "float"): _float_max, ("relu", "any"): _rectify, ("zelu", "any"): _rectify, ("round", "any"): _round,
+    ("sigmoid", "any"): _sigmoid,
 }  # fmt: skip
-_BOOL: Mapping[str, Operation] = {
-    "bit_and": np.logical_and, "bit_or": np.logical_or, "bit_xor": np.logical_xor, "bit_not": np.logical_not,
-    "bit_left": _bool_left, "bit_right": _bool_right,
-}  # fmt: skip
-_NUMBER: Mapping[str, Operation] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "abs": np.abs, "relu": _rectify,
-    "zelu": _rectify,
-}  # fmt: skip
-_INTEGER: Mapping[str, Operation] = {
-    **_NUMBER,
-    "div": _trunc_div, "mod": _trunc_mod, "min": np.minimum, "max": np.maximum,
-    "bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor, "bit_not": np.invert,
-    "bit_left": _shift_left, "bit_right": _shift_right,
-}  # fmt: skip
-_FLOAT: Mapping[str, Operation] = {
-    **_NUMBER,
-    "div": np.divide, "mod": np.fmod, "min": _float_min, "max": _float_max, "pow": np.power, "ceil": np.ceil,
-    "floor": np.floor, "round": _round, "sqrt": np.sqrt, "sigmoid": _sigmoid, "exp": np.exp, "log": np.log,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-}  # fmt: skip
+"""Operations of which numpy has none, or with another meaning at the edges, on a kind of dtype."""

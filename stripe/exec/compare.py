@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from stripe.exec.arith import Array
 from stripe.exec.exactness import best_magnitude, order_free, uses_transcendentals
-from stripe.exec.grains import MANTISSA_BITS
-from stripe.ir import Program
+from stripe.ir import DTYPES, Program
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
@@ -126,9 +125,8 @@ def _differs(expected: Array, actual: Array, tolerance: Tolerance) -> Bools:
 
 def _mantissa_bits(array: Array) -> int | None:
     """Bits of the mantissa of a float dtype; None for other dtypes."""
-    names = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-    name = names.get(array.dtype.name)
-    return None if name is None else MANTISSA_BITS[name]
+    dtype = next((dtype for dtype in DTYPES.values() if dtype.numpy() == array.dtype), None)
+    return dtype.mantissa if dtype is not None and dtype.is_float else None
 
 
 def _max_error(expected: Array, actual: Array) -> float:

@@ -16,7 +16,7 @@ from stripe.exec.grains import ANYTHING, NOTHING, Grain, apply, grain_of_array, 
 from stripe.exec.layout import constant_array
 from stripe.ir import (
     DTYPES,
-    TRANSCENDENTAL,
+    INTRINSICS,
     Agg,
     Block,
     Buffer,
@@ -60,7 +60,7 @@ def best_magnitude(program: Program) -> int:
 def uses_transcendentals(program: Program) -> bool:
     """Whether results may differ in the last bits between libraries."""
     return any(
-        isinstance(statement, Intrinsic) and statement.op in TRANSCENDENTAL
+        isinstance(statement, Intrinsic) and not INTRINSICS[statement.op].exact
         for _, block in walk(program.entry)
         for statement in block.statements
     )

@@ -8,17 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import frexp, inf, prod, trunc
-from sys import float_info
 
 import numpy as np
 import numpy.typing as npt
 
 from stripe.ir import DType
-
-MANTISSA_BITS: Mapping[str, int] = {"fp64": 53, "fp32": 24, "fp16": 11, "bf16": 8}
-LARGEST: Mapping[str, float] = {
-    "fp64": float_info.max, "fp32": (2 - 2.0**-23) * 2.0**127, "fp16": 65504.0, "bf16": (2 - 2.0**-7) * 2.0**127,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +56,10 @@ class Grain:
             if self.low < low or self.high > high:
                 return Grain(low, high, 1.0)
             return Grain(float(trunc(self.low)), float(trunc(self.high)), max(self.step, 1.0))
-        bits = MANTISSA_BITS[dtype.name]
-        wide = 1 + 2.0 ** (1 - bits)  # by as much may rounding move the ends
-        if self.bound * wide > LARGEST[dtype.name]:
+        wide = 1 + 2.0 ** (1 - dtype.mantissa)  # by as much may rounding move the ends
+        if self.bound * wide > dtype.largest:
             return ANYTHING
-        if self.step and self.bound / self.step <= 2.0**bits:
+        if self.step and self.bound / self.step <= 2.0**dtype.mantissa:
             return self
         return Grain(
             self.low * wide if self.low < 0 else 0.0, self.high * wide if self.high > 0 else 0.0, 0.0

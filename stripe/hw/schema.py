@@ -28,6 +28,7 @@ from stripe.ir.dtypes import DType
 from stripe.ir.errors import ConfigError, closest
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
+from stripe.ir.refinement import Agg
 
 MAX_COUNT = 65536
 """Most units of one name."""
@@ -158,7 +159,7 @@ class Stencil(ConfigModel):
     combination: str | None = Field(
         default=None, description="intrinsic that combines the inputs, such as 'mul'"
     )
-    aggregation: Literal["assign", "add", "mul", "min", "max"] | None = Field(
+    aggregation: Agg | None = Field(
         default=None, description="how results of one output element are put together"
     )
     dtypes: tuple[DTypeName, ...] = Field(default=(), description="dtypes of inputs that it takes; none: any")

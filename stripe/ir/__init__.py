@@ -40,7 +40,6 @@ from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
 from stripe.ir.intrinsics import (
     INTRINSICS,
     SPECIALS,
-    TRANSCENDENTAL,
     IntrinsicSpec,
     SpecialSpec,
     result_dtype,
@@ -92,7 +91,7 @@ from stripe.ir.walk import (
 )
 
 __all__ = [
-    "DTYPES", "FIELD_WORDS", "INTRINSICS", "RESERVED", "SPECIALS", "TRANSCENDENTAL", "Affine", "Agg", "Around", "Atom",
+    "DTYPES", "FIELD_WORDS", "INTRINSICS", "RESERVED", "SPECIALS", "Affine", "Agg", "Around", "Atom",
     "Block", "Buffer", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "DType", "Device", "Diagnostic",
     "Dim", "Direction", "Domain", "Edit", "FloorDiv", "Index", "Interval", "Intrinsic", "IntrinsicSpec", "LiveRange",
     "Load", "LoadIndex", "Location", "Mod", "Nest", "ParsedProgram", "Path", "Program", "Refinement", "Role",

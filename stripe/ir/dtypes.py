@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from sys import float_info
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -14,23 +15,41 @@ Kind = Literal["bool", "int", "uint", "float"]
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """The type of a tensor element or scalar. `bits` is its width in memory; a bool takes 8."""
+    """The row of an element type, from which everything about it derives.
+
+    `bits` is the width of a value (a bool takes 8); `array_type` the name of the type with the same representation in
+    numpy or ml_dtypes. `mantissa` counts the bits of a float's significand, the hidden one included, and `largest` is
+    its largest finite value.
+    """
 
     name: str
     kind: Kind
     bits: int
+    array_type: str
+    mantissa: int = 0
+    largest: float = 0.0
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def bytes(self) -> int:
-        """Size of one element in bytes."""
-        return self.bits // 8
+        """Bytes of one element, which begins at a whole byte in memory."""
+        return -(-self.bits // 8)
 
     @property
     def is_float(self) -> bool:
         return self.kind == "float"
+
+    @property
+    def is_narrow(self) -> bool:
+        """True for floats of less than 32 bits: they compute in fp32 and round."""
+        return self.is_float and self.bits < 32
+
+    @property
+    def compute(self) -> DType:
+        """The dtype in which operations compute before they round."""
+        return FP32 if self.is_narrow else self
 
     @property
     def is_integer(self) -> bool:
@@ -54,14 +73,14 @@ class DType:
         return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
 
     def numpy(self) -> np.dtype[np.generic]:
-        """The numpy dtype with the same representation (bf16 comes from ml_dtypes)."""
+        """The numpy dtype with the same representation; types that numpy lacks come from ml_dtypes."""
         import numpy as np
 
-        if self.name == "bf16":
-            import ml_dtypes
+        if hasattr(np, self.array_type):
+            return np.dtype(self.array_type)
+        import ml_dtypes
 
-            return np.dtype(ml_dtypes.bfloat16)
-        return np.dtype(_NUMPY_NAMES[self.name])
+        return np.dtype(getattr(ml_dtypes, self.array_type))
 
     @staticmethod
     def parse(text: str) -> DType:
@@ -69,17 +88,13 @@ class DType:
         return DTYPES[text]
 
 
-_NUMPY_NAMES = {
-    "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
-    "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
-    "fp16": "float16", "fp32": "float32", "fp64": "float64",
-}  # fmt: skip
-
-BOOL = DType("bool", "bool", 8)
-I8, I16, I32, I64 = (DType(f"i{bits}", "int", bits) for bits in (8, 16, 32, 64))
-U8, U16, U32, U64 = (DType(f"u{bits}", "uint", bits) for bits in (8, 16, 32, 64))
-FP16, FP32, FP64 = (DType(f"fp{bits}", "float", bits) for bits in (16, 32, 64))
-BF16 = DType("bf16", "float", 16)
+BOOL = DType("bool", "bool", 8, "bool")
+I8, I16, I32, I64 = (DType(f"i{bits}", "int", bits, f"int{bits}") for bits in (8, 16, 32, 64))
+U8, U16, U32, U64 = (DType(f"u{bits}", "uint", bits, f"uint{bits}") for bits in (8, 16, 32, 64))
+FP16 = DType("fp16", "float", 16, "float16", 11, 65504.0)
+BF16 = DType("bf16", "float", 16, "bfloat16", 8, (2 - 2.0**-7) * 2.0**127)
+FP32 = DType("fp32", "float", 32, "float32", 24, (2 - 2.0**-23) * 2.0**127)
+FP64 = DType("fp64", "float", 64, "float64", 53, float_info.max)
 
 DTYPES: dict[str, DType] = {
     dtype.name: dtype for dtype in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, FP16, BF16, FP32, FP64)
@@ -89,7 +104,7 @@ DTYPES: dict[str, DType] = {
 def common_type(left: DType, right: DType) -> DType:
     """The type of a mixed operation: a float beats an integer, then the wider wins, a tie keeps the left one.
 
-    A bool gives way to everything else. fp16 with bf16 is fp32, which holds both.
+    A bool gives way to everything else. Two floats of which neither holds the other, such as fp16 and bf16, make fp32.
     """
     if left == right:
         return left
@@ -97,9 +112,8 @@ def common_type(left: DType, right: DType) -> DType:
         return right if left.kind == "bool" else left
     if left.is_float != right.is_float:
         return left if left.is_float else right
-    if {left.name, right.name} == {"fp16", "bf16"}:
-        return FP32
-    return right if right.bits > left.bits else left
+    wide, other = (right, left) if right.bits > left.bits else (left, right)
+    return wide if wide.mantissa >= other.mantissa and wide.largest >= other.largest else FP32
 
 
 def common_type_of(dtypes: Iterable[DType]) -> DType:

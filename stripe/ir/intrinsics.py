@@ -26,54 +26,207 @@ Specials replace what their outputs hold; every operand is a whole view, its ele
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
-from stripe.ir.dtypes import BOOL, DType
+from stripe.ir.dtypes import BOOL, DType, Kind
 
 Result = Literal["same", "bool", "cast", "cond"]
 Operands = Literal["any", "number", "integer", "float"]
+Number = bool | int | float
+Shape = tuple[int, Operands, Result]
 
 
 @dataclass(frozen=True, slots=True)
 class IntrinsicSpec:
-    """Number of inputs, the kinds of dtype that it takes, and how its result type follows."""
+    """The row of an intrinsic. All but the reference evaluator of Tile derives from it.
+
+    `operands` are the kinds of dtype that it takes, `result` how its dtype follows. `c` is its expression in C, by kind
+    where `c_on` says so: a bare operator is arithmetic (which wraps on integers), otherwise `{0}`, `{1}`, `{2}` are the
+    operands, `{c}` the type, `{one}` a 1, `{negative}` minus the first operand, `{math[f]}` a function of the library
+    and `{helper[f]}` one of the emitter. `numpy` names the function where numpy has one with the same meaning, `fold`
+    computes on Python's numbers (ZeroDivisionError, ValueError or OverflowError where there is no finite result).
+    """
 
     name: str
     arity: int
     operands: Operands
     result: Result
+    fold: Callable[..., Number]
+    numpy: str = ""
+    c: str = ""
+    c_on: Mapping[Kind, str] = field(default_factory=dict[Kind, str])
+    symbol: str = ""
+    """The operator of Tile."""
+    aliases: tuple[str, ...] = ()
+    """Other names in Tile."""
+    commutes: Literal["always", "on integers", "never"] = "never"
+    """Where the order of the operands changes no bit: on floats `min` and `max` distinguish 0 from -0 by it."""
+    exact: bool = True
+    """False where the last bit differs between libraries."""
+    rounds: bool = True
+    """False where every float type that holds the operands holds the result."""
+    on_bool: str = ""
+    """The intrinsic that does it on bools, which it does not take itself."""
+    on_integer: str = ""
+    """The intrinsic that does it on integers, which it does not take itself."""
+
+    def commutes_on(self, dtype: DType) -> bool:
+        """Whether operands of `dtype` in any order give the same bits."""
+        return self.commutes == "always" or (self.commutes == "on integers" and not dtype.is_float)
+
+    def on(self, dtype: DType) -> str:
+        """The intrinsic that does it on `dtype`: sums of bools are 'or', roundings of integers nothing."""
+        instead = "" if dtype.is_float else self.on_bool if dtype.kind == "bool" else self.on_integer
+        return instead or self.name
+
+    def takes(self, dtype: DType) -> bool:
+        """Whether operands may have `dtype`."""
+        match self.operands:
+            case "any":
+                return True
+            case "integer":
+                return not dtype.is_float
+            case "number":
+                return dtype.kind != "bool"
+            case "float":
+                return dtype.is_float
 
 
-def _table() -> dict[str, IntrinsicSpec]:
-    rows: list[tuple[str, int, Operands, Result]] = [
-        ("add sub mul div mod min max", 2, "number", "same"),
-        ("neg abs relu zelu", 1, "number", "same"),
-        ("ident", 1, "any", "same"),
-        ("cmp_eq cmp_ne cmp_lt cmp_le cmp_gt cmp_ge", 2, "any", "bool"),
-        ("bit_and bit_or bit_xor", 2, "integer", "same"),
-        ("bit_left bit_right", 2, "integer", "same"),
-        ("bit_not", 1, "integer", "same"),
-        ("cond", 3, "any", "cond"),
-        ("cast", 1, "any", "cast"),
-        ("ceil floor round exp log sqrt sigmoid", 1, "float", "same"),
-        ("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh", 1, "float", "same"),
-        ("pow", 2, "float", "same"),
-    ]
-    return {
-        name: IntrinsicSpec(name, arity, operands, result)
-        for names, arity, operands, result in rows
-        for name in names.split()
-    }
+def _quotient(a: Number, b: Number) -> Number:
+    """Towards zero for integers."""
+    if isinstance(a, float):
+        return a / b
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
 
 
-INTRINSICS: dict[str, IntrinsicSpec] = _table()
+def _remainder(a: Number, b: Number) -> Number:
+    return math.fmod(a, b) if isinstance(a, float) else a - b * _quotient(a, b)
 
-TRANSCENDENTAL = frozenset(
-    "exp log pow sigmoid sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split()
-)
-"""Intrinsics whose last bit may differ between libraries."""
+
+def _same(a: Number) -> Number:
+    return a
+
+
+def _negative(a: Number) -> Number:
+    return -a
+
+
+def _absolute(a: Number) -> Number:
+    return abs(a)
+
+
+def _round(a: float) -> float:
+    return math.copysign(math.floor(abs(a) + 0.5), a)
+
+
+def _rectified(a: Number) -> Number:
+    return max(a, 0)
+
+
+def _sigmoid(a: float) -> float:
+    return 1.0 / (1.0 + math.exp(-a))
+
+
+_WIDEST = 256
+
+
+def _left(a: int, b: int) -> int:
+    if not 0 <= b < _WIDEST:
+        raise ValueError(f"cannot shift a constant by {b}")
+    return a << b
+
+
+def _right(a: int, b: int) -> int:
+    return a >> min(b, _WIDEST) if b >= 0 else 0
+
+
+def _chosen(condition: Number, a: Number, b: Number) -> Number:
+    return a if condition else b
+
+
+def _arithmetic() -> Iterator[IntrinsicSpec]:
+    spec = IntrinsicSpec
+    two: Shape = (2, "number", "same")
+    one: Shape = (1, "number", "same")
+    yield spec("add", *two, operator.add, "add", "+", symbol="+", commutes="always", on_bool="bit_or")
+    yield spec("sub", *two, operator.sub, "subtract", "-", symbol="-", on_bool="bit_xor")
+    yield spec("mul", *two, operator.mul, "multiply", "*", symbol="*", commutes="always", on_bool="bit_and")
+    yield spec("div", *two, _quotient, "divide", "{helper[div]}({0}, {1})", {"float": "/"}, symbol="/")
+    yield spec(
+        "mod", *two, _remainder, "fmod", "{helper[mod]}({0}, {1})", {"float": "{math[fmod]}({0}, {1})"}
+    )
+    for name, sign, on_bool in (("min", "<", "bit_and"), ("max", ">", "bit_or")):
+        # A NaN in the second operand makes a comparison false and is returned.
+        on_floats: dict[Kind, str] = {"float": f"{{0}} {sign} {{1}} || {{0}} != {{0}} ? {{0}} : {{1}}"}
+        fold = min if name == "min" else max
+        yield spec(
+            name, *two, fold, f"{name}imum", f"{{0}} {sign} {{1}} ? {{0}} : {{1}}", on_floats,
+            commutes="on integers", on_bool=on_bool, rounds=False,
+        )  # fmt: skip
+    yield spec("neg", *one, _negative, "negative", "{negative}", {"float": "-{0}"}, symbol="-", rounds=False)
+    c_on: dict[Kind, str] = {"uint": "{0}", "float": "{math[fabs]}({0})"}
+    yield spec("abs", *one, _absolute, "abs", "{0} < 0 ? {negative} : {0}", c_on, rounds=False)
+    for name in ("relu", "zelu"):
+        yield spec(name, *one, _rectified, "", "{0} < 0 ? 0 : {0}", {"uint": "{0}"}, rounds=False)
+
+
+def _logic() -> Iterator[IntrinsicSpec]:
+    spec = IntrinsicSpec
+    yield spec("ident", 1, "any", "same", _same, "asarray", "{0}", aliases=("assign",), rounds=False)
+    for name, function, sign, alias, commutes in (
+        ("cmp_eq", "equal", "==", "eq", True), ("cmp_ne", "not_equal", "!=", "neq", True),
+        ("cmp_lt", "less", "<", "lt", False), ("cmp_le", "less_equal", "<=", "lte", False),
+        ("cmp_gt", "greater", ">", "gt", False), ("cmp_ge", "greater_equal", ">=", "gte", False),
+    ):  # fmt: skip
+        yield spec(
+            name, 2, "any", "bool", getattr(operator, name.removeprefix("cmp_")), function,
+            f"{{0}} {sign} {{1}}", symbol=sign, aliases=(alias,), commutes="always" if commutes else "never",
+        )  # fmt: skip
+    for name, fold, sign, on_bool in (
+        ("and", int.__and__, "&", "&&"), ("or", int.__or__, "|", "||"), ("xor", int.__xor__, "^", "!="),
+    ):  # fmt: skip
+        yield spec(
+            f"bit_{name}", 2, "integer", "same", fold, f"bitwise_{name}", f"({{c}})({{0}} {sign} {{1}})",
+            {"bool": f"{{0}} {on_bool} {{1}}"}, symbol=sign, commutes="always",
+        )  # fmt: skip
+    # A shift of a bool by 0 or 1 to the left stays different from 0.
+    left, right = "{helper[shl]}({0}, {1})", "{helper[shr]}({0}, {1})"
+    yield spec("bit_left", 2, "integer", "same", _left, "", left, {"bool": "{0}"}, symbol="<<")
+    yield spec("bit_right", 2, "integer", "same", _right, "", right, {"bool": "{0} && !{1}"}, symbol=">>")
+    c_on: dict[Kind, str] = {"bool": "!{0}"}
+    yield spec("bit_not", 1, "integer", "same", int.__invert__, "invert", "({c})~{0}", c_on, symbol="~")
+    yield spec("cond", 3, "any", "cond", _chosen, "where", "{0} ? {1} : {2}", rounds=False)
+    yield spec("cast", 1, "any", "cast", _same)
+
+
+def _functions() -> Iterator[IntrinsicSpec]:
+    spec = IntrinsicSpec
+    one: Shape = (1, "float", "same")
+    for name, function, fold in (
+        ("ceil", "ceil", math.ceil), ("floor", "floor", math.floor), ("round", "", _round),
+    ):  # fmt: skip
+        c = f"{{math[{name}]}}({{0}})"
+        yield spec(name, *one, fold, function, c, on_bool="ident", on_integer="ident", rounds=False)
+    yield spec("sqrt", *one, math.sqrt, "sqrt", "{math[sqrt]}({0})")
+    for name in "exp log sin cos tan sinh cosh tanh".split():
+        yield spec(name, *one, getattr(math, name), name, f"{{math[{name}]}}({{0}})", exact=False)
+    for name in "sin cos tan sinh cosh tanh".split():
+        arc, c = f"a{name}", f"{{math[a{name}]}}({{0}})"
+        yield spec(arc, *one, getattr(math, arc), f"arc{name}", c, exact=False)
+    yield spec("sigmoid", *one, _sigmoid, "", "{one} / ({one} + {math[exp]}(-{0}))", exact=False)
+    yield spec("pow", 2, "float", "same", math.pow, "power", "{math[pow]}({0}, {1})", exact=False)
+
+
+def _table(rows: Iterable[IntrinsicSpec]) -> dict[str, IntrinsicSpec]:
+    return {row.name: row for row in rows}
+
+
+INTRINSICS: dict[str, IntrinsicSpec] = _table([*_arithmetic(), *_logic(), *_functions()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +268,7 @@ def result_dtype(op: str, inputs: Sequence[DType], target: DType | None = None) 
         data = inputs[1:]
     if any(dtype != data[0] for dtype in data):
         raise ValueError(f"the inputs of '{op}' must have one dtype, not {', '.join(d.name for d in data)}")
-    if not _accepts(spec.operands, data[0]):
+    if not spec.takes(data[0]):
         raise ValueError(f"'{op}' does not take {data[0]} (it takes {_WORDS[spec.operands]})")
     return BOOL if spec.result == "bool" else data[0]
 
@@ -126,11 +279,3 @@ _WORDS: dict[Operands, str] = {
     "integer": "integers and bool",
     "float": "floats",
 }
-
-
-def _accepts(operands: Operands, dtype: DType) -> bool:
-    if operands == "any":
-        return True
-    if operands == "integer":
-        return not dtype.is_float
-    return dtype.is_float or (operands == "number" and dtype.is_integer)

@@ -8,6 +8,7 @@ from enum import Enum
 
 from stripe.ir.affine import Affine
 from stripe.ir.dtypes import DType
+from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
 from stripe.ir.shown import Shown
 from stripe.ir.tags import REFINEMENT_WORDS, Tags, TagValue, check_field_word
@@ -42,25 +43,54 @@ class Role(Enum):
 
 
 class Agg(Enum):
-    """How a store merges with what the element holds. All but ASSIGN are commutative monoids."""
+    """How a store merges with what the element holds. All but ASSIGN are commutative monoids; the value is the name of
+    the intrinsic that merges.
 
-    ASSIGN = "assign"
-    ADD = "add"
-    MUL = "mul"
-    MIN = "min"
-    MAX = "max"
+    A row: that name, the operator of Tile, whether the same contribution twice counts as one, and the identity (of
+    extrema a bound of the dtype).
+    """
+
+    ASSIGN = ("assign", "=", True, "none")
+    ADD = ("add", "+", False, 0)
+    MUL = ("mul", "*", False, 1)
+    MIN = ("min", "<", True, "highest")
+    MAX = ("max", ">", True, "lowest")
+
+    _value_: str
+    symbol: str
+    _idempotent: bool
+    _neutral: int | str
+
+    def __new__(cls, name: str, symbol: str, idempotent: bool, neutral: int | str) -> Agg:
+        member = object.__new__(cls)
+        member._value_ = name
+        member.symbol, member._idempotent, member._neutral = symbol, idempotent, neutral
+        return member
 
     def identity(self, dtype: DType) -> bool | int | float:
         """The neutral element in `dtype`; raises ValueError for ASSIGN, which has none."""
-        if self is Agg.ASSIGN:
-            raise ValueError("assign has no identity")
-        values: dict[Agg, int | float] = {
-            Agg.ADD: 0, Agg.MUL: 1, Agg.MIN: dtype.max_value, Agg.MAX: dtype.min_value,
-        }  # fmt: skip
-        value = values[self]
+        match self._neutral:
+            case int(value):
+                pass
+            case "highest":
+                value = dtype.max_value
+            case "lowest":
+                value = dtype.min_value
+            case _:
+                raise ValueError(f"{self.value} has no identity")
         if dtype.is_float:
             return float(value)
         return bool(value) if dtype.kind == "bool" else value
+
+    def intrinsic(self, dtype: DType) -> str:
+        """The name of the intrinsic that merges a contribution into an element: of bools `bit_or` or `bit_and`."""
+        if self is Agg.ASSIGN:
+            raise ValueError("assign does not merge")
+        return INTRINSICS[self.value].on(dtype)
+
+    def counts(self, dtype: DType) -> bool:
+        """Whether the number of equal contributions matters."""
+        return not self._idempotent and dtype.kind != "bool"
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def _forward(block: Block, ref: Refinement, agg: Agg) -> Block:
             else:
                 merged = fresh(f"{ref.name}_{ref.agg.value}", taken)
                 taken.add(merged)
-                operation = Intrinsic(merged, _merge_op(ref), (current, statement.value))
+                operation = Intrinsic(merged, ref.agg.intrinsic(ref.dtype), (current, statement.value))
                 edit.put(operation, replaces=(number,))
                 current = merged
         elif isinstance(statement, Load) and statement.ref == ref.name:
@@ -100,9 +100,3 @@ def _forward(block: Block, ref: Refinement, agg: Agg) -> Block:
             edit.put(statement, replaces=(number,))
     kept = tuple(other for other in block.refinements if other.name != ref.name)
     return replace(edit.result(), refinements=kept)
-
-
-def _merge_op(ref: Refinement) -> str:
-    if ref.dtype.kind == "bool":
-        return {"add": "bit_or", "mul": "bit_and", "min": "bit_and", "max": "bit_or"}[ref.agg.value]
-    return ref.agg.value

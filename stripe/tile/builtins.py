@@ -12,7 +12,7 @@ from stripe.tile.builtins_tensor import TENSOR_BUILTINS, Builtin
 from stripe.tile.call_arguments import check_count, integer_arguments, tensor_argument
 from stripe.tile.elaborate import Scope, operand_text
 from stripe.tile.library import LIBRARY_NAMES, expand, library
-from stripe.tile.operations import ALIASES, ARITY
+from stripe.tile.operations import called, operation_names
 from stripe.tile.shapes import sizes_text
 from stripe.tile.typed import (
     Const,
@@ -26,12 +26,15 @@ from stripe.tile.typed import (
 
 def call(scope: Scope, node: ast.Call, target: str | None) -> Value:
     """The value of a call; a new tensor is called `target`, or by a fresh name where that is None."""
-    name = ALIASES.get(node.function, node.function)
+    name = node.function
     if name == "log" and len(node.arguments) == 1:
         return _log(scope, node, target)
-    if name in ARITY:
-        check_count(scope, node, ARITY[name], ARITY[name])
-        return scope.operation(name, [scope.operand(part) for part in node.arguments], node.span, target)
+    operation = called(name)
+    if operation is not None:
+        check_count(scope, node, operation.arity, operation.arity)
+        return scope.operation(
+            operation.name, [scope.operand(part) for part in node.arguments], node.span, target
+        )
     if name in LIBRARY_NAMES:
         return _library_call(scope, node, name, [scope.operand(part) for part in node.arguments], target)
     if name.startswith("assert_"):
@@ -235,5 +238,5 @@ _BUILTINS: dict[str, tuple[Builtin, int, int | None]] = {
 }
 """Each function that is no plain element-wise operation, with its least and greatest number of arguments."""
 
-FUNCTION_NAMES: tuple[str, ...] = tuple(sorted({*_BUILTINS, *ARITY, *ALIASES, *LIBRARY_NAMES}))
+FUNCTION_NAMES: tuple[str, ...] = tuple(sorted({*_BUILTINS, *operation_names(), *LIBRARY_NAMES}))
 """All functions but the assertions."""

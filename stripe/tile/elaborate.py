@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from stripe.ir.dtypes import BOOL, common_type_of
 from stripe.ir.errors import StripeError, did_you_mean
+from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.span import Span
 from stripe.poly.index_sets import Range
 from stripe.poly.lattice import Polynomial
 from stripe.tile import ast, fold
 from stripe.tile.diagnostics import SourceText
-from stripe.tile.operations import BINARY_OPS, SYMBOLS, UNARY_OPS, OperandError, broadcast, result_dtype
+from stripe.tile.operations import BINARY_OPS, UNARY_OPS, OperandError, broadcast, result_dtype
 from stripe.tile.polynomials import Poisoned, index_names, polynomial
 from stripe.tile.printer import print_statement
 from stripe.tile.shapes import MAX_BYTES, sizes_text
@@ -314,13 +315,11 @@ def operand_text(operand: Operand) -> str:
 def operation_text(op: str, operands: Sequence[Operand]) -> str:
     """One operation as a line of Tile shows it."""
     texts = [operand_text(operand) for operand in operands]
-    if op in SYMBOLS and len(texts) == 2:
-        return f"{texts[0]} {SYMBOLS[op]} {texts[1]}"
+    symbol = INTRINSICS[op].symbol
+    if symbol:
+        return f"{texts[0]} {symbol} {texts[1]}" if len(texts) == 2 else symbol + texts[0]
     if op == "cond":
         return f"{texts[0]} ? {texts[1]} : {texts[2]}"
-    symbol = next((symbol for symbol, name in UNARY_OPS.items() if name == op), None)
-    if symbol is not None:
-        return symbol + texts[0]
     return texts[0] if op == "ident" else f"{op}({', '.join(texts)})"
 
 

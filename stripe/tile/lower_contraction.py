@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from stripe.ir import Affine, Agg, Block
+from stripe.ir import INTRINSICS, Affine, Agg, Block
 from stripe.ir.dtypes import BOOL, common_type
 from stripe.ir.errors import StripeError
 from stripe.poly.coverage import find_collision, uncovered
@@ -14,10 +14,9 @@ from stripe.poly.lattice import Polynomial
 from stripe.poly.limits import PolyLimit
 from stripe.tile.diagnostics import SourceText
 from stripe.tile.kernel import Kernel, Scalar, kernel_name, tile_index_names
-from stripe.tile.operations import intrinsic_for
 from stripe.tile.typed import Const, ContractionOp, Operand, Origin, Tensor
 
-AGGREGATIONS: dict[str, Agg] = {"+": Agg.ADD, "*": Agg.MUL, ">": Agg.MAX, "<": Agg.MIN, "=": Agg.ASSIGN}
+AGGREGATIONS: dict[str, Agg] = {agg.symbol: agg for agg in Agg}
 COMBINATIONS: dict[str, str] = {"+": "add", "*": "mul", "==": "eq", "?": "cond"}
 
 
@@ -186,7 +185,7 @@ def _combine(op: ContractionOp, index_set: IndexSet, kernel: Kernel) -> Scalar:
         chosen = load(2)
         zero = kernel.constant(Const(op.out.dtype.numpy().type(0).item(), op.out.dtype))
         return kernel.intrinsic(base, "cond", [equal, chosen, zero], op.out.dtype)
-    intrinsic = intrinsic_for(COMBINATIONS[op.comb], op.out.dtype)
+    intrinsic = INTRINSICS[COMBINATIONS[op.comb]].on(op.out.dtype)
     return kernel.intrinsic(base, intrinsic, [load(0), load(1)], op.out.dtype)
 
 

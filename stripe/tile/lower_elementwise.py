@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from stripe.ir import Affine, Block
+from stripe.ir import INTRINSICS, Affine, Block
 from stripe.ir.dtypes import BOOL
 from stripe.tile.kernel import Kernel
-from stripe.tile.operations import intrinsic_for, operand_dtype
+from stripe.tile.operations import operand_dtype
 from stripe.tile.typed import Const, ElementwiseOp, IndexOp, ReshapeOp, ShapeOp, SpecialOp, Tensor
 
 Indices = list[tuple[str, int]]
@@ -32,8 +32,8 @@ def lower_elementwise(op: ElementwiseOp, name: str, tensor_names: dict[str, str]
             else kernel.load(operand, _aligned(access, operand.sizes), wanted)
             for place, operand in enumerate(op.operands)
         ]
-        dtype = BOOL if op.op.startswith("cmp_") else op.out.dtype
-        value = kernel.intrinsic(base, intrinsic_for(op.op, wanted), inputs, dtype)
+        dtype = BOOL if INTRINSICS[op.op].result == "bool" else op.out.dtype
+        value = kernel.intrinsic(base, INTRINSICS[op.op].on(wanted), inputs, dtype)
     kernel.store(op.out, access, value)
     return kernel.block(name, indices, (), ("eltwise", f"eltwise_{op.op}"), op.origin)
 

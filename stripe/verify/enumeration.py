@@ -24,7 +24,7 @@ from stripe.exec import arith
 from stripe.exec.layout import constant_array
 from stripe.ir import (
     DTYPES,
-    TRANSCENDENTAL,
+    INTRINSICS,
     Agg,
     Block,
     Constant,
@@ -105,7 +105,7 @@ class Terms:
             for arg in args:
                 if (value := self._value(arg)) is not None and not value.item():
                     return self.number(arith.constant(0, result), result)
-        if op not in TRANSCENDENTAL and all(self._keys[arg][0] == "number" for arg in args):
+        if INTRINSICS[op].exact and all(self._keys[arg][0] == "number" for arg in args):
             return self._computed(op, args, dtypes, result)
         if _commutes(op, dtypes[0]):
             args = tuple(sorted(args))

@@ -13,8 +13,6 @@ from stripe.ir.dtypes import I32
 FREE = frozenset({"ident"})
 """Intrinsics that compute nothing."""
 
-_AGG_OPS = {Agg.ADD: "add", Agg.MUL: "mul", Agg.MIN: "min", Agg.MAX: "max"}
-
 
 @dataclass(frozen=True)
 class Operations:
@@ -84,7 +82,7 @@ def point_operations(block: Block) -> Operations:
             case Store(ref, value):
                 view = block.ref(ref)
                 if view.agg is not Agg.ASSIGN:
-                    counts[_AGG_OPS[view.agg], view.dtype] += 1
+                    counts[view.agg.intrinsic(view.dtype), view.dtype] += 1
                     if view.agg is Agg.ADD and value in products:
                         macs[products[value], view.dtype] += 1
             case Special(op, outputs, inputs):

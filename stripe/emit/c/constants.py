@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterator
 from itertools import product
 
-from stripe.emit.c.literals import is_narrow
 from stripe.emit.c.writer import Writer
 from stripe.ir import ConstantBuffer, Refinement
 
@@ -20,7 +19,7 @@ def constant_array(name: str, constant: ConstantBuffer, ref: Refinement, writer:
     dtype = constant.dtype
     values = struct.iter_unpack(f"<{_FORMATS[dtype.name]}", constant.data)
     texts = [
-        f"0x{value:04x}" if is_narrow(dtype) else writer.memory_literal(value, dtype) for (value,) in values
+        f"0x{value:04x}" if dtype.is_narrow else writer.memory_literal(value, dtype) for (value,) in values
     ]
     placed = ["0"] * ref.span
     for text, coordinates in zip(texts, product(*map(range, constant.sizes)), strict=True):

@@ -18,8 +18,8 @@ _WIDE = 64
 
 
 class Dialect:
-    """C11 with OpenMP. A scalar of fp16 or bf16 is a `float` whose value the narrow type can hold; in memory it is its
-    bits in a `uint16_t`. A bool is a `uint8_t` in memory, so that no byte pattern is undefined behaviour.
+    """C11 with OpenMP. A scalar of a narrow float is a `float` whose value the narrow type can hold; in memory it
+    is its bits in an unsigned integer. A bool is a `uint8_t` in memory, so that no byte pattern is undefined behaviour.
     """
 
     build: ClassVar[str] = "cc -std=c11 -O2 -ffp-contract=off FILE.c -lm"
@@ -35,12 +35,9 @@ class Dialect:
     thread: ClassVar[str] = "ST_THREAD"
     """The number of the thread that runs a point of a parallel loop."""
     headers: ClassVar[tuple[str, ...]] = ("stdbool", "stddef", "stdint")
-    scalar_types: ClassVar[Mapping[str, str]] = {
-        "bool": "bool", "fp16": "float", "bf16": "float", "fp32": "float", "fp64": "double",
-    }  # fmt: skip
-    memory_types: ClassVar[Mapping[str, str]] = {
-        "bool": "uint8_t", "fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "fp64": "double",
-    }  # fmt: skip
+    bool_type: ClassVar[str] = "bool"
+    float_types: ClassVar[Mapping[int, str]] = {32: "float", 64: "double"}
+    """The types of floats, by bits."""
 
     def integer(self, bits: int, *, signed: bool) -> str:
         """The type of integers of `bits`."""
@@ -48,18 +45,23 @@ class Dialect:
 
     def scalar_type(self, dtype: DType) -> str:
         """The type of a scalar variable."""
-        return self.scalar_types.get(dtype.name) or self.integer(dtype.bits, signed=dtype.kind == "int")
+        if dtype.kind == "bool":
+            return self.bool_type
+        if dtype.is_float:
+            return self.float_types[dtype.compute.bits]
+        return self.integer(dtype.bits, signed=dtype.kind == "int")
 
     def memory_type(self, dtype: DType) -> str:
         """The type of an element in memory."""
-        return self.memory_types.get(dtype.name) or self.integer(dtype.bits, signed=dtype.kind == "int")
+        as_bits = dtype.is_narrow or dtype.kind == "bool"
+        return self.integer(8 * dtype.bytes, signed=False) if as_bits else self.scalar_type(dtype)
 
     def identifier(self, name: str) -> str:
         """An identifier like `name` that is no word of the language."""
         return sanitize(name)
 
     def math(self, name: str, dtype: DType) -> str:
-        """The function of the mathematical library on floats of `dtype`; those of 16 bits compute in `float`."""
+        """The function of the mathematical library on floats of `dtype`; narrow types compute in `float`."""
         return name if dtype.bits == 64 else f"{name}f"
 
     def parameter(self, pointer: Pointer, *, const: bool, restrict: bool) -> str:

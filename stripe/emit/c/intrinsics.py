@@ -5,41 +5,11 @@ Operands are names of C variables, so that an expression may use one twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from stripe.emit.c.literals import is_narrow
 from stripe.emit.c.writer import Writer
-from stripe.ir import Agg, DType
-
-_ANY = {
-    "ident": "{0}", "cond": "{0} ? {1} : {2}", "cmp_eq": "{0} == {1}", "cmp_ne": "{0} != {1}", "cmp_lt": "{0} < {1}",
-    "cmp_le": "{0} <= {1}", "cmp_gt": "{0} > {1}", "cmp_ge": "{0} >= {1}", "relu": "{0} < 0 ? 0 : {0}",
-    "zelu": "{0} < 0 ? 0 : {0}", "min": "{0} < {1} ? {0} : {1}", "max": "{0} > {1} ? {0} : {1}",
-}  # fmt: skip
-_INTEGER = {
-    "bit_and": "({c})({0} & {1})", "bit_or": "({c})({0} | {1})", "bit_xor": "({c})({0} ^ {1})", "bit_not": "({c})~{0}",
-}  # fmt: skip
-_FORMS: dict[str, dict[str, str]] = {
-    # A shift of a bool by 0 or 1 to the left stays different from 0.
-    "bool": {**_ANY, "bit_not": "!{0}", "bit_left": "{0}", "bit_right": "{0} && !{1}", "bit_and": "{0} && {1}",
-             "bit_or": "{0} || {1}", "bit_xor": "{0} != {1}"},
-    "int": {**_ANY, **_INTEGER},
-    "uint": {**_ANY, **_INTEGER, "relu": "{0}", "zelu": "{0}", "abs": "{0}"},
-    # A NaN in the second operand makes a comparison false and is returned.
-    "float": {**_ANY, "neg": "-{0}", "min": "{0} < {1} || {0} != {0} ? {0} : {1}",
-              "max": "{0} > {1} || {0} != {0} ? {0} : {1}"},
-}  # fmt: skip
-"""Expressions that are exact on each kind of dtype."""
-
-_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
-_EXACT_MATH = {"ceil": "ceil", "floor": "floor", "round": "round", "abs": "fabs"}
-"""C functions whose result a narrow float holds whenever it holds the operand."""
-_MATH = {"mod": "fmod"} | {
-    name: name
-    for name in "exp log sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh pow".split()
-}
-_HELPERS = {"div": "div", "mod": "mod", "bit_left": "shl", "bit_right": "shr"}
-_AGGREGATION = {Agg.ADD: "add", Agg.MUL: "mul", Agg.MIN: "min", Agg.MAX: "max"}
+from stripe.ir import INTRINSICS, Agg, DType
 
 
 def intrinsic(op: str, args: Sequence[str], dtypes: Sequence[DType], result: DType, writer: Writer) -> str:
@@ -54,18 +24,28 @@ def intrinsic(op: str, args: Sequence[str], dtypes: Sequence[DType], result: DTy
             return args[0]
         if op == "bit_xor" and dtype.kind == "bool":
             return "false"
-    if op in (forms := _FORMS[dtype.kind]):
-        return forms[op].format(*args, c=writer.dialect.scalar_type(dtype))
-    return _float(op, args, dtype, writer) if dtype.is_float else _integer(op, args, dtype, writer)
+    form = c_form(op, dtype)
+    if is_operator(form) and not dtype.is_float:
+        return _wrapping(form, args, dtype, writer)
+    text = f"{args[0]} {form} {args[1]}" if is_operator(form) else _filled(form, args, dtype, writer)
+    narrow = result.is_narrow and INTRINSICS[op].rounds
+    return f"{writer.helpers.need(f'{result}_round')}({text})" if narrow else text
+
+
+def c_form(op: str, dtype: DType) -> str:
+    """The form of `op` in the row of the intrinsic."""
+    spec = INTRINSICS[op]
+    return spec.c_on.get(dtype.kind, spec.c)
+
+
+def is_operator(form: str) -> bool:
+    """Whether a form is the operator of an arithmetic operation and no more."""
+    return "{" not in form
 
 
 def merge(agg: Agg, old: str, new: str, dtype: DType, writer: Writer) -> str:
     """The expression for the value of an element that held `old` after a contribution `new`."""
-    if agg is Agg.ASSIGN:
-        return new
-    if dtype.kind == "bool":
-        return f"{old} || {new}" if agg in (Agg.ADD, Agg.MAX) else f"{old} && {new}"
-    return intrinsic(_AGGREGATION[agg], (old, new), (dtype, dtype), dtype, writer)
+    return intrinsic(agg.intrinsic(dtype), (old, new), (dtype, dtype), dtype, writer)
 
 
 def cast(value: str, source: DType, target: DType, writer: Writer) -> str:
@@ -76,36 +56,34 @@ def cast(value: str, source: DType, target: DType, writer: Writer) -> str:
     if target.kind == "bool":
         return f"{value} != 0"
     if target.is_integer and source.is_float:
-        wide = "fp32" if is_narrow(source) else source.name
-        return f"{writer.helpers.need(f'to_{target}_{wide}')}({value})"
+        return f"{writer.helpers.need(f'to_{target}_{source.compute}')}({value})"
     converted = value if source_type == c_type and not target.is_integer else f"({c_type}){value}"
-    return f"{writer.helpers.need(f'{target}_round')}({converted})" if is_narrow(target) else converted
+    return f"{writer.helpers.need(f'{target}_round')}({converted})" if target.is_narrow else converted
 
 
-def _float(op: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
-    def math(name: str, *operands: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The functions that a form calls by name, noted as they are asked for."""
+
+    find: Callable[[str], str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.find(name)
+
+
+def _filled(form: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
+    def math(name: str) -> str:
         writer.helpers.headers.add("math")
-        return f"{writer.dialect.math(name, dtype)}({', '.join(operands)})"
+        return writer.dialect.math(name, dtype)
 
-    if op in _EXACT_MATH:
-        return math(_EXACT_MATH[op], *args)
-    if op == "sigmoid":
-        one = "1.0" if dtype.bits == 64 else "1.0f"
-        rounded = f"{one} / ({one} + {math('exp', f'-{args[0]}')})"
-    elif op in _MATH:
-        rounded = math(_MATH[op], *args)
-    else:
-        rounded = f"{args[0]} {({**_ARITHMETIC, 'div': '/'})[op]} {args[1]}"
-    return f"{writer.helpers.need(f'{dtype}_round')}({rounded})" if is_narrow(dtype) else rounded
-
-
-def _integer(op: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:
-    if op in _ARITHMETIC:
-        return _wrapping(_ARITHMETIC[op], args, dtype, writer)
-    if op in _HELPERS:
-        return f"{writer.helpers.need(f'{_HELPERS[op]}_{dtype}')}({args[0]}, {args[1]})"
-    negative = _wrapping("-", ("0", args[0]), dtype, writer)
-    return negative if op == "neg" else f"{args[0]} < 0 ? {negative} : {args[0]}"
+    return form.format(
+        *args,
+        c=writer.dialect.scalar_type(dtype),
+        one=writer.literal(1, dtype.compute),
+        negative="" if dtype.is_float else _wrapping("-", ("0", args[0]), dtype, writer),
+        math=_Names(math),
+        helper=_Names(lambda name: writer.helpers.need(f"{name}_{dtype}")),
+    )
 
 
 def _wrapping(sign: str, args: Sequence[str], dtype: DType, writer: Writer) -> str:

@@ -8,11 +8,6 @@ import struct
 from stripe.ir import DType
 
 
-def is_narrow(dtype: DType) -> bool:
-    """fp16 and bf16, which compute in float."""
-    return dtype.is_float and dtype.bits == 16
-
-
 def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | float:
     """`value` as an exact value of `dtype`, by the rules of `cast`."""
     if dtype.kind == "bool":
@@ -21,7 +16,7 @@ def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | fl
         return _to_integer(value, dtype)
     if dtype.bits == 64:
         return _to_double(value)
-    if not is_narrow(dtype):
+    if not dtype.is_narrow:
         return _round_to(value, "<f")
     bits = narrow_bits(value, dtype).to_bytes(2, "little")
     return float(
@@ -102,7 +97,7 @@ def _float_literal(value: float, dtype: DType) -> str:
 
 def memory_literal(value: bool | int | float, dtype: DType) -> str:
     """A C constant expression for the memory form of `value`."""
-    if not is_narrow(dtype):
+    if not dtype.is_narrow:
         return str(int(value != 0)) if dtype.kind == "bool" else literal(value, dtype)
     return f"0x{narrow_bits(value, dtype):04x}"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from stripe.emit.c.intrinsics import intrinsic, merge
-from stripe.emit.c.literals import is_narrow
+from stripe.emit.c.intrinsics import c_form, intrinsic, is_operator, merge
 from stripe.emit.c.specials import emit_special
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
@@ -26,8 +25,6 @@ from stripe.ir import (
     scalar_defined,
     scalars_used,
 )
-
-_IN_PLACE = {Agg.ADD: "+=", Agg.MUL: "*="}
 
 
 def live_statements(block: Block) -> set[int]:
@@ -89,15 +86,17 @@ def _store(statement: Store, agg: Agg, accumulator: Accumulator | None, writer: 
         element = accumulator.name
     else:
         element = writer.element(writer.scope.areas[statement.ref], write=True)
-    # C's compound assignment does the same where the type is not promoted and overflow is defined.
-    exact = (dtype.is_float and not is_narrow(dtype)) or (dtype.kind == "uint" and dtype.bits >= 32)
     if agg is Agg.ASSIGN:
         writer.line(f"{element} = {writer.stored(value, dtype)};")
-    elif agg in _IN_PLACE and exact:
-        writer.line(f"{element} {_IN_PLACE[agg]} {value};")
+        return
+    form = c_form(agg.intrinsic(dtype), dtype)
+    # C's compound assignment does the same where the type is not promoted and overflow is defined.
+    exact = (dtype.is_float and not dtype.is_narrow) or (dtype.kind == "uint" and dtype.bits >= 32)
+    if is_operator(form) and exact:
+        writer.line(f"{element} {form}= {value};")
     elif accumulator is not None:
         writer.line(f"{element} = {merge(agg, element, value, dtype, writer)};")
-    elif agg in _IN_PLACE:
+    elif form.count("{0}") <= 1:  # the element is read once
         new = merge(agg, writer.loaded(element, dtype), value, dtype, writer)
         writer.line(f"{element} = {writer.stored(new, dtype)};")
     else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from stripe.emit.c.dialect import Dialect
 from stripe.emit.c.function import FunctionText
 from stripe.emit.c.helpers import Helpers
-from stripe.emit.c.literals import is_narrow, is_zero_bits, literal, memory_literal
+from stripe.emit.c.literals import is_zero_bits, literal, memory_literal
 from stripe.emit.loops.bounds import ForLoop
 from stripe.emit.loops.scope import Area, CodeScope
 from stripe.ir import Affine, Atom, DType, FloorDiv, Interval
@@ -96,11 +96,11 @@ class Writer:
         """The scalar that the element `element` holds."""
         if dtype.kind == "bool":
             return f"{element} != 0"
-        return f"{self.helpers.need(f'{dtype.name}_load')}({element})" if is_narrow(dtype) else element
+        return f"{self.helpers.need(f'{dtype.name}_load')}({element})" if dtype.is_narrow else element
 
     def stored(self, scalar: str, dtype: DType) -> str:
         """The memory form of a scalar variable."""
-        return f"{self.helpers.need(f'{dtype.name}_store')}({scalar})" if is_narrow(dtype) else scalar
+        return f"{self.helpers.need(f'{dtype.name}_store')}({scalar})" if dtype.is_narrow else scalar
 
     def literal(self, value: bool | int | float, dtype: DType) -> str:
         return self.helpers.literal(literal(value, dtype))

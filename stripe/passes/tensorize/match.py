@@ -60,8 +60,8 @@ def _unfit(body: Body, stencil: Stencil) -> str:
     """Why the stencil cannot compute the body; empty when it can."""
     if stencil.combination is not None and stencil.combination != body.combination:
         return f"it combines by {stencil.combination}, the block by {body.combination or 'nothing'}"
-    if stencil.aggregation is not None and stencil.aggregation != body.output.agg.value:
-        return f"it aggregates by {stencil.aggregation}, the block by {body.output.agg.value}"
+    if stencil.aggregation is not None and stencil.aggregation is not body.output.agg:
+        return f"it aggregates by {stencil.aggregation.value}, the block by {body.output.agg.value}"
     for ref in body.inputs:
         if stencil.dtypes and ref.dtype.name not in stencil.dtypes:
             return f"it takes {', '.join(stencil.dtypes)}, {ref.name} is {ref.dtype}"

@@ -12,11 +12,6 @@ from stripe.poly import Access, Points, Relation, union
 from stripe.verify.proof.terms import Term
 
 
-def is_counted(agg: Agg, dtype: DType) -> bool:
-    """Whether it matters how often an operand is merged: of bools, a sum is their *or*, a product their *and*."""
-    return agg in (Agg.ADD, Agg.MUL) and dtype.kind != "bool"
-
-
 @dataclass(frozen=True)
 class Value:
     """A value at some points: the term, and from these points to the coordinates of its leaves."""

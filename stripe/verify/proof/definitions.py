@@ -38,7 +38,6 @@ from stripe.verify.proof.contributions import (
     Value,
     composed,
     first_only,
-    is_counted,
     one_each_or_merged,
     split_by_number,
 )
@@ -192,7 +191,7 @@ class Definitions:
             full = union((c.points.domain for c in kept), keys)
             bare = first_only([p for p in contributions if p.term == zero], full)
         alone, several = (
-            split_by_number(kept, keys, counted=is_counted(agg, dtype))
+            split_by_number(kept, keys, counted=agg.counts(dtype))
             if self.rules.thorough
             else one_each_or_merged(kept, keys)
         )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from stripe.poly import Relation
-from stripe.verify.proof.contributions import Contribution, Definition, Merge, is_counted
+from stripe.verify.proof.contributions import Contribution, Definition, Merge
 from stripe.verify.proof.definitions import Unprovable
 from stripe.verify.proof.numbering import Numbering, Reduction
 from stripe.verify.proof.relations import Mismatch, anything, mismatch, operand_at, sampled
@@ -37,7 +37,7 @@ def difference(
     for kind in dict.fromkeys([*merges[0], *merges[1]]):
         if found is None:
             one, two = (_contributions(side.get(kind)) for side in merges)
-            found = merge_difference(numbering, one, two, first.keys, is_counted(*kind), depth)
+            found = merge_difference(numbering, one, two, first.keys, kind[0].counts(kind[1]), depth)
     if found is None:
         return None
     return _filled(found, _all_contributions(first), _all_contributions(second))
@@ -225,7 +225,7 @@ def _reductions(
     if (first.agg, first.dtype) != (second.agg, second.dtype):
         key, _ = sampled(here, keys)
         return Mismatch(key, anything(mine, key), anything(theirs, key), "other operands")
-    return merge_difference(numbering, mine, theirs, keys, is_counted(first.agg, first.dtype), depth - 1)
+    return merge_difference(numbering, mine, theirs, keys, first.agg.counts(first.dtype), depth - 1)
 
 
 def _used(reduction: Reduction, at: Relation) -> list[Contribution]:

@@ -22,7 +22,6 @@ from stripe.verify.proof.contributions import (
     Merge,
     by_term,
     image,
-    is_counted,
 )
 from stripe.verify.proof.definitions import Definitions, Unprovable
 from stripe.verify.proof.relations import miscounted_keys, mismatch, once_each
@@ -261,7 +260,7 @@ class Numbering:
             self.incomplete = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
         if same.is_empty:
             return None
-        if is_counted(merge.agg, merge.dtype):
+        if merge.agg.counts(merge.dtype):
             same = same.outside(self._miscounted(merge, known, same))
         return None if same.is_empty else same
 

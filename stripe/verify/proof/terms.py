@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.exec import arith
-from stripe.ir import TRANSCENDENTAL, Affine, Buffer, DType, Path, result_dtype
+from stripe.ir import INTRINSICS, Affine, Buffer, DType, Path, result_dtype
 from stripe.poly import Points, Relation
 
 
@@ -130,19 +130,14 @@ def number_value(term: Number) -> bool | int | float:
     return float(term.text) if term.dtype.is_float else int(term.text)
 
 
-_SYMMETRIC = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
-_SYMMETRIC_INTEGER = frozenset({"min", "max"})  # on floats they tell 0 from -0 by the order
-
-
-def commutes(op: str, args: Sequence[Term]) -> bool:
-    """Whether the operation gives the same bits with its operands in any order."""
-    return op in _SYMMETRIC or (op in _SYMMETRIC_INTEGER and not args[0].dtype.is_float)
-
-
 def operand_order(op: str, args: Sequence[Term]) -> tuple[int, ...]:
     """In which order the operands stand in the canonical term."""
     order = tuple(range(len(args)))
-    return tuple(sorted(order, key=lambda k: sort_key(args[k]))) if commutes(op, args) else order
+    return (
+        tuple(sorted(order, key=lambda k: sort_key(args[k])))
+        if INTRINSICS[op].commutes_on(args[0].dtype)
+        else order
+    )
 
 
 def ties(term: Term, offset: int = 0) -> Iterator[tuple[int, int]]:
@@ -155,7 +150,8 @@ def ties(term: Term, offset: int = 0) -> Iterator[tuple[int, int]]:
     for arg in term.args:
         yield from ties(arg, inside)
         inside += arg.width
-    if commutes(term.op, term.args) and term.args[0] == term.args[1] and term.args[0].width:
+    symmetric = INTRINSICS[term.op].commutes_on(term.args[0].dtype)
+    if symmetric and term.args[0] == term.args[1] and term.args[0].width:
         yield offset, term.args[0].width
 
 
@@ -205,7 +201,7 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
     if op == "ident" or (op == "cast" and dtype == dtypes[0]):
         return args[0]
     numbers = [arg for arg in args if isinstance(arg, Number)]
-    if len(numbers) == len(args) and op not in TRANSCENDENTAL:
+    if len(numbers) == len(args) and INTRINSICS[op].exact:
         return _computed(op, numbers, dtype)
     if op == "mul" and (finite or not dtype.is_float):
         zero = number(0, dtype)
