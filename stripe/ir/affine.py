@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, TypeAlias
@@ -62,6 +62,13 @@ class Affine:
     def linear(coefficients: Mapping[str, int], offset: int = 0) -> Affine:
         """offset + sum of coefficient * index."""
         return _build(offset, coefficients.items())
+
+    @staticmethod
+    def sum(parts: Sequence[Affine]) -> Affine:
+        """The sum of `parts`, in one step however many there are."""
+        if len(parts) == 1:
+            return parts[0]
+        return _build(sum([part.offset for part in parts]), [term for part in parts for term in part.terms])
 
     @property
     def is_constant(self) -> bool:

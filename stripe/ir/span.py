@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 
@@ -16,3 +17,18 @@ class Span:
 
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}:{self.column}"
+
+
+class LineTable:
+    """The lines of a text, to turn an offset into a line and a column."""
+
+    def __init__(self, text: str) -> None:
+        self.starts = [0]
+        end = text.find("\n")
+        while end >= 0:
+            self.starts.append(end + 1)
+            end = text.find("\n", end + 1)
+
+    def span(self, filename: str, offset: int, length: int = 1) -> Span:
+        line = bisect_right(self.starts, offset)
+        return Span(filename, line, offset - self.starts[line - 1] + 1, length)

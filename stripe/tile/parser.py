@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from stripe.ir.errors import StripeError
-from stripe.ir.span import Span
+from stripe.ir.text.brackets import check_brackets
 from stripe.tile import ast
 from stripe.tile.diagnostics import SourceText
 from stripe.tile.syntax_errors import describe_syntax_error
 
-if TYPE_CHECKING:
-    from lark import Token, Tree
-
-    from stripe.tile.tree import Item
-
-MAX_NESTING = 200
-"""Deepest nesting of an expression: far beyond any program, and safe for recursive passes."""
-
 Entry = ast.Function | ast.Expr | ast.Contraction
-
-_NESTING = frozenset({"chain", "unary", "cond", "call", "group"})
 
 
 def parse_tile(text: str, filename: str = "<string>") -> ast.Function:
@@ -64,32 +54,28 @@ def read_source(path: Path) -> str:
 
 
 def _parse(text: str, filename: str, start: str) -> object:
-    from lark.exceptions import UnexpectedInput
-
-    from stripe.ir.text.grammar import parser
+    from stripe.ir.text.grammar import automaton
+    from stripe.ir.text.lalr import Mismatch
     from stripe.tile.tree import Builder
 
     source = SourceText(text)
     if "\0" in text:
         raise StripeError("this is a binary file, not Tile source", path=filename, hint="name a text file")
+    check_brackets(text, filename)
     try:
-        tree = cast("Tree[Item]", parser("tile").parse(text, start=start))  # pyright: ignore[reportUnknownMemberType]
+        return automaton("tile").read(text, start, Builder(source, filename).actions)
+    except Mismatch:
+        raise _syntax_error(source, filename, start) from None
+
+
+def _syntax_error(source: SourceText, filename: str, start: str) -> StripeError:
+    """The error of a text that does not fit the grammar, as lark explains it."""
+    from lark.exceptions import UnexpectedInput
+
+    from stripe.ir.text.grammar import parser
+
+    try:
+        parser("tile").parse(source.text, start=start)  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedInput as error:
-        raise describe_syntax_error(error, source, filename) from None
-    _check_nesting(tree, source, filename)
-    return Builder(source, filename).build(tree)
-
-
-def _check_nesting(tree: Tree[Item], source: SourceText, filename: str) -> None:
-    stack: list[tuple[Tree[Item] | Token, int]] = [(tree, 0)]
-    while stack:
-        node, depth = stack.pop()
-        if not hasattr(node, "children"):
-            continue
-        branch = cast("Tree[Item]", node)
-        depth += branch.data in _NESTING
-        if depth > MAX_NESTING:
-            span = Span(filename, branch.meta.line, branch.meta.column)
-            hint = f"expressions may nest {MAX_NESTING} deep; give parts of this one names of their own"
-            raise source.error("nested too deeply", span, hint)
-        stack.extend((cast("Tree[Item]", child), depth) for child in branch.children if child is not None)
+        return describe_syntax_error(error, source, filename)
+    raise AssertionError(f"{filename} fits the grammar and was refused")

@@ -1,97 +1,105 @@
-"""Turns the parse tree of Tile into the syntax tree, bottom up and without recursion."""
+"""Builds the syntax tree of Tile, each node as soon as its rule of `grammar/tile.lark` is complete."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from stripe.ir.dtypes import DTYPES
 from stripe.ir.errors import did_you_mean
-from stripe.ir.span import Span
+from stripe.ir.span import LineTable, Span
+from stripe.ir.text.brackets import MAX_NESTING
+from stripe.ir.text.lalr import Action, Word
 from stripe.tile import ast
 from stripe.tile.diagnostics import SourceText
-
-if TYPE_CHECKING:
-    from lark import Token, Tree
 
 MAX_INTEGER = 2**63 - 1
 
 Item: TypeAlias = object
-"""A finished part: a node of the syntax tree, a tuple of them, a token, or None for what was left out."""
+"""A finished part: a node of the syntax tree, a tuple of them, a word, or None for an option that is left out."""
 
 _Rule: TypeAlias = Callable[["Builder", list[Item], Span], Item]
 
 
 class Builder:
-    """Builds one syntax tree; `build` may be called once per parse tree."""
+    """Builds one syntax tree."""
 
     def __init__(self, source: SourceText, filename: str) -> None:
         self.source = source
         self._filename = filename
+        self._lines = LineTable(source.text)
+        self._depths: dict[
+            int, tuple[int, Item]
+        ] = {}  # of a node by its id; the node is kept, so that no other gets it
 
-    def build(self, root: Tree[Item]) -> Item:
-        """The node for a whole parse tree; raises StripeError for what only looks right (an unknown dtype, …)."""
-        done: dict[int, Item] = {}
-        stack: list[tuple[Tree[Item], bool]] = [(root, False)]
-        while stack:
-            tree, ready = stack.pop()
-            if not ready:
-                stack.append((tree, True))
-                stack.extend((child, False) for child in reversed(_branches(tree)))
-                continue
-            parts = [done.pop(id(child)) if _is_tree(child) else child for child in tree.children]
-            done[id(tree)] = _RULES[str(tree.data)](self, parts, self._span(tree))
-        return done[id(root)]
+    @property
+    def actions(self) -> dict[str, Action]:
+        """The function for each rule of the grammar; they raise StripeError for an unknown dtype and the like."""
+        return {
+            name: self._nesting(rule) if name in _NESTING else self._action(rule)
+            for name, rule in _RULES.items()
+        }
 
-    def _span(self, tree: Tree[Item]) -> Span:
-        meta = tree.meta
-        if meta.empty:
-            return Span(self._filename, 1, 1)
-        if meta.line == meta.end_line:
-            return Span(self._filename, meta.line, meta.column, max(1, meta.end_column - meta.column))
-        line = self.source.text.split("\n", meta.line)[meta.line - 1]
-        return Span(self._filename, meta.line, meta.column, max(1, len(line.rstrip()) - meta.column + 1))
+    def _action(self, rule: _Rule) -> Action:
+        return lambda parts, begin, end: rule(self, parts, self._span(begin, end))
 
-    def place(self, token: Token) -> Span:
+    def _nesting(self, rule: _Rule) -> Action:
+        """A rule that puts expressions into another; raises StripeError past `MAX_NESTING` levels of them."""
+
+        def action(parts: list[Item], begin: int, end: int) -> Item:
+            node = rule(self, parts, self._span(begin, end))
+            inner: list[Item] = []
+            for item in parts:
+                inner += cast("tuple[Item, ...]", item) if isinstance(item, tuple) else (item,)
+            depth = 1 + max(self._depths[id(part)][0] if id(part) in self._depths else 0 for part in inner)
+            if depth > MAX_NESTING:
+                hint = f"expressions may nest {MAX_NESTING} deep; give parts of this one names of their own"
+                raise self.source.error("nested too deeply", self._lines.span(self._filename, begin), hint)
+            self._depths[id(node)] = depth, node
+            return node
+
+        return action
+
+    def _span(self, begin: int, end: int) -> Span:
+        """The span of a rule, in its first line."""
+        newline = self.source.text.find("\n", begin, end)
+        if newline >= 0:
+            end = begin + len(self.source.text[begin:newline].rstrip())
+        return self._lines.span(self._filename, begin, max(1, end - begin))
+
+    def place(self, token: Word) -> Span:
         """The span of a token."""
-        return Span(self._filename, token.line or 1, token.column or 1, len(token))
+        return self._lines.span(self._filename, token[1], len(token[0]))
 
-    def integer(self, token: Token) -> int:
+    def integer(self, token: Word) -> int:
         """The value of an INT token, at most 2^63 - 1."""
-        if len(token) > 30 or int(token) > MAX_INTEGER:
+        if len(token[0]) > 30 or int(token[0]) > MAX_INTEGER:
             raise self.source.error(
                 "the integer is too large", self.place(token), f"the largest is {MAX_INTEGER}"
             )
-        return int(token)
+        return int(token[0])
 
-    def dtype(self, token: Token) -> str:
+    def dtype(self, token: Word) -> str:
         """The name of a dtype; raises StripeError for an unknown one."""
-        if token not in DTYPES:
-            hint = did_you_mean(str(token), DTYPES, f"the dtypes are {' '.join(DTYPES)}")
-            raise self.source.error(f"unknown dtype '{token}'", self.place(token), hint)
-        return str(token)
+        name = token[0]
+        if name not in DTYPES:
+            hint = did_you_mean(name, DTYPES, f"the dtypes are {' '.join(DTYPES)}")
+            raise self.source.error(f"unknown dtype '{name}'", self.place(token), hint)
+        return name
 
-    def float(self, token: Token) -> str:
+    def float(self, token: Word) -> str:
         """The text of a FLOAT token that an fp64 can hold."""
-        if float(token) == float("inf"):
+        if float(token[0]) == float("inf"):
             raise self.source.error(
                 "the number is too large", self.place(token), "the largest is about 1.79e308"
             )
-        return str(token)
-
-
-def _is_tree(item: Item) -> bool:
-    return hasattr(item, "children")
-
-
-def _branches(tree: Tree[Item]) -> list[Tree[Item]]:
-    return [cast("Tree[Item]", child) for child in tree.children if _is_tree(child)]
+        return token[0]
 
 
 def _word(token: Item) -> str:
     """The name without its escape."""
-    return str(token).lstrip("#$")
+    return cast(Word, token)[0].lstrip("#$")
 
 
 def _items(parts: Sequence[Item]) -> tuple[Item, ...]:
@@ -111,7 +119,7 @@ def _only(_: Builder, parts: list[Item], __: Span) -> Item:
 
 
 def _text(_: Builder, parts: list[Item], __: Span) -> Item:
-    return str(parts[0])
+    return cast(Word, parts[0])[0]
 
 
 def _function(builder: Builder, parts: list[Item], span: Span) -> Item:
@@ -125,7 +133,7 @@ def _function(builder: Builder, parts: list[Item], span: Span) -> Item:
 def _input(fixed: bool, typed: bool) -> _Rule:
     def rule(builder: Builder, parts: list[Item], span: Span) -> Item:
         dims = cast("tuple[ast.InputDim, ...]", parts[1] or ()) if fixed else None
-        token = cast("Token", parts[-1])
+        token = cast(Word, parts[-1])
         dtype, dtype_span = (builder.dtype(token), builder.place(token)) if typed else (None, span)
         return ast.Input(_word(parts[0]), dims, dtype, span, dtype_span)
 
@@ -133,7 +141,7 @@ def _input(fixed: bool, typed: bool) -> _Rule:
 
 
 def _input_dim(builder: Builder, parts: list[Item], span: Span) -> Item:
-    size = builder.integer(cast("Token", parts[1])) if parts[1] is not None else None
+    size = builder.integer(cast(Word, parts[1])) if parts[1] is not None else None
     return ast.InputDim(_word(parts[0]), size, span)
 
 
@@ -158,7 +166,7 @@ def _statement_contraction(_: Builder, parts: list[Item], __: Span) -> Item:
 def _statement_assign(builder: Builder, parts: list[Item], _: Span) -> Item:
     *attributes, target, last = parts
     found = cast("tuple[ast.Attribute, ...]", tuple(attributes))
-    value, start = cast(ast.Expr, last), builder.place(cast("Token", target))
+    value, start = cast(ast.Expr, last), builder.place(cast(Word, target))
     span = start
     if value.span.line == start.line:
         length = value.span.column + value.span.length - start.column
@@ -178,12 +186,12 @@ def _contraction(_: Builder, parts: list[Item], span: Span) -> Item:
 
 
 def _target_bare(builder: Builder, parts: list[Item], _: Span) -> Item:
-    token = cast("Token", parts[0])
+    token = cast(Word, parts[0])
     return ast.Access(_word(token), _exprs(parts[1] if len(parts) > 1 else None), builder.place(token)), None
 
 
 def _target_sized(builder: Builder, parts: list[Item], _: Span) -> Item:
-    token = cast("Token", parts[0])
+    token = cast(Word, parts[0])
     return ast.Access(_word(token), _exprs(parts[1]), builder.place(token)), _exprs(parts[2])
 
 
@@ -216,15 +224,15 @@ def _index(_: Builder, parts: list[Item], span: Span) -> Item:
 
 
 def _integer(builder: Builder, parts: list[Item], span: Span) -> Item:
-    return ast.IntLit(builder.integer(cast("Token", parts[0])), span)
+    return ast.IntLit(builder.integer(cast(Word, parts[0])), span)
 
 
 def _float(builder: Builder, parts: list[Item], span: Span) -> Item:
-    return ast.FloatLit(builder.float(cast("Token", parts[0])), span)
+    return ast.FloatLit(builder.float(cast(Word, parts[0])), span)
 
 
 def _scaled(builder: Builder, parts: list[Item], span: Span) -> Item:
-    factor, name = cast("Token", parts[0]), cast("Token", parts[1])
+    factor, name = cast(Word, parts[0]), cast(Word, parts[1])
     index = ast.IndexName(_word(name), builder.place(name))
     return ast.Chain(ast.IntLit(builder.integer(factor), builder.place(factor)), (("*", index),), span)
 
@@ -242,13 +250,13 @@ def _chain(_: Builder, parts: list[Item], span: Span) -> Item:
 
 
 def _unary(_: Builder, parts: list[Item], span: Span) -> Item:
-    operator, operand = parts
-    if str(operator) == "-" and isinstance(operand, ast.IntLit):
+    operator, operand = cast(Word, parts[0])[0], parts[1]
+    if operator == "-" and isinstance(operand, ast.IntLit):
         return ast.IntLit(-operand.value, span)
-    if str(operator) == "-" and isinstance(operand, ast.FloatLit):
+    if operator == "-" and isinstance(operand, ast.FloatLit):
         text = operand.text
         return ast.FloatLit(text[1:] if text.startswith("-") else f"-{text}", span)
-    return ast.Unary(str(operator), cast(ast.Expr, operand), span)
+    return ast.Unary(operator, cast(ast.Expr, operand), span)
 
 
 def _cond(_: Builder, parts: list[Item], span: Span) -> Item:
@@ -259,6 +267,8 @@ def _cond(_: Builder, parts: list[Item], span: Span) -> Item:
 def _call(_: Builder, parts: list[Item], span: Span) -> Item:
     return ast.Call(_word(parts[0]), _exprs(parts[1]), span)
 
+
+_NESTING = frozenset({"chain", "unary", "cond", "call"})
 
 _RULES: dict[str, _Rule] = {
     "function": _function, "only": _only, "inputs": _as_tuple, "outputs": _as_tuple, "output": _output,

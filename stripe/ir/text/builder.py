@@ -1,10 +1,10 @@
-"""Builds the IR from the parse tree of `grammar/stripe.lark`."""
+"""Builds the IR from the rules of `grammar/stripe.lark`, each method as soon as its rule is complete."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from stripe.ir.affine import Affine
 from stripe.ir.block import (
@@ -25,300 +25,310 @@ from stripe.ir.intrinsics import INTRINSICS, SPECIALS
 from stripe.ir.location import Device, Location
 from stripe.ir.program import ConstantBuffer
 from stripe.ir.refinement import Agg, Dim, Direction, Refinement
-from stripe.ir.tags import Tags, TagValue, check_field_word
+from stripe.ir.tags import FIELD_WORDS, Tags, TagValue, check_field_word
+from stripe.ir.text.lalr import Action, Word
 from stripe.ir.text.names import RESERVED
-
-if TYPE_CHECKING:
-    from lark import Token, Tree
-
-    Node: TypeAlias = Tree[Token]
 
 _Part = TypeVar("_Part", bound=Statement | Index | Constraint | Refinement | ConstantBuffer)
 
-Fail: TypeAlias = Callable[[str, Any, str], NoReturn]
-"""Raises an error from a reason, the token where it arose and a hint."""
+Parts: TypeAlias = list[Any]
+"""The values of the parts of a rule, in the order of the grammar; None for an option that is left out."""
+
+Fail: TypeAlias = Callable[[str, Word, str], NoReturn]
+"""Raises an error from a reason, the word where it arose and a hint."""
+
+_AGGREGATIONS = {agg.value: agg for agg in Agg}
+_DIRECTIONS = {direction.value: direction for direction in Direction}
+_NO_TAGS = Tags()
 
 
 class IrBuilder:
-    """One use builds one text; `spans` then holds line, column and length of each statement, index, constraint,
+    """Each builder builds one text; `places` then holds the offset and length of each statement, index, constraint,
     refinement and constant by the id of its object.
     """
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
-        self.spans: dict[int, tuple[int, int, int]] = {}
+        self.places: dict[int, tuple[int, int]] = {}
 
-    def program(self, tree: Node) -> tuple[Block, tuple[ConstantBuffer, ...]]:
-        statements = [child for child in _trees(tree) if child.data == "statement"]
-        entry = self.statement(statements[0])
-        if not isinstance(entry, Block):
-            self._fail(
-                "the program is not a block", _first_token(tree), "begin with '0: #program block [] ('"
-            )
-        return entry, tuple(self._constant(child) for child in _trees(tree) if child.data == "constant")
+    @property
+    def actions(self) -> dict[str, Action]:
+        """The method for each rule of the grammar."""
+        return {
+            "start": self._program, "affine_only": _only, "location_only": _only, "statement": self._statement,
+            "deps": _deps, "tags": _tags, "tag_word": self._tag, "tag_value": self._tag, "block": self._block,
+            "place": _only, "head": _head, "comment": _comment, "constraint": self._constraint, "indices": _tuple,
+            "index_range": self._index_range, "index_passed": self._index_passed, "refinement": self._refinement,
+            "new": _address, "source": self._source, "agg": _only, "dims": _dims, "dim": _dim, "bank_dim": _bank_dim,
+            "load": self._load, "load_index": _load_index, "constant_statement": self._constant, "cast": self._cast,
+            "op": _only, "intrinsic": self._intrinsic, "store": self._store, "special_one": self._special_one,
+            "special_many": self._special, "names": self._names, "location": _location, "device": _device,
+            "device_any": _device, "device_none": _nothing, "affines": _tuple, "affine": _sum, "negative": _negative,
+            "plus_term": _only, "minus_term": _negative, "number": _number, "product": _product,
+            "modulo": self._modulo, "variable": self._variable, "floor_division": self._floor_division,
+            "group": _only, "constant": self._constant_buffer, "sizes": _sizes, "true": _true, "false": _false,
+            "integer": _integer, "float": _float, "inf": _infinity, "nan": _not_a_number, "string": _string,
+        }  # fmt: skip
 
-    def statement(self, tree: Node) -> Statement:
-        children = list(tree.children)
-        number: Any = children[0]
-        deps: tuple[int, ...] = ()
-        tags: list[tuple[str, TagValue | None]] = []
-        for child in _trees(tree):
-            if child.data == "deps":
-                deps = tuple(int(str(token)) for token in child.children)
-            elif child.data.startswith("tag_"):
-                tags.append(self._tag(child))
-        body = _trees(tree)[-1]
-        built = self._body(body, deps, Tags.from_pairs(tags))
-        return self._at(number, built)
-
-    def _at(self, token: Any, built: _Part) -> _Part:
+    def _at(self, begin: int, length: int, built: _Part) -> _Part:
         """`built`, with its place noted."""
-        self.spans[id(built)] = (token.line, token.column, len(token))
+        self.places[id(built)] = (begin, length)
         return built
 
-    def _body(self, tree: Node, deps: tuple[int, ...], tags: Tags) -> Statement:
-        if tree.data == "block":
-            return self._block(tree, deps, tags)
-        tokens: list[Any] = tree.children
-        match tree.data:
-            case "load":
-                return Load(_scalar(tokens[0]), self._name(tokens[1]), deps, tags)
-            case "store":
-                return Store(self._name(tokens[0]), _scalar(tokens[1]), deps, tags)
-            case "load_index":
-                return LoadIndex(_scalar(tokens[0]), self.affine(tokens[1]), deps, tags)
-            case "constant_statement":
-                dtype = self._dtype(tokens[1])
-                return Constant(
-                    _scalar(tokens[0]), self._typed_literal(tokens[2], dtype, tokens[1]), dtype, deps, tags
-                )
-            case "cast":
-                return Intrinsic(
-                    _scalar(tokens[0]), "cast", (_scalar(tokens[1]),), self._dtype(tokens[2]), deps, tags
-                )
-            case "intrinsic":
-                op = self._known(tokens[1], list(INTRINSICS), "intrinsic")
-                return Intrinsic(_scalar(tokens[0]), op, tuple(map(_scalar, tokens[2:])), None, deps, tags)
-            case _:
-                return self._special(tokens, deps, tags)
+    def _program(self, parts: Parts, begin: int, _: int) -> tuple[Block, tuple[ConstantBuffer, ...]]:
+        (_, entry), *constants = parts
+        if not isinstance(entry, Block):
+            self._fail("the program is not a block", ("", begin), "begin with '0: #program block [] ('")
+        return entry, tuple(constants)
 
-    def _special(self, parts: list[Any], deps: tuple[int, ...], tags: Tags) -> Special:
-        outputs, op, inputs = parts
-        op = self._known(op, list(SPECIALS), "special")
-        return Special(op, self._names(outputs), self._names(inputs), deps, tags)
+    def _statement(self, parts: Parts, begin: int, _: int) -> tuple[Word, Statement]:
+        """The number and the statement: `body` is a class with its fields but dependences and tags."""
+        number, deps, tags, body = parts
+        kind: Any = body[0]
+        fields: Parts = [*body[1:], deps or (), tags]
+        if kind is not Block:
+            built: Statement = kind(*fields)
+        elif FIELD_WORDS.isdisjoint(tags):
+            built = Block(*fields)
+        else:
+            built = Block(*fields[:-1]).with_words(tags)
+        return number, self._at(begin, len(number[0]), built)
 
-    def _names(self, part: Any) -> tuple[str, ...]:
-        return tuple(self._name(token) for token in getattr(part, "children", [part]))
+    def _block(self, parts: Parts, _: int, __: int) -> Parts:
+        location, indices, (name, comments, constraints, refinements), *numbered = parts
+        for due, (word, _) in enumerate(numbered):
+            if int(word[0]) != due:
+                self._fail(f"statement {word[0]} stands where {due} is due", word, f"number it {due}")
+        statements = tuple([statement for _, statement in numbered])
+        place = location or Location()
+        return [Block, name, indices, constraints, refinements, statements, place, comments]
 
-    def _block(self, tree: Node, deps: tuple[int, ...], tags: Tags) -> Block:
-        location = Location()
-        indices: list[Index] = []
-        statements: list[Statement] = []
-        head: Any = None
-        for child in _trees(tree):
-            if child.data == "place":
-                location = self.location(child.children[0])
-            elif child.data.startswith("index_"):
-                indices.append(self._index(child))
-            elif child.data == "statement":
-                self._check_number(child, len(statements))
-                statements.append(self.statement(child))
-            else:
-                head = child
-        name, comments, constraints, refinements = self._head(head)
-        return Block(
-            name, tuple(indices), constraints, refinements, tuple(statements), location, comments, deps
-        ).with_words(tags)
+    def _constraint(self, parts: Parts, begin: int, _: int) -> Constraint:
+        affine, zero = parts
+        if zero[0] != "0":
+            self._fail(f"a constraint compares with 0, not {zero[0]}", zero, "write it as 'affine >= 0'")
+        return self._at(begin, 1, Constraint(affine))
 
-    def _check_number(self, tree: Node, number: int) -> None:
-        token: Any = tree.children[0]
-        if int(token) != number:
-            self._fail(f"statement {token} stands where {number} is due", token, f"number it {number}")
+    def _index_range(self, parts: Parts, _: int, __: int) -> Index:
+        tags, name, size = parts
+        return self._at(name[1], len(name[0]), Index(self._name(name), int(size[0]), None, tags))
 
-    def _head(self, tree: Any) -> tuple[str, tuple[str, ...], tuple[Constraint, ...], tuple[Refinement, ...]]:
-        opening = str(tree.children[0])
-        _, mark, name = opening.partition("//")
-        comments: list[str] = []
-        constraints: list[Constraint] = []
-        refinements: list[Refinement] = []
-        for child in _trees(tree):
-            if child.data == "comment":
-                comments.append(str(child.children[0])[2:].strip())
-            elif child.data == "constraint":
-                affine, zero = child.children
-                if str(zero) != "0":
-                    self._fail(f"a constraint compares with 0, not {zero}", zero, "write it as 'affine >= 0'")
-                constraints.append(self._at(_first_token(affine), Constraint(self.affine(affine))))
-            else:
-                refinements.append(self._refinement(child))
-        return name.strip() if mark else "", tuple(comments), tuple(constraints), tuple(refinements)
+    def _index_passed(self, parts: Parts, _: int, __: int) -> Index:
+        tags, name, affine = parts
+        return self._at(name[1], len(name[0]), Index(self._name(name), 1, affine, tags))
 
-    def _index(self, tree: Node) -> Index:
-        tags = Tags.from_pairs(self._tag(child) for child in _trees(tree) if _is_tag(child))
-        name, last = [child for child in tree.children if not _is_tag(child)]
-        if tree.data == "index_range":
-            return self._at(name, Index(self._name(name), int(str(last)), None, tags))
-        return self._at(name, Index(self._name(name), 1, self.affine(last), tags))
-
-    def _refinement(self, tree: Node) -> Refinement:
-        tags: list[tuple[str, TagValue | None]] = []
-        tokens: list[Any] = []
-        location, source, agg = Location(), None, Agg.ASSIGN
-        offset: int | None = None
-        access: tuple[Affine, ...] = ()
-        dims: list[Dim] = []
-        bank_dim: int | None = None
-        for child in tree.children:
-            data = getattr(child, "data", "")
-            parts: list[Any] = getattr(child, "children", [])
-            match data:
-                case "":
-                    tokens.append(child)
-                case "new":
-                    offset = int(str(parts[0]), 16)
-                case "place":
-                    location = self.location(parts[0])
-                case "source":
-                    source = self._name(parts[0])
-                case "affines":
-                    access = tuple(map(self.affine, parts))
-                case "agg":
-                    agg = Agg(self._known(parts[0], [member.value for member in Agg], "aggregation"))
-                case "dim" | "bank_dim":
-                    bank_dim = len(dims) if data == "bank_dim" else bank_dim
-                    dims.append(Dim(int(parts[0]), int(parts[1])))
-                case _:
-                    tags.append(self._tag(child))
-        direction, name, dtype = tokens
-        source = "" if direction == "none" else (source or str(name))
+    def _refinement(self, parts: Parts, _: int, __: int) -> Refinement:
+        tags, direction, offset, location, name, source, access, agg, dtype, (dims, bank_dim) = parts
+        if agg is not None and agg[0] not in _AGGREGATIONS:
+            self._unknown(agg, _AGGREGATIONS, "aggregation")
+        way = _DIRECTIONS[direction[0]]
         built = Refinement(
-            self._name(name), Direction(str(direction)), source, access, self._dtype(dtype), tuple(dims), agg,
-            location, offset, bank_dim,
+            self._name(name), way, "" if way is Direction.NONE else source or name[0], access, self._dtype(dtype),
+            dims, Agg.ASSIGN if agg is None else _AGGREGATIONS[agg[0]], location or Location(), offset or None,
+            bank_dim, tags,
         )  # fmt: skip
+        if not FIELD_WORDS.isdisjoint(tags):
+            try:
+                built = built.with_words(tags)
+            except ValueError as error:
+                self._fail(str(error), name, "")
+        return self._at(name[1], len(name[0]), built)
+
+    def _source(self, parts: Parts, _: int, __: int) -> str:
+        return self._name(parts[0])
+
+    def _load(self, parts: Parts, _: int, __: int) -> Parts:
+        return [Load, parts[0][0][1:], self._name(parts[1])]
+
+    def _store(self, parts: Parts, _: int, __: int) -> Parts:
+        return [Store, self._name(parts[0]), parts[1][0][1:]]
+
+    def _constant(self, parts: Parts, _: int, __: int) -> Parts:
+        into, word, value = parts
+        dtype = self._dtype(word)
+        kinds = {"bool": (bool, "true or false"), "float": (float, "a number with a point")}
+        kind, hint = kinds.get(dtype.kind, (int, "a whole number"))
+        if type(value) is not kind:
+            self._fail(f"the constant does not fit {dtype}", word, f"write {hint}")
+        return [Constant, into[0][1:], value, dtype]
+
+    def _cast(self, parts: Parts, _: int, __: int) -> Parts:
+        into, value, dtype = parts
+        return [Intrinsic, into[0][1:], "cast", (value[0][1:],), self._dtype(dtype)]
+
+    def _intrinsic(self, parts: Parts, _: int, __: int) -> Parts:
+        into, op, *inputs = parts
+        if op[0] not in INTRINSICS:
+            self._unknown(op, INTRINSICS, "intrinsic")
+        return [Intrinsic, into[0][1:], op[0], tuple([word[0][1:] for word in inputs]), None]
+
+    def _special_one(self, parts: Parts, begin: int, end: int) -> Parts:
+        return self._special([(self._name(parts[0]),), *parts[1:]], begin, end)
+
+    def _special(self, parts: Parts, _: int, __: int) -> Parts:
+        outputs, op, inputs = parts
+        if op[0] not in SPECIALS:
+            self._unknown(op, SPECIALS, "special")
+        return [Special, op[0], outputs, inputs]
+
+    def _names(self, parts: Parts, _: int, __: int) -> tuple[str, ...]:
+        return tuple(map(self._name, parts))
+
+    def _variable(self, parts: Parts, _: int, __: int) -> Affine:
+        return Affine.var(self._name(parts[0]))
+
+    def _modulo(self, parts: Parts, _: int, __: int) -> Affine:
+        return parts[0].mod(self._positive(parts[1]))
+
+    def _floor_division(self, parts: Parts, _: int, __: int) -> Affine:
+        return parts[0].floordiv(self._positive(parts[1]))
+
+    def _positive(self, word: Word) -> int:
+        if int(word[0]) == 0:
+            self._fail("division by zero", word, "divide by a positive number")
+        return int(word[0])
+
+    def _tag(self, parts: Parts, _: int, __: int) -> tuple[str, TagValue | None]:
+        word = parts[0]
+        value = parts[1] if len(parts) == 2 else None
         try:
-            built = built.with_words(Tags.from_pairs(tags))
+            check_field_word(word[0], value)
         except ValueError as error:
-            self._fail(str(error), name, "")
-        return self._at(name, built)
+            self._fail(str(error), word, "")
+        return word[0], value
 
-    def location(self, tree: Any) -> Location:
-        devices: list[Device] = []
-        for child in tree.children:
-            if child.data == "device_none":
-                continue
-            units: list[Any] = child.children[1].children if child.data == "device" else []
-            devices.append(Device(str(child.children[0]), tuple(map(self.affine, units))))
-        return Location(tuple(devices))
-
-    def affine(self, tree: Any) -> Affine:
-        parts = tree.children
-        match tree.data:
-            case "affine":
-                total = self.affine(parts[0])
-                for term in parts[1:]:
-                    value = self.affine(term.children[0])
-                    total = total + value if term.data == "plus_term" else total - value
-                return total
-            case "number":
-                return Affine(int(parts[0]))
-            case "variable":
-                return Affine.var(self._name(parts[0]))
-            case "negative":
-                return -self.affine(parts[-1])
-            case "product":
-                return self.affine(parts[1]) * int(parts[0])
-            case "modulo":
-                return self.affine(parts[0]).mod(self._positive(parts[1]))
-            case "floor_division":
-                return self.affine(parts[0]).floordiv(self._positive(parts[1]))
-            case _:
-                return self.affine(parts[0])
-
-    def _positive(self, token: Any) -> int:
-        if int(token) == 0:
-            self._fail("division by zero", token, "divide by a positive number")
-        return int(token)
-
-    def _tag(self, tree: Any) -> tuple[str, TagValue | None]:
-        token = tree.children[0]
-        word = str(token)
-        value = self._literal(tree.children[1]) if tree.data == "tag_value" else None
+    def _constant_buffer(self, parts: Parts, _: int, __: int) -> ConstantBuffer:
+        name, dtype, sizes, data = parts
         try:
-            check_field_word(word, value)
-        except ValueError as error:
-            self._fail(str(error), token, "")
-        return word, value
-
-    def _literal(self, tree: Any) -> TagValue:
-        text = "".join(str(token) for token in tree.children)
-        match tree.data:
-            case "true" | "false":
-                return tree.data == "true"
-            case "integer":
-                return int(text)
-            case "string":
-                value = json.loads(text)
-                assert isinstance(value, str)
-                return value
-            case "inf":
-                return float("-inf" if text else "inf")
-            case "nan":
-                return float("nan")
-            case _:
-                return float(text)
-
-    def _typed_literal(self, tree: Any, dtype: DType, token: Any) -> bool | int | float:
-        value = self._literal(tree)
-        fits = {"bool": isinstance(value, bool), "float": isinstance(value, float)}
-        if isinstance(value, str) or not fits.get(
-            dtype.kind, isinstance(value, int) and not isinstance(value, bool)
-        ):
-            kind = {"bool": "true or false", "float": "a number with a point"}.get(
-                dtype.kind, "a whole number"
-            )
-            self._fail(f"the constant does not fit {dtype}", token, f"write {kind}")
-        return value
-
-    def _dtype(self, token: Any) -> DType:
-        return DTYPES[self._known(token, list(DTYPES), "dtype")]
-
-    def _known(self, token: Any, known: list[str], what: str) -> str:
-        name = str(getattr(token, "children", [token])[0])
-        if name not in known:
-            near = closest(name, known)
-            hint = f"did you mean '{near}'?" if near else f"known are {', '.join(known)}"
-            self._fail(f"unknown {what} '{name}'", getattr(token, "children", [token])[0], hint)
-        return name
-
-    def _name(self, token: Any) -> str:
-        if str(token) in RESERVED:
-            self._fail(f"'{token}' is a word of the language and names nothing", token, "choose another name")
-        return str(token)
-
-    def _constant(self, tree: Node) -> ConstantBuffer:
-        name, dtype, *sizes, data = tree.children
-        try:
-            contents = bytes.fromhex(json.loads(str(data)))
+            contents = bytes.fromhex(json.loads(data[0]))
         except ValueError:
             self._fail("the contents of a constant are hexadecimal digits", data, "two digits a byte")
-        built = ConstantBuffer(
-            self._name(name), self._dtype(dtype), tuple(int(str(s)) for s in sizes), contents
-        )
-        return self._at(name, built)
+        built = ConstantBuffer(self._name(name), self._dtype(dtype), sizes, contents)
+        return self._at(name[1], len(name[0]), built)
+
+    def _dtype(self, word: Word) -> DType:
+        return DTYPES.get(word[0]) or self._unknown(word, DTYPES, "dtype")
+
+    def _unknown(self, word: Word, known: Iterable[str], noun: str) -> NoReturn:
+        names = list(known)
+        near = closest(word[0], names)
+        hint = f"did you mean '{near}'?" if near else f"known are {', '.join(names)}"
+        self._fail(f"unknown {noun} '{word[0]}'", word, hint)
+
+    def _name(self, word: Word) -> str:
+        if word[0] in RESERVED:
+            self._fail(
+                f"'{word[0]}' is a word of the language and names nothing", word, "choose another name"
+            )
+        return word[0]
 
 
-def _trees(tree: Node) -> list[Any]:
-    return [child for child in tree.children if hasattr(child, "data")]
+def _only(parts: Parts, _: int, __: int) -> Any:
+    return parts[0]
 
 
-def _is_tag(child: Any) -> bool:
-    return str(getattr(child, "data", "")).startswith("tag_")
+def _nothing(_: Parts, __: int, ___: int) -> None:
+    return None
 
 
-def _scalar(token: Any) -> str:
-    return str(token)[1:]
+def _tuple(parts: Parts, _: int, __: int) -> tuple[Any, ...]:
+    return tuple(parts)
 
 
-def _first_token(tree: Node) -> Token | None:
-    tokens: Iterator[Any] = tree.scan_values(lambda _: True)
-    return next(tokens, None)
+def _deps(parts: Parts, _: int, __: int) -> tuple[int, ...]:
+    return tuple([int(word) for word, _ in parts])
+
+
+_sizes = _deps
+
+
+def _tags(parts: Parts, _: int, __: int) -> Tags:
+    return Tags.from_pairs(parts) if parts else _NO_TAGS
+
+
+def _head(parts: Parts, _: int, __: int) -> Parts:
+    """Name, comments, constraints and refinements."""
+    opening, *items = parts
+    name = opening[0].partition("//")[2].strip()
+    comments = tuple([item for item in items if isinstance(item, str)])
+    constraints = tuple([item for item in items if isinstance(item, Constraint)])
+    refinements = tuple([item for item in items if isinstance(item, Refinement)])
+    return [name, comments, constraints, refinements]
+
+
+def _comment(parts: Parts, _: int, __: int) -> str:
+    return parts[0][0][2:].strip()
+
+
+def _address(parts: Parts, _: int, __: int) -> int:
+    return int(parts[0][0], 16)
+
+
+def _dims(parts: Parts, _: int, __: int) -> tuple[tuple[Dim, ...], int | None]:
+    """The dimensions, and the number of the last in braces."""
+    banks = [place for place, (_, is_bank) in enumerate(parts) if is_bank]
+    return tuple([dim for dim, _ in parts]), banks[-1] if banks else None
+
+
+def _dim(parts: Parts, _: int, __: int) -> tuple[Dim, bool]:
+    return Dim(int(parts[0][0]), int(parts[1][0])), False
+
+
+def _bank_dim(parts: Parts, _: int, __: int) -> tuple[Dim, bool]:
+    return Dim(int(parts[0][0]), int(parts[1][0])), True
+
+
+def _load_index(parts: Parts, _: int, __: int) -> Parts:
+    return [LoadIndex, parts[0][0][1:], parts[1]]
+
+
+def _location(parts: Parts, _: int, __: int) -> Location:
+    return Location(tuple([device for device in parts if device is not None]))
+
+
+def _device(parts: Parts, _: int, __: int) -> Device:
+    return Device(parts[0][0], parts[1] if len(parts) == 2 else ())
+
+
+def _sum(parts: Parts, _: int, __: int) -> Affine:
+    return Affine.sum(parts)
+
+
+def _negative(parts: Parts, _: int, __: int) -> Affine:
+    return -parts[0]
+
+
+def _number(parts: Parts, _: int, __: int) -> Affine:
+    return Affine(int(parts[0][0]))
+
+
+def _product(parts: Parts, _: int, __: int) -> Affine:
+    return parts[1] * int(parts[0][0])
+
+
+def _true(_: Parts, __: int, ___: int) -> bool:
+    return True
+
+
+def _false(_: Parts, __: int, ___: int) -> bool:
+    return False
+
+
+def _integer(parts: Parts, _: int, __: int) -> int:
+    return -int(parts[1][0]) if parts[0] else int(parts[1][0])
+
+
+def _float(parts: Parts, _: int, __: int) -> float:
+    return -float(parts[1][0]) if parts[0] else float(parts[1][0])
+
+
+def _infinity(parts: Parts, _: int, __: int) -> float:
+    return float("-inf" if parts[0] else "inf")
+
+
+def _not_a_number(_: Parts, __: int, ___: int) -> float:
+    return float("nan")
+
+
+def _string(parts: Parts, _: int, __: int) -> str:
+    return json.loads(parts[0][0])

@@ -15,12 +15,16 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 from stripe.ir.data import data_path
+from stripe.ir.text.lalr import Automaton
 
 STARTS = {
     "stripe": ("start", "affine_only", "location_only"),
     "tile": ("function", "entry"),
 }
 """The grammars with their start rules."""
+
+RECURRING = {"stripe": {"affines": "]", "location": ">", "dims": ")"}}
+"""Rules whose texts recur, with the character behind each."""
 
 
 class _Stored(lark.Lark):
@@ -34,6 +38,12 @@ class _Stored(lark.Lark):
 def parser(name: str) -> lark.Lark:
     """The parser for the grammar `name`."""
     return stored(name) or built(name)
+
+
+@cache
+def automaton(name: str) -> Automaton:
+    """The tables of the grammar `name`, to be run with actions."""
+    return Automaton(parser(name), RECURRING.get(name, {}))
 
 
 def stored(name: str) -> lark.Lark | None:
@@ -51,7 +61,7 @@ def built(name: str) -> lark.Lark:
     """The parser with fresh tables."""
     return lark.Lark(
         _text(name), parser="lalr", lexer="contextual", start=list(STARTS[name]),
-        propagate_positions=name == "tile", maybe_placeholders=name == "tile",
+        maybe_placeholders=True,
     )  # fmt: skip
 
 

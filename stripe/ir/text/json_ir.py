@@ -26,8 +26,8 @@ from stripe.ir.location import Device, Location
 from stripe.ir.program import Program
 from stripe.ir.refinement import Refinement
 from stripe.ir.tags import Tags
+from stripe.ir.text.brackets import MAX_NESTING
 from stripe.ir.text.json_place import Json, JsonObject, JsonPlace
-from stripe.ir.text.parser import MAX_NESTING
 
 FORMAT_VERSION = 1
 _KINDS: dict[str, type[Statement]] = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from stripe.ir.errors import StripeError, closest
+from stripe.ir.text.brackets import MAX_NESTING
 from stripe.ir.text.names import NAME_PATTERN
-from stripe.ir.text.parser import MAX_NESTING
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"

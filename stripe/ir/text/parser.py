@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,14 +13,12 @@ from stripe.ir.check.diagnostic import Part, parts_of
 from stripe.ir.errors import StripeError
 from stripe.ir.location import Location
 from stripe.ir.program import Program
-from stripe.ir.span import Span
+from stripe.ir.span import LineTable, Span
+from stripe.ir.text.brackets import check_brackets
 from stripe.ir.walk import Path, walk
 
 if TYPE_CHECKING:
-    from lark import Token
-
-MAX_NESTING = 200
-"""Deepest nesting of brackets that the parser takes: far beyond any program, and safe for recursive passes."""
+    from stripe.ir.text.lalr import Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,65 +34,69 @@ class ParsedProgram:
 
 def parse_program(text: str, filename: str = "<string>") -> Program:
     """The program that `text` denotes; raises StripeError with line and column."""
-    return parse_with_spans(text, filename).program
+    entry, constants = _read(text, filename, "start")[0]
+    return Program(entry, constants)
 
 
 def parse_with_spans(text: str, filename: str = "<string>") -> ParsedProgram:
     """As `parse_program`, with the place of each statement."""
-    from stripe.ir.text.builder import IrBuilder
-
-    _check_nesting(text, filename)
-    builder = IrBuilder(lambda reason, token, hint: _fail(text, filename, reason, token, hint))
-    entry, constants = builder.program(_tree(text, filename, "start"))
+    (entry, constants), places = _read(text, filename, "start")
     program = Program(entry, constants)
-    places = {key: Span(filename, *place) for key, place in builder.spans.items()}
-    return ParsedProgram(program, _statement_spans(entry, places), _part_spans(program, places))
+    lines = LineTable(text)
+    spans = {key: lines.span(filename, begin, length) for key, (begin, length) in places.items()}
+    return ParsedProgram(program, _statement_spans(entry, spans), _part_spans(program, spans))
 
 
 def parse_affine(text: str) -> Affine:
     """The affine expression that `text` denotes; raises StripeError."""
-    return _fragment(text, "affine_only", lambda builder, tree: builder.affine(tree.children[0]))
+    return _read(text, "<string>", "affine_only")[0]
 
 
 def parse_location(text: str) -> Location:
     """The location that `text` denotes, such as `DRAM[0]`; raises StripeError."""
-    if not text:
-        return Location()
-    return _fragment(text, "location_only", lambda builder, tree: builder.location(tree.children[0]))
+    return _read(text, "<string>", "location_only")[0] if text else Location()
 
 
-def _fragment(text: str, rule: str, build: Callable[[Any, Any], Any]) -> Any:
+def _read(text: str, filename: str, rule: str) -> tuple[Any, Mapping[int, tuple[int, int]]]:
+    """The value of a rule, and the places of the parts of a program by their id."""
     from stripe.ir.text.builder import IrBuilder
+    from stripe.ir.text.grammar import automaton
+    from stripe.ir.text.lalr import Mismatch
 
-    name = "<string>"
-    _check_nesting(text, name)
-    builder = IrBuilder(lambda reason, token, hint: _fail(text, name, reason, token, hint))
-    return build(builder, _tree(text, name, rule))
+    def fail(reason: str, word: Word, hint: str) -> NoReturn:
+        raise _error(text, LineTable(text).span(filename, word[1], max(len(word[0]), 1)), reason, hint)
+
+    check_brackets(text, filename)
+    builder = IrBuilder(fail)
+    try:
+        return automaton("stripe").read(text, rule, builder.actions), builder.places
+    except Mismatch:
+        raise _syntax_error(text, filename, rule) from None
 
 
-def _tree(text: str, filename: str, rule: str) -> Any:
-    from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+def _syntax_error(text: str, filename: str, rule: str) -> StripeError:
+    """The error of a text that does not fit the grammar, as lark explains it."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
     from stripe.ir.text.grammar import parser
 
     try:
-        return parser("stripe").parse(text, start=rule)  # pyright: ignore[reportUnknownMemberType]
+        parser("stripe").parse(text, start=rule)  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedToken as error:
         token: Any = error.token
         expected: set[str] = error.accepts or error.expected
         found = "end of the file" if str(token) == "" else f"'{token}'"
+        span = Span(filename, token.line or 1, token.column or 1)
         if rule == "start" and expected == {"INT"} and not _PROGRAM_TEXT.search(text[: token.start_pos or 0]):
-            raise _token_error(text, filename, f"unexpected {found}", token, _BEGINNING) from None
-        raise _token_error(text, filename, f"unexpected {found}", token, _expected_text(expected)) from None
+            return _error(text, span, f"unexpected {found}", _BEGINNING)
+        return _error(text, span, f"unexpected {found}", _expected_text(expected))
     except UnexpectedCharacters as error:
-        place = Span(filename, error.line, error.column)
         found = text[error.pos_in_stream or 0]
         hint = _expected_text(error.allowed or set())
-        raise _error(text, place, f"unexpected character {found!r}", hint) from None
-    except UnexpectedEOF as error:
-        raise _error(
-            text, Span(filename, 1, 1), "the text ends too early", _expected_text(set(error.expected))
-        ) from None
+        return _error(text, Span(filename, error.line, error.column), f"unexpected character {found!r}", hint)
+    except UnexpectedInput:
+        return _error(text, Span(filename, 1, 1), "the text ends too early", "check its brackets")
+    raise AssertionError(f"{filename} fits the grammar and was refused")
 
 
 _BEGINNING = "a program begins with '0: #program block [] ('"
@@ -122,32 +124,6 @@ def _error(text: str, span: Span, reason: str, hint: str) -> StripeError:
     return StripeError(
         reason, path=span.filename, line=span.line, col=span.column, hint=hint or None, source=source or None
     )
-
-
-def _token_error(text: str, filename: str, reason: str, token: Token | None, hint: str) -> StripeError:
-    line, column = (token.line or 1, token.column or 1) if token is not None else (1, 1)
-    return _error(text, Span(filename, line, column), reason, hint)
-
-
-def _fail(text: str, filename: str, reason: str, token: Token | None, hint: str) -> NoReturn:
-    raise _token_error(text, filename, reason, token, hint)
-
-
-_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[()\[\]{}]')
-
-
-def _check_nesting(text: str, filename: str) -> None:
-    depth = 0
-    for match in _BRACKET.finditer(text):
-        if match[0] in ("(", "[", "{"):
-            depth += 1
-            if depth > MAX_NESTING:
-                line = text.count("\n", 0, match.start()) + 1
-                column = match.start() - text.rfind("\n", 0, match.start())
-                hint = f"brackets may nest {MAX_NESTING} deep; flatten the program"
-                raise _error(text, Span(filename, line, column), "nested too deeply", hint)
-        elif match[0] in (")", "]", "}"):
-            depth -= 1
 
 
 def _statement_spans(entry: Block, places: Mapping[int, Span]) -> dict[Path, Span]:
