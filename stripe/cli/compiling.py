@@ -13,6 +13,7 @@ from stripe.cli.arguments.compile import CompileSpec
 from stripe.cli.input import load_source, read_source
 from stripe.cli.job import Job
 from stripe.frontends.frontend import Loaded, Source, refusal
+from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, print_program, walk
 
 if TYPE_CHECKING:
@@ -59,6 +60,24 @@ def require_claims(loaded: Loaded, hardware: HardwareModel | None) -> None:
 
     if found := check_claims(loaded.program, hardware):
         raise refusal(found, loaded.place)
+
+
+def require_bounds(program: Program, source: Source, spec: CompileSpec) -> None:
+    """Raises StripeError where emitted code, which checks nothing, could leave a tensor; `--verify none` only warns."""
+    if spec.verify == "none":
+        print(
+            "warning: --verify none: accesses out of bounds are not looked for, and emitted code does not check them",
+            file=sys.stderr,
+        )
+    elif spec.verify == "structural" and find_front_end(source.language).out_of_bounds:
+        require_sound(program)  # at the level `exact` the instrument of the proof does
+
+
+def require_sound(program: Program) -> None:
+    """Raises StripeError for accesses out of bounds, races and undefined elements."""
+    from stripe.pipeline.proof import check_input
+
+    check_input(program, to_stderr)
 
 
 def run_passes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from pathlib import Path
 
 from stripe.cli.arguments.compile import CompileSpec
@@ -13,10 +14,11 @@ from stripe.cli.arguments.run import RunSpec
 from stripe.cli.arguments.sim import SimSpec
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
-from stripe.config.document import parse_document
+from stripe.config.document import Document, parse_document
+from stripe.config.json5 import JsonPath
 from stripe.config.validate import validate
 from stripe.frontends.frontend import Source
-from stripe.frontends.registry import find_front_end
+from stripe.frontends.registry import find_front_end, languages
 from stripe.hw.schema import HardwareModel
 from stripe.pipeline.passlist import entry_json, read_pass_list
 from stripe.pipeline.reproducer import Reproducer, read_reproducer
@@ -64,21 +66,56 @@ def read_into(job: Job, path: str) -> CompileSpec:
             f"no command is called '{found.tool}'", ("tool",), f"known are {', '.join(_SPECS)}"
         )
     try:
-        spec = spec_class.read(found.options).watched_as(job.spec)
+        spec = spec_class.read(found.options)
+        _require_replayed(spec, found.files)
+        if isinstance(job.spec, CompileSpec):
+            _require_checks(spec, job.spec)
+        spec = spec.watched_as(job.spec)
         spec.check()
         front_end = find_front_end(found.input_format)
     except UsageError as error:
         raise document.error(error.reason, ("options",), error.hint) from None
     except KeyError:
-        raise document.error(f"no language is called '{found.input_format}'", ("input_format",)) from None
+        hint = f"known are {', '.join(languages())}"
+        raise document.error(
+            f"no language is called '{found.input_format}'", ("input_format",), hint
+        ) from None
     passes = read_pass_list(parse_document(json.dumps({"passes": found.passes}), f"{path}: passes"))
-    data = b64decode(found.input) if front_end.binary else found.input.encode()
+    data = _bytes(found.input, document, ("input",)) if front_end.binary else found.input.encode()
     job.spec = spec
     job.source = Source(data, f"{path}: input", found.input_format)
     job.entries = passes.entries
     job.hardware = None if found.hardware is None else validate(HardwareModel, document, ("hardware",))
-    job.contents = {name: b64decode(text) for name, text in found.files.items()}
+    job.contents = {name: _bytes(text, document, ("files", name)) for name, text in found.files.items()}
     return spec
+
+
+def _require_replayed(spec: CompileSpec, files: Mapping[str, str]) -> None:
+    """UsageError for options that no reproducer records: those that write files, or read files of this machine."""
+    for name, made in spec.options():
+        given = getattr(spec, name) != getattr(type(spec)(), name)
+        flag = made.flags[0] if made.flags else "INPUT"
+        if given and not made.replayed:
+            raise UsageError(f"a reproducer cannot set {flag}", "take the option out")
+        if given and made.content and name not in files:
+            raise UsageError(f"the file of {flag} is missing", f"put it under files.{name}, as base64")
+
+
+def _require_checks(spec: CompileSpec, own: CompileSpec) -> None:
+    """UsageError for recorded C without checks, unless this very command line asks for it."""
+    runs_c = isinstance(spec, RunSpec) and spec.engine != RunSpec().engine
+    if runs_c and spec.verify == "none" != own.verify:
+        raise UsageError(
+            "the recorded run executes C with --verify none, which can do anything",
+            "read the program first, then add --verify none to this command line too",
+        )
+
+
+def _bytes(text: str, document: Document, where: JsonPath) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise document.error("this is no base64", where, "encode the bytes of the file again") from None
 
 
 def _base64(data: bytes) -> str:

@@ -27,6 +27,8 @@ class Target(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     target_name: ClassVar[str]
+    unchecked: ClassVar[bool] = False
+    """Whether the product is code that accesses memory without checks, so that the program has to be sound."""
 
     @property
     def spelling(self) -> str:

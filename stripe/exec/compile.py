@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from stripe.exec.arith import Array
 from stripe.exec.layout import check_inputs, constant_array, from_flat, to_flat
 from stripe.exec.sanitize import run_sanitized, with_main
 from stripe.exec.toolchain import CompileOptions, toolchain
-from stripe.ir import Program, Refinement, is_row_major
+from stripe.ir import ConfigError, Program, Refinement, is_row_major
 
 _INLINE_CONSTANTS = 1 << 20
 """Constants of more bytes than this are passed in: as text they would take compilers minutes."""
@@ -46,7 +47,6 @@ class CompiledProgram:
         self.library = library
         self._sanitized = sanitized
         self._constants = {constant.name: constant_array(constant) for constant in program.constants}
-        self._entry = None if sanitized else _load(library)
 
     @property
     def source(self) -> str:
@@ -58,7 +58,7 @@ class CompiledProgram:
         Raises ExecutionError for inputs that do not fit, and, when built with `sanitize`, SanitizerError.
         """
         buffers = self._buffers(inputs)
-        if self._entry is None:
+        if self._sanitized:
             run_sanitized(self.library, self.module, buffers)
         else:
             self._entry(_table(buffers))
@@ -70,7 +70,7 @@ class CompiledProgram:
 
     def bench(self, inputs: Mapping[str, Array], repeats: int = 10) -> Timings:
         """Seconds of `repeats` calls after one that does not count. Only the calls are timed, not the marshalling."""
-        if self._entry is None:
+        if self._sanitized:
             raise ValueError("a sanitized program is not for timing")
         buffers = self._buffers(inputs)
         changing = [
@@ -87,6 +87,11 @@ class CompiledProgram:
             self._entry(table)
             seconds.append((time.perf_counter_ns() - start) / 1e9)
         return Timings(tuple(seconds[1:]))
+
+    @cached_property
+    def _entry(self) -> Callable[[object], object]:
+        """The function that runs the program, loaded when it is first called: in the process that calls it."""
+        return _load(self.library)
 
     def _buffers(self, inputs: Mapping[str, Array]) -> list[Array]:
         """The memory of each parameter in order: inputs under their strides, outputs zero."""
@@ -132,7 +137,11 @@ def _with_table(module: CModule) -> str:
 
 
 def _load(library: Path) -> Callable[[object], object]:
-    entry = ctypes.CDLL(str(library))[_TABLE]
+    try:
+        entry = ctypes.CDLL(str(library))[_TABLE]
+    except (OSError, AttributeError) as error:
+        hint = "does the compiler build for this processor, and are its libraries here?"
+        raise ConfigError(f"the compiled program cannot be loaded: {error}", hint=hint) from None
     entry.argtypes = [ctypes.c_void_p]
     entry.restype = None
     return entry

@@ -39,6 +39,8 @@ def isolated(work: Callable[[], _Result]) -> _Result:
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         raise _crash(os.WTERMSIG(status))
+    if status:
+        raise StripeError("the results of the running program were lost", hint="do they fit into memory?")
     done, value = cast("tuple[bool, object]", pickle.loads(answer))
     if not done:
         raise cast(BaseException, value)

@@ -1,7 +1,9 @@
 """The C compiler: options of a build, search for the compiler, and a cache of objects by content.
 
 An object is kept under a hash of the source, the compiler's version and the flags, so that equal code is built once,
-on this machine and by any number of processes at the same time: each writes to a name of its own and renames.
+on this machine and by any number of processes at the same time: each writes to a name of its own and renames. The hash
+of its contents follows the object in its file, which loaders ignore. A damaged object is built again, as is an object
+that another user owns or can write.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import hashlib
 import os
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -75,12 +79,14 @@ class Toolchain:
         key = "\0".join([source, self.compiler, identity(self.compiler, "-march=native" in flags), *flags])
         digest = hashlib.sha256(key.encode()).hexdigest()
         target = self.cache / digest[:2] / (digest[2:40] + (".so" if shared else ".exe"))
-        if target.is_file():
-            return target
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as folder:
-                built = self._compile(source, flags, Path(folder))
+            for folder in (self.cache, target.parent):
+                _make_private(folder)
+            if _is_intact(target):
+                return target
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as name:
+                built = self._compile(source, flags, Path(name))
+                _seal(built)
                 built.replace(target)
         except OSError as error:
             raise ConfigError(
@@ -94,15 +100,36 @@ class Toolchain:
         text, built = folder / "program.c", folder / "program.out"
         text.write_text(source, encoding="utf-8")
         command = (self.compiler, *flags, "-o", str(built), str(text), "-lm")
-        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        result = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+        )
+        output = (result.stderr or result.stdout).strip()
+        if result.returncode < 0:
+            name = signal.Signals(-result.returncode).name
+            raise ConfigError(f"the C compiler was killed ({name})", path=self.compiler, hint=_ROOM)
+        if result.returncode == 0 and not built.is_file():
+            reason = "the C compiler reports no error, and wrote no program"
+            raise ConfigError(reason, path=self.compiler, hint=_TRY_IT)
         if result.returncode:
-            output = result.stderr or result.stdout
+            if not output:
+                reason = f"the C compiler failed without a message, status {result.returncode}"
+                raise ConfigError(reason, path=self.compiler, hint=_TRY_IT)
+            if broken := _BROKEN.search(output):
+                raise ConfigError(f"the C compiler failed: {broken[0]}", path=self.compiler, hint=_ROOM)
             for flag, (what, hint) in _RUNTIMES.items():
                 if any(given.startswith(flag) for given in flags) and _LACKS.search(output):
                     raise ConfigError(f"{self.compiler} has no {what} here", hint=hint)
             raise CompileError(command, output, source)
         return built
 
+
+_TRY_IT = "compile a small program with it by hand, or put another compiler first on the path"
+_ROOM = "it needs memory, space in the folder for temporary files, and a whole installation"
+_BROKEN = re.compile(
+    r"No space left on device|[Cc]annot allocate memory|out of memory[^\n]*|virtual memory exhausted[^\n]*"
+    r"|cannot execute [^\n]*|Killed signal[^\n]*"
+)
+"""Messages of compilers about the machine, not about the program."""
 
 _RUNTIMES = {
     "-fopenmp": ("OpenMP", "install its library (libgomp for gcc, libomp for clang), or do without threads"),
@@ -119,6 +146,42 @@ def toolchain(options: CompileOptions) -> Toolchain:
     flags += ["-fopenmp"] if options.openmp else []
     flags += _SANITIZE if options.sanitize else []
     return Toolchain(find_compiler(options.compiler), (*flags, *options.extra_flags), cache_folder())
+
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+def _make_private(folder: Path) -> None:
+    """Makes a folder of the cache. Raises ConfigError where another user could put objects into it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        reason = "the cache belongs to another user, whose objects are not run"
+        raise ConfigError(reason, path=str(folder), hint="set XDG_CACHE_HOME to a folder of your own")
+    if found.st_mode & 0o022:
+        folder.chmod(0o700)
+
+
+def _seal(built: Path) -> None:
+    """Appends the hash of the contents, and has both on the disk before the file takes its place."""
+    with built.open("r+b") as stream:
+        stream.write(hashlib.sha256(stream.read()).digest())
+        stream.flush()
+        os.fchmod(stream.fileno(), 0o700)
+        os.fsync(stream.fileno())
+
+
+def _is_intact(target: Path) -> bool:
+    """Whether the file of the cache is whole, and nobody else's."""
+    try:
+        with os.fdopen(os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+                return False
+            data = stream.read()
+    except OSError:
+        return False
+    return hashlib.sha256(data[:-_DIGEST]).digest() == data[-_DIGEST:]
 
 
 _SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
@@ -143,7 +206,10 @@ def find_compiler(name: str | None = None) -> str:
 def cache_folder() -> Path:
     """`stripe-opt` in the user's cache folder, as the XDG base directory specification has it."""
     given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    try:
+        base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    except RuntimeError:  # no HOME, and no entry in the table of users
+        base = Path(tempfile.gettempdir()) / f"cache-{os.geteuid()}"
     return base / "stripe-opt" / "objects"
 
 
@@ -158,7 +224,10 @@ def identity(compiler: str, native: bool) -> str:
 
 def _output(command: tuple[str, ...]) -> str:
     try:
-        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        result = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+        )
     except OSError as error:
-        raise ConfigError(f"cannot run the C compiler: {error.strerror}", path=command[0]) from None
+        reason = f"cannot run the C compiler: {error.strerror}"
+        raise ConfigError(reason, path=command[0], hint=_TRY_IT) from None
     return result.stdout

@@ -21,8 +21,9 @@ from tests.support.exec_programs import elementwise, program
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
 
 
 def objects(cache: Path) -> list[Path]:
@@ -41,6 +42,83 @@ def test_equal_code_is_built_once(cache: Path) -> None:
     assert np.array_equal(second.run(sample.inputs)["C"], sample.expected["C"])
     compile_program(sample.program, CompileOptions(level="O3"))
     assert len(objects(cache)) == 2, "other flags, another object"
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "writable", "link", "folder"])
+def test_a_damaged_object_is_built_again(damage: str, cache: Path) -> None:
+    sample = matmul()
+    built = compile_program(sample.program).library
+    data = built.read_bytes()
+    if damage == "truncated":
+        built.write_bytes(data[: len(data) // 2])
+    elif damage == "flipped":
+        built.write_bytes(data[:2000] + bytes([data[2000] ^ 1]) + data[2001:])
+    elif damage == "empty":
+        built.write_bytes(b"")
+    elif damage == "writable":
+        built.chmod(0o777)
+    elif damage == "link":
+        built.rename(cache / "other")
+        built.symlink_to(cache / "other")
+    else:
+        built.parent.chmod(0o777)
+    again = compile_program(sample.program)
+    assert np.array_equal(again.run(sample.inputs)["C"], sample.expected["C"])
+    assert not built.is_symlink()
+    assert built.stat().st_mode & 0o022 == 0
+    assert built.parent.stat().st_mode & 0o022 == 0
+    assert toolchain._is_intact(built)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_cache_of_another_user_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_program(matmul().program)
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        compile_program(matmul().program)
+
+
+def test_building_and_not_running_loads_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stripe.exec.compile.ctypes.CDLL", None)
+    compile_program(matmul().program)
+
+
+def test_an_object_for_another_machine_is_no_fault_of_ours(cache: Path, tmp_path: Path) -> None:
+    fake = tmp_path / "fakecc"
+    fake.write_text('#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = -o ] && echo none > "$2"; shift; done\n')
+    fake.chmod(0o755)
+    built = compile_program(matmul().program, CompileOptions(str(fake)))
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        built.run(matmul().inputs)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exit 1", "failed without a message, status 1"),
+        ("exit 0", "reports no error, and wrote no program"),
+        ("kill -9 $$", r"was killed \(SIGKILL\)"),
+        ("echo 'fatal: No space left on device' >&2; exit 1", "failed: No space left on device"),
+        ("echo \"gcc: error: cannot execute 'cc1'\" >&2; exit 1", "cannot execute 'cc1'"),
+    ],
+)
+def test_compilers_that_do_not_work(script: str, reason: str, tmp_path: Path, cache: Path) -> None:
+    fake = tmp_path / "fakecc"
+    fake.write_text(f"#!/bin/sh\ncase $* in *--version*) exit 0;; esac\n{script}\n")
+    fake.chmod(0o755)
+    with pytest.raises(ConfigError, match=reason) as caught:
+        compile_program(matmul().program, CompileOptions(str(fake)))
+    assert str(caught.value).startswith(f"{fake}: error: ")
+    assert caught.value.hint
+
+
+def test_without_a_home_the_cache_lies_with_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert f"cache-{os.geteuid()}" in str(cache_folder())
 
 
 def test_many_threads_build_the_same(cache: Path) -> None:

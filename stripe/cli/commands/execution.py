@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 
 from stripe.cli.commands.run_report import ComparisonJson
@@ -25,13 +24,6 @@ def require_memory(program: Program, name: str) -> None:
             path=name,
             hint="make them smaller; stripe-opt and stripe-sim work on programs of any size",
         )
-
-
-def require_sound(program: Program) -> None:
-    """StripeError when an access can leave its tensor, as the C code does not check it."""
-    from stripe.pipeline.proof import check_input
-
-    check_input(program, lambda text: print(text, end="", file=sys.stderr))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stripe.cli.arguments.opt import OptSpec
-from stripe.cli.compiling import begin, load, run_passes, to_stderr
+from stripe.cli.compiling import begin, load, require_bounds, run_passes, to_stderr
 from stripe.cli.files import write_text
 from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
@@ -88,6 +88,8 @@ def _product(
         for warning in loaded.warnings:
             messages += error_messages(warning, source)
         collector = RemarkCollector(loaded, messages)
+    if target.unchecked:
+        require_bounds(loaded.program, source, spec)
     result = run_passes(job, spec, loaded.program, reading, collector)
     if against is not None:
         _compare(against, spec, result)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.commands import execution, run_report
-from stripe.cli.compiling import begin, load, run_passes
+from stripe.cli.compiling import begin, load, require_bounds, require_sound, run_passes
 from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.config.output import check_output
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.isolation import EngineCrash
-from stripe.frontends.registry import find_front_end
 from stripe.ir import Program
 from stripe.pipeline.engines import Arrays, parse_engine
 
@@ -28,9 +27,8 @@ def perform(job: Job, spec: RunSpec) -> int:
     loaded, reading = load(job, source, spec)
     original = loaded.program
     execution.require_memory(original, source.name)
-    unchecked = engine.engine_name != "interp" and spec.verify == "structural"
-    if unchecked and find_front_end(source.language).out_of_bounds:
-        execution.require_sound(original)  # C with an access out of bounds would crash
+    if engine.engine_name != "interp":
+        require_bounds(original, source, spec)
     program = run_passes(job, spec, original, reading)
     inputs = _inputs(job, spec, original)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
@@ -38,8 +36,7 @@ def perform(job: Job, spec: RunSpec) -> int:
     try:
         outputs = runner.run(inputs)
     except EngineCrash:
-        # A program that is wrong in itself (--verify none) is no fault of ours.
-        execution.require_sound(original)
+        require_sound(original)  # a program that is wrong in itself (--verify none) is no fault of ours
         raise
     comparison = None
     if spec.compare is not None:
@@ -69,6 +66,6 @@ def _inputs(job: Job, spec: RunSpec, program: Program) -> Arrays:
     if "data" not in job.contents:
         return load_inputs(program, spec.data)
     with tempfile.TemporaryDirectory(prefix="stripe-replay-") as folder:
-        path = Path(folder) / Path(spec.data).name
+        path = Path(folder) / "data.npz"
         path.write_bytes(job.contents["data"])
         return load_inputs(program, path)

@@ -16,6 +16,7 @@ class CTarget(COptions, ProgramTarget):
     """One self-contained C11 file with one entry function. No option changes a bit of the results."""
 
     target_name: ClassVar[str] = "c"
+    unchecked: ClassVar[bool] = True
 
     @override
     def emit(self, program: Program) -> str:
