@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.programs import MATMUL
 
 from stripe.cli.start import opt, run
+from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 
