@@ -11,7 +11,7 @@ from stripe.ir import Affine, FloorDiv
 from stripe.poly.limits import CONTEXT
 
 SET = isl.dim_type.set
-IN = isl.dim_type.in_
+IN, DIV = isl.dim_type.in_, isl.dim_type.div
 OUT = isl.dim_type.out
 
 
@@ -97,3 +97,18 @@ def isl_aff(local: isl.LocalSpace, affine: Affine, position: Mapping[str, int]) 
             part = inner.mod_val(isl_val(atom.modulus))
         result = result.add(part.scale_val(isl_val(coefficient)))
     return result
+
+
+def affine_of(aff: isl.Aff, names: Sequence[str]) -> Affine:
+    """An integer-valued quasi-affine of isl over coordinates called `names`; the reverse of `isl_aff`."""
+    scale = aff.get_denominator_val().to_python()
+    total = Affine((aff.get_constant_val().to_python() * scale).__int__())
+    for number, name in enumerate(names):
+        total = total + Affine.var(name) * int(aff.get_coefficient_val(IN, number).to_python() * scale)
+    for number in range(aff.dim(DIV)):
+        factor = int(aff.get_coefficient_val(DIV, number).to_python() * scale)
+        if factor:
+            inner = aff.get_div(number)
+            divisor = inner.get_denominator_val().to_python()
+            total = total + affine_of(inner.scale_val(isl_val(divisor)), names).floordiv(divisor) * factor
+    return total

@@ -18,6 +18,7 @@ from stripe.poly.encode import (
     OUT,
     SET,
     Row,
+    affine_of,
     affines_of,
     isl_aff,
     isl_constraint,
@@ -413,6 +414,16 @@ class Relation:
             return self
         function = isl.PwMultiAff.from_map(self.raw)
         return Relation(self.ins, self.outs, coalesced(isl.Map.from_pw_multi_aff(function)))
+
+    def forms(self) -> tuple[Affine, ...] | None:
+        """The images as quasi-affines of their points, for a function; None where no piece's form holds for all."""
+        found: list[isl.MultiAff] = []
+        isl.PwMultiAff.from_map(self.raw).coalesce().foreach_piece(lambda _, piece: found.append(piece))
+        for piece in found:
+            forms = tuple(affine_of(piece.get_at(number), self.ins) for number in range(len(self.outs)))
+            if self.subset_of(Relation.function(self.domain, dict(zip(self.outs, forms, strict=True)))):
+                return forms
+        return None
 
     def coalesced(self) -> Relation:
         return Relation(self.ins, self.outs, coalesced(self.raw))

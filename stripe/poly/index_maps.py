@@ -1,0 +1,151 @@
+"""Properties of index maps as integer sets: image, injectivity, inverse, holes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stripe.ir import Affine, Atom, ConfigError, Domain, FloorDiv, Interval, Mod
+from stripe.ir.index_map import IndexMap
+from stripe.poly.access import element_names
+from stripe.poly.coverage import Collision
+from stripe.poly.limits import operation_limit
+from stripe.poly.sets import Points, Relation, points_of
+
+
+def relation(index_map: IndexMap, sizes: Sequence[int]) -> Relation:
+    """The map on a logical box of `sizes`, into elements named `e0`, `e1`, …
+
+    Raises ConfigError where the rank differs.
+    """
+    if len(sizes) != len(index_map.names):
+        reason = f"the map has {len(index_map.names)} indices, and the tensor {len(sizes)} dimensions"
+        raise ConfigError(
+            reason, where=f"index map {str(index_map)!r}", hint="give one index for each dimension"
+        )
+    domain = Domain.of({name: (0, size - 1) for name, size in zip(index_map.names, sizes, strict=True)})
+    names = element_names(len(index_map.results))
+    return Relation.function(points_of(domain), dict(zip(names, index_map.results, strict=True)))
+
+
+def physical_sizes(index_map: IndexMap, sizes: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of the smallest physical box from the origin that holds the image.
+
+    Raises ConfigError, with the element, where a physical coordinate is negative.
+    """
+    found: list[int] = []
+    image = relation(index_map, sizes)
+    for name, result in zip(image.outs, index_map.results, strict=True):
+        bounds = image.range.bounds(name)
+        assert bounds is not None, "a tensor has elements"
+        if bounds[0] < 0:
+            low = Points.universe(image.outs).where(at_least_zero=[Affine(-1) - Affine.var(name)])
+            element = image.into(low).domain.lexmin()
+            raise ConfigError(
+                f"{result} is negative for the element {list((element or {}).values())}",
+                where=f"index map {str(index_map)!r}",
+                hint="physical coordinates begin at 0",
+            )
+        found.append(bounds[1] + 1)
+    return tuple(found)
+
+
+def collision(index_map: IndexMap, sizes: Sequence[int]) -> Collision | None:
+    """Two logical elements in one physical place; None for an injective map."""
+    pairs = relation(index_map, sizes)
+    if pairs.injective:
+        return None
+    same = pairs.then(pairs.reversed())
+    different = same - same.domain.identity("")
+    found = different.sample()
+    assert found is not None
+    first, second = found[0], dict(zip(index_map.names, found[1].values(), strict=True))
+    return Collision(index_map.evaluate(first), first, second)
+
+
+def holes(index_map: IndexMap, sizes: Sequence[int]) -> Points:
+    """The physical elements, inside of the box, that hold no logical one."""
+    image = relation(index_map, sizes).range
+    box = dict(zip(image.names, physical_sizes(index_map, sizes), strict=True))
+    return (
+        Points.build(image.names, {name: (0, size - 1) for name, size in box.items()}) - image
+    ).coalesced()
+
+
+def inverse(index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
+    """The logical indices over the physical ones, called `e0`, `e1`, …; it holds on the image.
+
+    Raises ConfigError, naming two elements, for a map that is not injective, and for an inverse that is no single
+    quasi-affine form.
+    """
+    found = collision(index_map, sizes)
+    if found is not None:
+        first, second = (tuple(point.values()) for point in (found.first, found.second))
+        raise ConfigError(
+            f"the elements {list(first)} and {list(second)} both lie at {list(found.element)}",
+            where=f"index map {str(index_map)!r}",
+            hint="a layout keeps elements apart: add what tells them from each other, such as floor(i/2)",
+        )
+    with operation_limit():
+        back = relation(index_map, sizes).reversed()
+        forms = _by_digits(index_map, sizes)
+        if forms is None or not back.equals(
+            Relation.function(back.domain, dict(zip(back.outs, forms, strict=True)))
+        ):
+            forms = back.forms()
+    if forms is None:
+        raise ConfigError("its inverse is not one expression", where=f"index map {str(index_map)!r}")
+    return IndexMap.of(back.ins, forms)
+
+
+def _by_digits(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Affine, ...] | None:
+    """The inverse of a map whose results are mixed-radix numbers of digits `floor(i/a) mod b`; None for others.
+
+    With `p = sum of c*digit`, where each coefficient is above all that smaller ones reach, a digit is
+    `floor((p mod next c) / c)`; and i is the sum of a times its digits where each a is the product of the b before.
+    """
+    ranges = {name: (0, size - 1) for name, size in zip(index_map.names, sizes, strict=True)}
+    digits: dict[str, list[tuple[int, int, Affine]]] = {name: [] for name in index_map.names}
+    for place, result in zip(element_names(len(index_map.results)), index_map.results, strict=True):
+        terms = sorted(result.terms, key=lambda term: term[1])
+        rest = Affine.var(place) - result.offset
+        reach = 0
+        for number, (atom, factor) in enumerate(terms):
+            digit = _digit(atom, ranges)
+            if digit is None or factor <= reach:
+                return None
+            name, step, count = digit
+            reach += factor * (count - 1)
+            last = number == len(terms) - 1
+            value = rest if last else rest.mod(terms[number + 1][1])
+            digits[name].append((step, count, value.floordiv(factor)))
+    forms: list[Affine] = []
+    for name, size in zip(index_map.names, sizes, strict=True):
+        total, expected = Affine(), 1
+        for step, count, value in sorted(digits[name], key=lambda digit: digit[:2]):
+            if step != expected:
+                return None
+            total, expected = total + value * step, expected * count
+        if expected < size:
+            return None
+        forms.append(total)
+    return tuple(forms)
+
+
+def _digit(atom: Atom, ranges: Mapping[str, Interval]) -> tuple[str, int, int] | None:
+    """The index, a and the number of values of an atom that is `floor(i/a) mod b`; None for another."""
+    count: int | None = None
+    if isinstance(atom, Mod):
+        count = atom.modulus
+        if len(atom.arg.terms) != 1 or atom.arg.offset or atom.arg.terms[0][1] != 1:
+            return None
+        atom = atom.arg.terms[0][0]
+    step = 1
+    if isinstance(atom, FloorDiv):
+        step = atom.divisor
+        name = atom.arg.single_name
+    else:
+        name = atom if isinstance(atom, str) else None
+    if name is None:
+        return None
+    whole = ranges[name][1] // step + 1
+    return name, step, whole if count is None else count
