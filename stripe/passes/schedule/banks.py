@@ -42,6 +42,7 @@ class Banks:
     count: int
     bytes: int
     alignment: int
+    first: int = 0
     taken: list[BankRange] = field(default_factory=list[BankRange])
     recent: list[BankRange] = field(default_factory=list[BankRange])
 
@@ -81,6 +82,11 @@ class Banks:
     def release(self, range_: BankRange) -> None:
         self.taken.remove(range_)
         self.recent = [*self.recent, range_][-WINDOW:]
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the banks among the units of the memory."""
+        return range(self.first, self.first + self.count)
 
     @property
     def capacity(self) -> int:

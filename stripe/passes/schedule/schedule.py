@@ -95,8 +95,7 @@ class Schedule(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when a statement cannot be made to fit, with the sizes."""
-        context.check_unit(self.mem_loc)
-        context.check_unit(self.xfer_loc)
+        self._check_units(context)
         entry = program.entry
         for path, block in walk(program.entry):
             if len(path) > 1 and block.words.has_all(self.reqs) and not block.is_scheduled:
@@ -112,6 +111,19 @@ class Schedule(Pass):
         entry = prune_refinements(with_directions(entry), user_tensors(program))
         return drop_constants(with_entry(program, entry))
 
+    def _check_units(self, context: PassContext) -> None:
+        """Raises ConfigError unless the machine has the units, a memory and a unit that is none."""
+        context.check_unit(self.mem_loc)
+        context.check_unit(self.xfer_loc)
+        if context.hardware is not None:
+            context.hardware.memory(self.mem_loc.name)
+            if self.xfer_loc.name in context.hardware.mem_units:
+                others = [name for name in context.hardware.units if name not in context.hardware.mem_units]
+                raise ConfigError(
+                    f"'{self.xfer_loc.name}' is a memory, and runs no transfers",
+                    hint=f"units that may are {', '.join(others) or 'none'}",
+                )
+
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
         """The entry with the block at `path` scheduled."""
         depth, unit = self.pipeline_depth, self.xfer_loc.fixed()
@@ -121,7 +133,10 @@ class Schedule(Pass):
         graph = UnitGraph(context.hardware) if context.hardware is not None else None
         needs = [
             Needs(
-                operands_of(block, n), scratch_of(s, banks, depth), _reachable(s, banks, graph), is_tiled(s)
+                operands_of(block, n),
+                scratch_of(s, banks, depth),
+                _reachable(s, banks, unit, graph),
+                is_tiled(s),
             )
             for n, s in enumerate(block.statements)
         ]
@@ -137,25 +152,29 @@ class Schedule(Pass):
         entry = stream_operands(entry, path, steps, unit, depth, context)
         built, origins = build_statements(nest_at(entry, path), steps, planner.copies, unit)
         entry = replace_at(entry, path, lambda _: with_directions(built))
+        if graph is not None:
+            _check_transfers(block_at(entry, path), unit, graph)
         return self._ordered(entry, path, origins, context)
 
     def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
         unit = hardware.mem_units.get(self.mem_loc.name) if hardware is not None else None
         size = int(self.mem_KiB * 1024) or (unit.size if unit is not None else 0)
-        count = self.num_banks or (unit.count if unit is not None else 1)
+        first = self.mem_loc.fixed().devices[-1].units[0].offset
+        count = self.num_banks or (unit.count - first if unit is not None else 1)
         if size == 0:
             raise ConfigError(
                 "the size of the near memory is not known", hint="set mem_KiB, or give a hardware model"
             )
-        if unit is not None and (count > unit.count or size > unit.size):
+        if unit is not None and (first + count > unit.count or size > unit.size):
+            after = f" from number {first} on" if first else ""
             raise ConfigError(
-                f"{count} banks of {size} bytes are more than the model's {unit.count} {self.mem_loc.name} of "
+                f"{count} banks of {size} bytes{after} are more than the model's {unit.count} {self.mem_loc.name} of "
                 f"{unit.size}",
                 hint="lower num_banks or mem_KiB",
             )
         alignment = max(self.alignment, unit.alignment if unit else 1)
         widths = (ref.dtype.bytes for ref in block.refinements)
-        return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths))
+        return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
 
     def _tiled(self, block: Block, banks: Banks, context: PassContext) -> Block:
         """Tiles each statement whose operands cannot all be resident and that is not tiled yet."""
@@ -194,18 +213,45 @@ class Schedule(Pass):
         return replace_at(entry, path, lambda _: prune_refinements(block, user))
 
 
-def _reachable(statement: Statement, banks: Banks, graph: UnitGraph | None) -> tuple[int, ...]:
-    """The banks that a statement may use."""
-    everything = tuple(range(banks.count))
+def _reachable(
+    statement: Statement, banks: Banks, transfers: Location, graph: UnitGraph | None
+) -> tuple[int, ...]:
+    """The banks that a statement may use: those that its unit and the unit of the transfers reach."""
+    found = tuple(banks.numbers)
+    if graph is None:
+        return found
     location = statement.location if isinstance(statement, Block) else Location()
-    if graph is None or not location or str(location) not in graph.units:
-        return everything
-    near = graph.memories_of(str(location))
-    found = tuple(bank for bank in everything if f"{banks.memory}[{bank}]" in near)
-    if not found:
-        hint = "add a bus to the hardware model, or locate the block elsewhere"
-        raise ConfigError(f"{location} reaches no {banks.memory}", hint=hint)
+    for unit in (transfers, location):
+        if str(unit) not in graph.units:
+            continue
+        near = graph.memories_of(str(unit))
+        found = tuple(bank for bank in found if f"{banks.memory}[{bank}]" in near)
+        if not found:
+            whose = f"{unit} reaches no {banks.memory}" + (
+                f" that {transfers} reaches" if unit is not transfers else ""
+            )
+            hint = "choose another unit, or add a bus to and from it to the hardware model"
+            raise ConfigError(whose, hint=hint)
     return found
+
+
+def _check_transfers(block: Block, unit: Location, graph: UnitGraph) -> None:
+    """Raises ConfigError for a transfer inside `block` from or to a memory to which `unit` has no bus."""
+    for _, inner in walk(block):
+        if inner.location != unit:
+            continue
+        for ref in inner.refinements:
+            memory = str(ref.location)
+            if memory not in graph.memories or ref.is_alloc:
+                continue
+            for source, sink in ((memory, str(unit)),) * ref.dir.reads + (
+                (str(unit), memory),
+            ) * ref.dir.writes:
+                if graph.find_route(source, sink) is None:
+                    raise ConfigError(
+                        f"{inner.name} has no route: no bus leads from {source} to {sink}",
+                        hint="let xfer_loc name a unit with buses from and to both memories, or add a bus to the model",
+                    )
 
 
 def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, context: PassContext) -> None:

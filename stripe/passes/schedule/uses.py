@@ -103,7 +103,7 @@ def tiled_to_fit(block: Block, banks: Banks, depth: int) -> Block | None:
         tiled = tile_block(block, sizes)
         trial = banks.copy()
         wanted = sorted((banks.aligned(size) * depth for size in views(tiled)), reverse=True)
-        fits = all(trial.allocate(size, range(banks.count)) is not None for size in wanted)
+        fits = all(trial.allocate(size, banks.numbers) is not None for size in wanted)
         if tiled.points > 1 and fits:
             (inner,) = tiled.blocks
             return with_statements(tiled, [replace(inner, tags=inner.tags.add("streamed_tile"))])
