@@ -134,9 +134,10 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
     if spec.verify != "none":
         found.append(verification.StructureCheck(job.hardware))
     if spec.verify == "exact":
+        from stripe.pipeline.machine import MachineCheck
         from stripe.pipeline.proof import ExactCheck
 
-        found.append(ExactCheck(to_stderr))
+        found += [ExactCheck(to_stderr), MachineCheck(to_stderr)]
     return found
 
 

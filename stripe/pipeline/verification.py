@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from stripe.ir import Diagnostic, Program, Stage, StripeError, parse_program, print_program, verify_structural
+from stripe.ir import (
+    ConfigError,
+    Diagnostic,
+    Nest,
+    Program,
+    Stage,
+    StripeError,
+    parse_program,
+    print_program,
+    verify_structural,
+    walk,
+)
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
 if TYPE_CHECKING:
@@ -35,6 +46,8 @@ class StructureCheck(Instrument):
         found = verify_structural(after, reached, self._valid if reached == self._stage else None)
         self._stage = reached
         self._valid = after
+        if not found and self._hardware is not None:
+            _require_units(entry, after, self._hardware)
         if not found:
             found = self._check_machine(entry, after, reached)
         if found:
@@ -52,6 +65,24 @@ class StructureCheck(Instrument):
 
         found = check_schedule(program, self._hardware) if reached >= Stage.SCHEDULED else []
         return found or check_placement(program, self._hardware)
+
+
+def _require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -> None:
+    """Raises ConfigError for units that the machine lacks, and in a schedule for units without a bus to their memories:
+    locations come from options."""
+    if not any(block.location or any(r.location for r in block.allocs) for _, block in walk(program.entry)):
+        return
+    from stripe.verify.machine.schedule import check_reach
+    from stripe.verify.machine.units import check_units
+
+    nests = list(Nest.root(program.entry).walk())
+    wrong = check_units(nests, hardware)
+    if not wrong and program.main.is_scheduled:
+        wrong = list(check_reach(nests, hardware))
+    if wrong:
+        first = wrong[0]
+        where = f"pass {entry.label}" + (f": block {first.name}" if first.name else "")
+        raise ConfigError(first.message, where=where, hint=first.hint or None)
 
 
 class RoundTripCheck(Instrument):

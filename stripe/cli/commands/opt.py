@@ -7,14 +7,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stripe.cli.arguments.opt import OptSpec
-from stripe.cli.compiling import begin, load, require_bounds, run_passes, to_stderr
+from stripe.cli.compiling import begin, load, require_bounds, require_claims, run_passes, to_stderr
 from stripe.cli.files import write_text
 from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
 from stripe.emit.targets import ProgramTarget, SourceTarget, Target, parse_target
-from stripe.frontends.frontend import Source
+from stripe.frontends.frontend import Loaded, Source
 from stripe.frontends.registry import by_suffix
 from stripe.ir import ConfigError, Program, StripeError
 
@@ -92,7 +92,7 @@ def _product(
         require_bounds(loaded.program, source, spec)
     result = run_passes(job, spec, loaded.program, reading, collector)
     if against is not None:
-        _compare(against, spec, result)
+        _compare(job, against, spec, result)
     assert isinstance(target, ProgramTarget)
     return target.emit(result)
 
@@ -117,12 +117,16 @@ def _other_program(job: Job, path: str) -> Source:
     return source
 
 
-def _compare(against: Source, spec: OptSpec, result: Program) -> None:
-    """Raises ProofError where the result differs from the program in `against`, StripeError where that one is wrong.
+def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
+    """Raises ProofError where the result differs from the program in `against`, StripeError where that one is wrong or
+    where one of them is not at the stage that it claims on the machine.
 
     A Tile program takes the same --shape as the input.
     """
     from stripe.pipeline.proof import check_against  # the prover, where a proof is asked for
 
     shapes = spec.shape if against.language == "tile" else ()
-    check_against(load_source(against, shapes).program, against.name, result, to_stderr)
+    reference = load_source(against, shapes)
+    require_claims(reference, job.hardware)
+    require_claims(Loaded(result), job.hardware)
+    check_against(reference.program, against.name, result, to_stderr)

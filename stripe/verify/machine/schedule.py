@@ -46,7 +46,7 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
     found += _check_interference(program, near)
     if hardware is not None:
         found += _check_capacity(near, hardware)
-        found += _check_reach(nests, hardware)
+        found += check_reach(nests, hardware)
     return found
 
 
@@ -266,7 +266,7 @@ def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterat
             yield buffer.wrong(message, "tile more finely, or enlarge the memory")
 
 
-def _check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diagnostic]:
+def check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diagnostic]:
     """Each block that computes or transfers reaches the memories that it loads from and stores to, at every point. It
     runs on the unit of the nearest block around it that has a location."""
     graph = UnitGraph(hardware)
