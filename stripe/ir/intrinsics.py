@@ -142,7 +142,7 @@ def _left(a: int, b: int) -> int:
 
 
 def _right(a: int, b: int) -> int:
-    return a >> min(b, _WIDEST) if b >= 0 else 0
+    return a >> (b if 0 <= b < _WIDEST else _WIDEST)
 
 
 def _chosen(condition: Number, a: Number, b: Number) -> Number:

@@ -30,10 +30,10 @@ def cast(array: Array, dtype: DType) -> Array:
 def _saturated(array: Array, dtype: DType) -> Array:
     low, high = int(dtype.min_value), int(dtype.max_value)
     whole = np.trunc(np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf))
-    clipped = np.clip(whole, -(2.0**62), 2.0**62).astype(np.int64)
-    inside = np.clip(clipped, low, min(high, 2**63 - 1)).astype(dtype.numpy())
-    big = np.where(whole >= float(high), np.asarray(high, dtype.numpy()), inside)
-    return np.where(whole <= float(low), np.asarray(low, dtype.numpy()), big)
+    above, below = whole >= float(high), whole <= float(low)
+    inside = np.where(above | below, 0.0, whole).astype(dtype.numpy())
+    big = np.where(above, np.asarray(high, dtype.numpy()), inside)
+    return np.where(below, np.asarray(low, dtype.numpy()), big)
 
 
 def _divide(a: Array, b: Array) -> Array:

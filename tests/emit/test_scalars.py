@@ -19,50 +19,14 @@ from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, INTRINSICS, DType, Program
 from tests.support.batch import merge, merge_arrays, prefixed
 from tests.support.compilers import BUILD_NAMES, BUILDS
+from tests.support.corners import corner_arrays, corner_values
 from tests.support.exec_programs import elementwise, program
 
 Case = tuple[str, Program, dict[str, npt.NDArray[Any]]]
 
-FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, 1.5, 2.5, -2.5, 3.0, -7.25, 100.0, 6e-8, 65504.0, 65520.0, 3e38]
-FLOATS += [2147483648.0, -2147483648.0, 9.3e18, -1e19, 127.5, 255.9, 300.0, math.inf, -math.inf, math.nan]
-
-
-def values(dtype: DType) -> list[Any]:
-    """Corner values of a dtype."""
-    if dtype.kind == "bool":
-        return [False, True]
-    if dtype.is_float:
-        return FLOATS
-    low, high = int(dtype.min_value), int(dtype.max_value)
-    wanted = (low, low + 1, -9, -8, -1, 0, 1, 2, 3, 7, 8, 31, 32, high - 1, high)
-    return sorted({v for v in wanted if low <= v <= high})
-
-
-def arrays(dtypes: list[DType]) -> dict[str, npt.NDArray[Any]]:
-    """All combinations of corner values, one vector per operand."""
-    table = list(product(*(values(dtype) for dtype in dtypes)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return {
-            name: np.array(
-                [row[place] for row in table], dtype=np.float64 if dtype.is_float else None
-            ).astype(dtype.numpy())
-            if dtype.is_float
-            else np.array([row[place] for row in table], dtype.numpy())
-            for place, (name, dtype) in enumerate(zip("ABC", dtypes, strict=False))
-        }
-
-
-def takes(operands: str, dtype: DType) -> bool:
-    return {
-        "any": True,
-        "number": dtype.kind != "bool",
-        "integer": not dtype.is_float,
-        "float": dtype.is_float,
-    }[operands]
-
 
 def unary(statement: str, dtypes: list[DType], result: DType) -> Case:
-    data = arrays(dtypes)
+    data = corner_arrays(dtypes)
     names = {name: dtype.name for name, dtype in zip(data, dtypes, strict=True)}
     return statement, elementwise(statement, len(data["A"]), names, result.name), data
 
@@ -73,7 +37,7 @@ def intrinsic_cases() -> list[Case]:
         if op == "cast":
             continue
         for dtype in DTYPES.values():
-            if not takes(spec.operands, dtype):
+            if not spec.takes(dtype):
                 continue
             dtypes = [dtype] * spec.arity if op != "cond" else [DTYPES["bool"], dtype, dtype]
             call = ", ".join(f"${name}" for name in "ABC"[: spec.arity])
@@ -96,7 +60,7 @@ def same_operand_cases() -> list[Case]:
     for op, name in product(
         ("cmp_lt", "cmp_eq", "sub", "min", "div", "bit_xor"), ("i32", "fp32", "u8", "bool")
     ):
-        if takes(INTRINSICS[op].operands, DTYPES[name]):
+        if INTRINSICS[op].takes(DTYPES[name]):
             result = DTYPES["bool"] if op.startswith("cmp") else DTYPES[name]
             cases.append(unary(f"$O = {op}($A, $A)", [DTYPES[name]], result))
     return cases
@@ -141,7 +105,7 @@ def aggregation_cases() -> list[Case]:
         }}"""
         name = f"{agg} {dtype} [{order}]"
         built = program(body, inputs={"A": ((3, 7), dtype.name)}, outputs={"O": ((3,), dtype.name)})
-        pattern = [values(dtype)[n % len(values(dtype))] for n in range(21)]
+        pattern = [corner_values(dtype)[n % len(corner_values(dtype))] for n in range(21)]
         if dtype.is_float:
             pattern = [float(n % 4 - 1) for n in range(20)] + [math.nan]
         data = np.array(pattern, np.float64 if dtype.is_float else dtype.numpy())

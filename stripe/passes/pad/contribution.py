@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import isfinite
 
-from stripe.ir import Agg, Block, Constant, DType, Intrinsic, Load, Refinement, Store, result_dtype
+from stripe.ir import (
+    INTRINSICS,
+    Agg,
+    Block,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    Refinement,
+    Store,
+    result_dtype,
+)
 from stripe.rewrite.refusal import Refusal
-
-_ODD = frozenset({"ident", "neg", "abs", "relu", "zelu"})
-"""Intrinsics that leave 0 at 0 (its sign aside, which no sum and no comparison sees)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +96,12 @@ def _is_neutral(block: Block, output: Refinement, filled: frozenset[str], finite
 
 
 def _applied(op: str, inputs: list[Abstract], target: DType | None) -> Abstract:
-    dtype = result_dtype(op, [value.dtype for value in inputs], target)
+    spec, dtype = INTRINSICS[op], result_dtype(op, [value.dtype for value in inputs], target)
     first = inputs[0]
-    if op == "ident" or (op in _ODD and first.number == 0):
+    if op == "ident":
         return first
+    if op != "cast" and len(inputs) == 1 and first.number == 0 and spec.exact and spec.fold(0) == 0:
+        return Abstract.known(dtype, 0)  # its sign aside, which no sum and no comparison sees
     if op == "mul" and any(value.number == 0 for value in inputs) and all(value.finite for value in inputs):
         return Abstract.known(dtype, 0)
     if op == "cond" and inputs[1].number is not None and inputs[1].number == inputs[2].number:
@@ -106,5 +116,5 @@ def _cast(value: Abstract, dtype: DType) -> Abstract:
     number = value.number
     if number is not None and (number in (0, 1) or (dtype.is_float and not isfinite(number))):
         return Abstract.known(dtype, number)
-    wide = dtype.name != "fp16"  # every integer lies within the range of the other floats
+    wide = dtype.largest >= 2.0**64  # every integer lies within its range
     return Abstract.unknown(dtype, finite=wide and value.finite and not value.dtype.is_float)
