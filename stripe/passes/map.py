@@ -10,7 +10,7 @@ from pydantic import Field
 
 from stripe.cost.mapping.machine import target_for
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
-from stripe.cost.mapping.search import Plan, search
+from stripe.cost.mapping.search import LoopMapping, search
 from stripe.hw.schema import ExecUnit, HardwareModel
 from stripe.ir import (
     Agg,
@@ -109,7 +109,7 @@ class Map(NestPass):
             raise ConfigError("no execution unit of the machine has a grid", hint="name one with unit")
         return unit
 
-    def _tiled(self, block: Block, plan: Plan, problem: LoopNest) -> Block:
+    def _tiled(self, block: Block, plan: LoopMapping, problem: LoopNest) -> Block:
         """The block as one block for each level of loops, and the innermost one for a step of the grid."""
         spatial = {name: prod(split.spatial) for name, split in plan.splits.items()}
         inside = dict(problem.ranges)
@@ -170,7 +170,7 @@ def loop_nest(nest: Nest) -> LoopNest | Refusal:
     return LoopNest({index.name: index.range for index in block.indices}, tuple(operands))
 
 
-def _levels(plan: Plan, problem: LoopNest) -> list[Level]:
+def _levels(plan: LoopMapping, problem: LoopNest) -> list[Level]:
     """The nodes with the loops right above them; nodes share a level where no loop and no copy of their operand is
     between them."""
     levels: list[Level] = []
@@ -187,7 +187,7 @@ def _location(node: Node, hardware: HardwareModel) -> Location:
     return Location.of(memory, 0) if hardware.memory(memory).count == 1 else Location.of(memory)
 
 
-def _summary(plan: Plan, problem: LoopNest) -> str:
+def _summary(plan: LoopMapping, problem: LoopNest) -> str:
     """The energy, and loops and nodes from outermost to innermost."""
     words: list[str] = []
     for loops, node in zip(plan.loops(problem), [*plan.skeleton.nodes, None], strict=True):

@@ -55,8 +55,8 @@ class InvalidProgram(Exception):
     """A program that does something undefined; the text says what, and for which element."""
 
 
-class Terms:
-    """Terms by number. `finite` takes 0 times a float to be 0."""
+class TermTable:
+    """TermTable by number. `finite` takes 0 times a float to be 0."""
 
     def __init__(self, *, finite: bool = False) -> None:
         self._numbers: dict[Key, int] = {}
@@ -182,7 +182,7 @@ def _commutes(op: str, dtype: DType) -> bool:
 
 
 @dataclass(slots=True)
-class _Buffer:
+class _Cells:
     """An allocation in one run of its block: a term per element, contributions that wait to be merged, and who touched
     an element at which point of which run of a block (None: at several points).
     """
@@ -215,10 +215,10 @@ class _Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _CellView:
     """A refinement at one point: the buffer, and for each box on the way to it the place of the view's origin in it."""
 
-    buffer: _Buffer
+    buffer: _Cells
     boxes: tuple[tuple[Refinement, tuple[int, ...]], ...]
 
 
@@ -228,24 +228,24 @@ class _Places:
     row-major order), and the first box that the origin lies outside of, by its number plus one.
     """
 
-    source: _View
+    source: _CellView
     ref: Refinement
     step: Integers
     flat: list[int]
     outside: list[int]
 
-    def at(self, point: int) -> _View:
+    def at(self, point: int) -> _CellView:
         step = self.step[:, point].tolist()
         outer = tuple(
             (ref, tuple(a + b for a, b in zip(place, step, strict=True))) for ref, place in self.source.boxes
         )
-        return _View(self.source.buffer, ((self.ref, (0,) * len(step)), *outer))
+        return _CellView(self.source.buffer, ((self.ref, (0,) * len(step)), *outer))
 
 
-class _Machine:
+class _TermInterpreter:
     """One program, run over terms."""
 
-    def __init__(self, program: Program, terms: Terms) -> None:
+    def __init__(self, program: Program, terms: TermTable) -> None:
         self._program = program
         self._terms = terms
         self._runs = 0
@@ -255,7 +255,7 @@ class _Machine:
         entry = self._program.entry
         constants = {buffer.name: constant_array(buffer) for buffer in self._program.constants}
         inputs = {ref.name for ref in self._program.inputs}
-        views: dict[str, _View] = {}
+        views: dict[str, _CellView] = {}
         for ref in entry.refinements:
             buffer = self._allocate(entry, ref, 0)
             if ref.name in constants:
@@ -263,11 +263,11 @@ class _Machine:
                 buffer.values = [self._terms.number(value, ref.dtype) for value in flat]
             elif ref.name in inputs:
                 buffer.values = [self._terms.element(ref.name, n, ref.dtype) for n in range(ref.elements)]
-            views[ref.name] = _View(buffer, ((ref, (0,) * ref.rank),))
+            views[ref.name] = _CellView(buffer, ((ref, (0,) * ref.rank),))
         self._statements(entry, {}, views, ())
         return {ref.name: self._final(views[ref.name].buffer) for ref in self._program.outputs}
 
-    def _final(self, buffer: _Buffer) -> list[int]:
+    def _final(self, buffer: _Cells) -> list[int]:
         found: list[int] = []
         for flat in range(buffer.ref.elements):
             term = self._read(buffer, flat)
@@ -276,7 +276,7 @@ class _Machine:
             found.append(term)
         return found
 
-    def _allocate(self, block: Block, ref: Refinement, level: int) -> _Buffer:
+    def _allocate(self, block: Block, ref: Refinement, level: int) -> _Cells:
         agg = allocation_agg(block, ref.name)
         # Buffers that nothing writes have no conflicts.
         written = any(
@@ -285,9 +285,9 @@ class _Machine:
             or (isinstance(s, Block) and any(r.source == ref.name and r.dir.writes for r in s.refinements))
             for s in block.statements
         )
-        return _Buffer(ref, agg, level, written, [None] * ref.elements)
+        return _Cells(ref, agg, level, written, [None] * ref.elements)
 
-    def _read(self, buffer: _Buffer, flat: int) -> int:
+    def _read(self, buffer: _Cells, flat: int) -> int:
         waiting = buffer.waiting.pop(flat, None)
         value = buffer.values[flat]
         if waiting is not None:
@@ -300,7 +300,7 @@ class _Machine:
             raise InvalidProgram(f"{_element(buffer, flat)} is read and was not written")
         return self._terms.beginning(buffer.agg, buffer.ref.dtype)
 
-    def _write(self, buffer: _Buffer, flat: int, agg: Agg, term: int) -> None:
+    def _write(self, buffer: _Cells, flat: int, agg: Agg, term: int) -> None:
         if agg is Agg.ASSIGN:
             buffer.waiting.pop(flat, None)
             buffer.values[flat] = term
@@ -315,7 +315,7 @@ class _Machine:
             waiting[1].append(term)
 
     def _block(
-        self, block: Block, values: Mapping[str, int], outer: Mapping[str, _View], position: Position
+        self, block: Block, values: Mapping[str, int], outer: Mapping[str, _CellView], position: Position
     ) -> None:
         """One run of a block: all its points, one after the other."""
         ranges = [index.range for index in block.iterated]
@@ -343,18 +343,18 @@ class _Machine:
                 name: int(value[n]) if isinstance(value, np.ndarray) else value for name, value in env.items()
             }
             at = (*position, (run, point))
-            views: dict[str, _View | tuple[_Places, int]] = {
+            views: dict[str, _CellView | tuple[_Places, int]] = {
                 name: (place, n) for name, place in places.items()
             }
             for ref in block.allocs:
-                views[ref.name] = _View(self._allocate(block, ref, len(at)), ((ref, (0,) * ref.rank),))
+                views[ref.name] = _CellView(self._allocate(block, ref, len(at)), ((ref, (0,) * ref.rank),))
             self._statements(block, here, views, at)
 
     def _statements(
         self,
         block: Block,
         values: Mapping[str, int],
-        views: Mapping[str, _View | tuple[_Places, int]],
+        views: Mapping[str, _CellView | tuple[_Places, int]],
         position: Position,
     ) -> None:
         scalars: dict[str, int] = {}
@@ -388,7 +388,7 @@ class _Machine:
                     self._block(statement, values, {n: _whole(view) for n, view in views.items()}, position)
 
     def _special(
-        self, statement: Special, views: Mapping[str, _View | tuple[_Places, int]], position: Position
+        self, statement: Special, views: Mapping[str, _CellView | tuple[_Places, int]], position: Position
     ) -> None:
         boxes: list[object] = [tuple(statement.tags.entries)]
         for name in statement.inputs:
@@ -406,14 +406,14 @@ class _Machine:
                 term = self._terms.special(statement.op, number, tuple(boxes), place, view.boxes[0][0].dtype)
                 self._write(view.buffer, flat, Agg.ASSIGN, term)
 
-    def _note(self, kind: str, buffer: _Buffer, flat: int, position: Position) -> None:
+    def _note(self, kind: str, buffer: _Cells, flat: int, position: Position) -> None:
         if buffer.is_shared and (other := buffer.touch(kind, flat, position)) is not None:
             raise InvalidProgram(
                 f"two points touch {_element(buffer, flat)}: one by '{other}', one by '{kind}'"
             )
 
 
-def _places(ref: Refinement, source: _View, env: Mapping[str, Any], points: int) -> _Places:
+def _places(ref: Refinement, source: _CellView, env: Mapping[str, Any], points: int) -> _Places:
     step = np.empty((ref.rank, points), np.int64)
     for dim, affine in enumerate(ref.access):
         step[dim] = affine.evaluate(env)
@@ -433,9 +433,9 @@ def _places(ref: Refinement, source: _View, env: Mapping[str, Any], points: int)
     return _Places(source, ref, step, flat.tolist(), outside.tolist())
 
 
-def _origin(view: _View | tuple[_Places, int]) -> tuple[_Buffer, int]:
+def _origin(view: _CellView | tuple[_Places, int]) -> tuple[_Cells, int]:
     """The buffer and the element that the origin of a view is. Raises InvalidProgram where it lies outside of a box."""
-    if isinstance(view, _View):
+    if isinstance(view, _CellView):
         return view.buffer, _flat(view, (0,) * view.boxes[0][0].rank)
     places, point = view
     if places.outside[point]:
@@ -443,7 +443,7 @@ def _origin(view: _View | tuple[_Places, int]) -> tuple[_Buffer, int]:
     return places.source.buffer, places.flat[point]
 
 
-def _flat(view: _View, offset: Sequence[int]) -> int:
+def _flat(view: _CellView, offset: Sequence[int]) -> int:
     flat = 0
     for ref, place in view.boxes:
         flat = 0
@@ -457,17 +457,17 @@ def _flat(view: _View, offset: Sequence[int]) -> int:
     return flat
 
 
-def _box(view: _View) -> Iterator[int]:
+def _box(view: _CellView) -> Iterator[int]:
     """The elements of the whole view, in row-major order."""
     for offset in np.ndindex(*view.boxes[0][0].sizes):
         yield _flat(view, offset)
 
 
-def _whole(view: _View | tuple[_Places, int]) -> _View:
-    return view if isinstance(view, _View) else view[0].at(view[1])
+def _whole(view: _CellView | tuple[_Places, int]) -> _CellView:
+    return view if isinstance(view, _CellView) else view[0].at(view[1])
 
 
-def _element(buffer: _Buffer, flat: int) -> str:
+def _element(buffer: _Cells, flat: int) -> str:
     place = (
         ", ".join(str(int(n)) for n in np.unravel_index(flat, buffer.ref.sizes)) if buffer.ref.rank else ""
     )
@@ -494,18 +494,18 @@ def decide(before: Program, after: Program, *, most_points: int = MOST_POINTS) -
     for program in (before, after):
         if (count := points(program)) > most_points:
             return Unknown(f"{count} points are more than {most_points}")
-    found = _decide(before, after, Terms())
+    found = _decide(before, after, TermTable())
     if isinstance(found, Different) and isinstance(
-        again := _decide(before, after, Terms(finite=True)), Equal
+        again := _decide(before, after, TermTable(finite=True)), Equal
     ):
         return Equal((FINITE, *again.assumptions))
     return found
 
 
-def _decide(before: Program, after: Program, terms: Terms) -> Verdict:
-    first = _Machine(before, terms).outputs()
+def _decide(before: Program, after: Program, terms: TermTable) -> Verdict:
+    first = _TermInterpreter(before, terms).outputs()
     try:
-        second = _Machine(after, terms).outputs()
+        second = _TermInterpreter(after, terms).outputs()
     except InvalidProgram as reason:
         return Different(Witness(str(reason), after.name, None, Side("it is defined"), Side("it is not")))
     for ref in before.outputs:

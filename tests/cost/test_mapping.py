@@ -9,8 +9,8 @@ import pytest
 
 from stripe.cost.counts.counts import count_program
 from stripe.cost.mapping.machine import target_for
-from stripe.cost.mapping.problem import Level, LoopNest, Operand, Target
-from stripe.cost.mapping.search import Plan, search, undominated
+from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand
+from stripe.cost.mapping.search import LoopMapping, search, undominated
 from stripe.hw import load_hardware
 from stripe.ir.dtypes import I8
 from tests.support.mappings import Mapped, as_stripe
@@ -36,7 +36,7 @@ def conv(size: int, window: int, c: int, k: int, stride: int = 1) -> LoopNest:
     return LoopNest({"ox": size, "fx": window, "oy": size, "fy": window, "c": c, "k": k}, operands)
 
 
-def target(nest: LoopNest, *, free: bool = False, bypass: bool = False, keep: bool = False) -> Target:
+def target(nest: LoopNest, *, free: bool = False, bypass: bool = False, keep: bool = False) -> Hierarchy:
     """ref16x16 with the weights stationary."""
     hardware = load_hardware("ref16x16", {"FREE": free, "BYPASS": bypass, "KEEP_HALO": keep})
     return target_for(nest, nest.operands[0], hardware, hardware.exec_unit("PE"), I8)
@@ -71,7 +71,7 @@ def test_energies_of_the_annealer_are_reached(
     assert plan.energy_pJ / 1e6 <= microjoules + 0.0005
 
 
-def mapped(nest: LoopNest, plan: Plan) -> Mapped:
+def mapped(nest: LoopNest, plan: LoopMapping) -> Mapped:
     """The plan as loops; a loop of one round after each node keeps the boundaries of levels apart."""
     loops: list[tuple[str, int]] = []
     outside: list[tuple[str, str, int]] = []
@@ -115,7 +115,7 @@ def test_several_plans_are_ranked_and_distinct() -> None:
     assert len({(str(p.skeleton), tuple(p.splits.items())) for p in plans}) == 20
 
 
-def brute(nest: LoopNest, machine: Target) -> float:
+def brute(nest: LoopNest, machine: Hierarchy) -> float:
     """The cheapest mapping of one loop order a level, by counting all of them: three levels of loops, no space."""
     best = float("inf")
     hardware = load_hardware("ref16x16")
@@ -150,7 +150,7 @@ def divisors(number: int) -> list[int]:
 def test_nothing_that_is_enumerated_is_cheaper() -> None:
     nest = matmul(4, 6, 2)
     machine = target(nest)
-    machine = Target(machine.levels, (), machine.compute_pJ)
+    machine = Hierarchy(machine.levels, (), machine.compute_pJ)
     (plan,) = search(nest, machine).plans
     assert plan.energy_pJ <= brute(nest, machine) * (1 + 1e-9)
 
@@ -158,7 +158,7 @@ def test_nothing_that_is_enumerated_is_cheaper() -> None:
 def test_no_plan_where_nothing_fits() -> None:
     nest = matmul(4, 4, 4)
     levels = (Level("DRAM", ALL, None, 160, 170), Level("SRAM", ALL, 2, 5, 7))
-    assert search(nest, Target(levels)).plans == ()
+    assert search(nest, Hierarchy(levels)).plans == ()
 
 
 def test_rows_that_others_undercut_are_dropped() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stripe.cost.mapping.problem import Axis, Level, LoopNest, Operand, Target
+from stripe.cost.mapping.problem import Axis, Hierarchy, Level, LoopNest, Operand
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import ExecUnit, GridAxis, HardwareModel, Role
 from stripe.ir import ConfigError, DType
@@ -12,7 +12,7 @@ from stripe.ir import ConfigError, DType
 
 def target_for(
     nest: LoopNest, stationary: Operand, hardware: HardwareModel, unit: ExecUnit, dtype: DType
-) -> Target:
+) -> Hierarchy:
     """The machine for a product of two operands, of which `stationary` takes that role: the memories between the main
     memory and the unit, the farthest first, and the axes of its grid. `dtype` is that of the factors.
 
@@ -48,7 +48,7 @@ def target_for(
             )
         )
     axes = tuple(Axis(axis.name, axis.size, _carried(axis, nest, roles)) for axis in unit.grid)
-    return Target(tuple(levels), axes, unit.mac_energy_pJ(dtype), unit.shares_diagonals)
+    return Hierarchy(tuple(levels), axes, unit.mac_energy_pJ(dtype), unit.shares_diagonals)
 
 
 def _carried(axis: GridAxis, nest: LoopNest, roles: Mapping[Role, Operand]) -> frozenset[str]:

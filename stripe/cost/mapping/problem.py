@@ -95,7 +95,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Target:
+class Hierarchy:
     """The machine: levels from the outermost, which holds everything, to the innermost; axes of the array.
 
     `compute_pJ` is the energy of one point of the nest. Unless `shares_diagonals`, only one index of a window runs in
@@ -119,7 +119,7 @@ class Node:
         return f"{self.operand.name}@{self.level.memory}"
 
 
-def residencies(nest: LoopNest, target: Target) -> Iterator[tuple[tuple[Node, ...], ...]]:
+def residencies(nest: LoopNest, target: Hierarchy) -> Iterator[tuple[tuple[Node, ...], ...]]:
     """For each choice of bypasses the chain of nodes of every operand, below the outermost level."""
     chains: list[tuple[tuple[Node, ...], ...]] = []
     for operand in nest.operands:

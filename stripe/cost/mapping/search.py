@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from stripe.cost.mapping.problem import LoopNest, Node, Target, interleavings, residencies
-from stripe.cost.mapping.terms import Floats, Skeleton, Slide, Split, Terms, splits
+from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node, interleavings, residencies
+from stripe.cost.mapping.terms import Floats, IndexSplit, PriceTerms, Skeleton, Slide, splits
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -33,11 +33,11 @@ DENSE = 4096
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoopMapping:
     """A mapping: the nodes in order, and for each index its extent inside each of them and along each axis."""
 
     skeleton: Skeleton
-    splits: dict[str, Split]
+    splits: dict[str, IndexSplit]
     energy_pJ: float
 
     def loops(self, nest: LoopNest) -> list[list[tuple[str, int]]]:
@@ -64,7 +64,7 @@ class Plan:
 class Found:
     """The best plans, cheapest first, and how many mappings were priced and how many there are."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[LoopMapping, ...]
     priced: int
     mappings: int
 
@@ -75,7 +75,7 @@ class _Best:
     def __init__(self, number: int, ceiling: float = inf) -> None:
         self._number = number
         self._ceiling = ceiling
-        self._heap: list[tuple[float, int, Plan]] = []
+        self._heap: list[tuple[float, int, LoopMapping]] = []
         self._count = 0
 
     @property
@@ -83,7 +83,7 @@ class _Best:
         """The price that a plan has to be below to be among the best."""
         return -self._heap[0][0] if len(self._heap) == self._number else self._ceiling
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plan: LoopMapping) -> None:
         self._count += 1
         entry = (-plan.energy_pJ, -self._count, plan)
         if len(self._heap) < self._number:
@@ -91,11 +91,11 @@ class _Best:
         else:
             heapreplace(self._heap, entry)
 
-    def plans(self) -> tuple[Plan, ...]:
+    def plans(self) -> tuple[LoopMapping, ...]:
         return tuple(plan for _, _, plan in sorted(self._heap, key=lambda e: (-e[0], -e[1])))
 
 
-def skeletons(nest: LoopNest, target: Target) -> Iterator[Skeleton]:
+def skeletons(nest: LoopNest, target: Hierarchy) -> Iterator[Skeleton]:
     """All orders of the nodes for each choice of bypasses and slides."""
     for chains in residencies(nest, target):
         for nodes in interleavings(chains):
@@ -110,7 +110,7 @@ def _slides(node: Node) -> list[Slide | None]:
     return [Slide(node, name) for name in dict.fromkeys(shared)] or [None]
 
 
-def search(nest: LoopNest, target: Target, *, plans: int = 1) -> Found:
+def search(nest: LoopNest, target: Hierarchy, *, plans: int = 1) -> Found:
     """The cheapest mappings of a nest by energy; none when no mapping fits."""
     best = _Best(plans)
     priced = mappings = 0
@@ -133,12 +133,12 @@ def search(nest: LoopNest, target: Target, *, plans: int = 1) -> Found:
 class _Combination:
     """The search of one skeleton."""
 
-    def __init__(self, nest: LoopNest, target: Target, skeleton: Skeleton) -> None:
-        self.terms = Terms(nest, target, skeleton)
+    def __init__(self, nest: LoopNest, target: Hierarchy, skeleton: Skeleton) -> None:
+        self.terms = PriceTerms(nest, target, skeleton)
         self.skeleton = skeleton
         self.pJ = np.array(self.terms.pJ)
         self.mappings = 1
-        self.tables: list[tuple[tuple[str, ...], Floats, list[tuple[Split, ...]]]] = []
+        self.tables: list[tuple[tuple[str, ...], Floats, list[tuple[IndexSplit, ...]]]] = []
         for group in nest.groups:
             ways = {name: splits(nest, target, skeleton, name) for name in group}
             self.mappings *= prod(map(len, ways.values()))
@@ -190,11 +190,11 @@ class _Combination:
                 rows, picks = rows[kept], picks[kept]
         return priced
 
-    def _plan(self, pick: Sequence[int], price: float) -> Plan:
-        found: dict[str, Split] = {}
+    def _plan(self, pick: Sequence[int], price: float) -> LoopMapping:
+        found: dict[str, IndexSplit] = {}
         for (group, _, choices), number in zip(self.tables, pick, strict=True):
             found.update(zip(group, choices[number], strict=True))
-        return Plan(self.skeleton, found, price)
+        return LoopMapping(self.skeleton, found, price)
 
 
 def undominated(rows: Floats) -> Integers:

@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from stripe.cost.mapping.problem import Level, LoopNest, Node, Operand, Target
+from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Node, Operand
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -55,17 +55,17 @@ class Skeleton:
 
 
 @dataclass(frozen=True)
-class Split:
+class IndexSplit:
     """The parts of one index: its extent inside each node (space included), and along each axis of the array."""
 
     within: tuple[int, ...]
     spatial: tuple[int, ...]
 
 
-class Terms:
+class PriceTerms:
     """The terms of a skeleton, and their factors for the choices of a group."""
 
-    def __init__(self, nest: LoopNest, target: Target, skeleton: Skeleton) -> None:
+    def __init__(self, nest: LoopNest, target: Hierarchy, skeleton: Skeleton) -> None:
         self.nest = nest
         self.target = target
         self.skeleton = skeleton
@@ -118,8 +118,8 @@ class Terms:
             self.limits.append((numbers, float(level.capacity)))
 
     def factors(
-        self, group: Sequence[str], splits: Mapping[str, Sequence[Split]]
-    ) -> tuple[Floats, list[tuple[Split, ...]]]:
+        self, group: Sequence[str], splits: Mapping[str, Sequence[IndexSplit]]
+    ) -> tuple[Floats, list[tuple[IndexSplit, ...]]]:
         """The factor of each term for each combination of splits of the indices of a group: one row a choice."""
         choices = [
             choice
@@ -217,12 +217,12 @@ def _volume(operand: Operand, group: Sequence[str], extents: Extents) -> Floats:
     return total
 
 
-def splits(nest: LoopNest, target: Target, skeleton: Skeleton, index: str) -> list[Split]:
+def splits(nest: LoopNest, target: Hierarchy, skeleton: Skeleton, index: str) -> list[IndexSplit]:
     """All ways to split an index by divisors, but for those that a limit of a level or axis excludes on its own."""
     nodes = skeleton.nodes
     size = nest.ranges[index]
     dependent = [n for n, node in enumerate(nodes) if index in node.operand.indices]
-    found: list[Split] = []
+    found: list[IndexSplit] = []
     for spatial in _spatial(target, index, size, 0):
         across = prod(spatial)
 
@@ -245,11 +245,11 @@ def splits(nest: LoopNest, target: Target, skeleton: Skeleton, index: str) -> li
             for n in range(len(nodes)):
                 last = extents[n] * across if n in extents else last
                 within.append(last)
-            found.append(Split(tuple(within), spatial))
+            found.append(IndexSplit(tuple(within), spatial))
     return found
 
 
-def _limit(node: Node, index: str, target: Target, spatial: Sequence[int]) -> float:
+def _limit(node: Node, index: str, target: Hierarchy, spatial: Sequence[int]) -> float:
     """The largest temporal extent inside a node that its capacity allows."""
     if node.level.capacity is None:
         return float("inf")
@@ -258,7 +258,7 @@ def _limit(node: Node, index: str, target: Target, spatial: Sequence[int]) -> fl
     return ((node.level.capacity // node.operand.element_bytes - 1) / step + 1) / held
 
 
-def _spatial(target: Target, index: str, size: int, axis: int) -> Iterator[tuple[int, ...]]:
+def _spatial(target: Hierarchy, index: str, size: int, axis: int) -> Iterator[tuple[int, ...]]:
     if axis == len(target.axes):
         yield ()
         return
