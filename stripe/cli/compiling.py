@@ -15,6 +15,7 @@ from stripe.cli.job import Job
 from stripe.frontends.frontend import Loaded, Source, refusal
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, print_program, walk
+from stripe.verify.assumptions import Policy, parse_assumptions
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
@@ -137,8 +138,13 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
         from stripe.pipeline.machine import MachineCheck
         from stripe.pipeline.proof import ExactCheck
 
-        found += [ExactCheck(to_stderr), MachineCheck(to_stderr)]
+        found += [ExactCheck(to_stderr, policy(spec)), MachineCheck(to_stderr)]
     return found
+
+
+def policy(spec: CompileSpec) -> Policy:
+    """The answers of proofs that the user accepts."""
+    return Policy(parse_assumptions(spec.assume), spec.verify_unknown == "fail")
 
 
 def to_stderr(text: str) -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 
 from stripe.config.output import writing
@@ -66,6 +68,30 @@ def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
             low = 1 if positive else 0 if ref.dtype.kind == "uint" else -magnitude
             values = generator.integers(low, max(magnitude, low + 1) + 1, ref.sizes, np.int64)
         result[ref.name] = np.asarray(values).astype(ref.dtype.numpy())
+    return result
+
+
+def extreme_inputs(program: Program, floats: Sequence[str], *, integers: bool = False) -> dict[str, Array]:
+    """Random inputs of which half are at the rim of their dtype. `floats` names the values for tensors of floats: 0,
+    inf and nan, `max` and `tiny`, with a sign; with `integers`, integers are the least and greatest of their dtype.
+    """
+    generator = np.random.default_rng(len(floats))
+    roles = _roles(program)
+    result = random_inputs(program, len(floats))
+    for ref in program.inputs:
+        dtype = ref.dtype.numpy()
+        if ref.dtype.is_float and floats:
+            limits = cast("Any", ml_dtypes.finfo(dtype))
+            words = {"max": limits.max, "-max": limits.min, "tiny": limits.tiny, "-tiny": -limits.tiny}
+            rim = [dtype.type(words.get(word, word)) for word in floats]
+        elif integers and ref.dtype.kind in ("int", "uint") and ref.name not in roles:
+            bits = 8 * ref.dtype.bytes
+            rim = [0, (1 << bits) - 1] if ref.dtype.kind == "uint" else [-1 << bits - 1, (1 << bits - 1) - 1]
+        else:
+            continue
+        chosen = np.asarray(rim, dtype)[generator.integers(0, len(rim), ref.sizes)]
+        half = generator.integers(0, 2, ref.sizes, np.int64) == 1
+        result[ref.name] = np.asarray(np.where(half, chosen, result[ref.name]), dtype)
     return result
 
 

@@ -8,8 +8,10 @@ from typing_extensions import override
 
 from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.verify.assumptions import Assumption, Policy, in_order
 from stripe.verify.program import check_program
-from stripe.verify.proof.judge import Judgement, judge
+from stripe.verify.proof.judge import judge
+from stripe.verify.proof.witness import Equal
 
 
 class ProofError(StripeError):
@@ -34,18 +36,46 @@ def check_input(program: Program, write: Callable[[str], None], name: str = "the
         raise first
 
 
-def check_against(reference: Program, name: str, program: Program, write: Callable[[str], None]) -> None:
-    """Proves that `program` computes what `reference` does, which users know as `name`; where the proof has no answer
-    both run instead. Raises ProofError when they differ, StripeError for a reference that is wrong in itself.
+def check_against(
+    reference: Program, name: str, program: Program, write: Callable[[str], None], policy: Policy
+) -> None:
+    """Proves that `program` computes what `reference` does, which users know as `name`. Raises ProofError for an answer
+    that `policy` does not accept, StripeError for a reference that is wrong in itself.
     """
     check_input(reference, write, name)
-    _require(judge(reference, program), name, f"the program does not compute what {name} does", write)
+    report = _Report(write, policy)
+    failures = (
+        f"the program does not compute what {name} does",
+        f"the program is not proved to compute what {name} does",
+    )
+    report.require(reference, program, name, failures)
+    report.summary()
 
 
-def _require(judgement: Judgement, name: str, failure: str, write: Callable[[str], None]) -> None:
-    if not judgement.accepted:
-        raise ProofError(f"{failure}\n{_indented(str(judgement))}")
-    write(f"verify: {name}: {'; '.join(str(judgement).splitlines())}\n")
+class _Report:
+    """The answers of a run, and the assumptions of all of them, each with the proofs that rely on it."""
+
+    def __init__(self, write: Callable[[str], None], policy: Policy) -> None:
+        self._write = write
+        self._policy = policy
+        self._relying: dict[Assumption, list[str]] = {}
+
+    def require(self, before: Program, after: Program, name: str, failures: tuple[str, str]) -> None:
+        """Writes the answer. Raises ProofError unless it is accepted; `failures` say *different* and *not proved*."""
+        judgement = judge(before, after, self._policy)
+        if not judgement.accepted:
+            failure = failures[judgement.answer != "different"]
+            raise ProofError(f"{failure}\n{_indented(str(judgement))}")
+        self._write(f"verify: {name}: {'; '.join(str(judgement).splitlines())}\n")
+        if isinstance(judgement.verdict, Equal):
+            for flag in judgement.verdict.assumptions:
+                self._relying.setdefault(flag, []).append(name)
+
+    def summary(self) -> None:
+        """Writes one line for each assumption; the lines of single answers stay short."""
+        for flag in in_order(self._relying):
+            names = ", ".join(dict.fromkeys(self._relying[flag]))
+            self._write(f"verify: assuming {flag} ({names}): {flag.text}\n")
 
 
 class ExactCheck(Instrument):
@@ -54,8 +84,9 @@ class ExactCheck(Instrument):
     The input is checked first: a proof says nothing about programs that are wrong in themselves.
     """
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], policy: Policy) -> None:
         self._write = write
+        self._report = _Report(write, policy)
 
     @override
     def begin(self, program: Program) -> None:
@@ -63,10 +94,16 @@ class ExactCheck(Instrument):
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        if after is before:
-            return
-        failure = f"pass {entry.label} changed the meaning of the program"
-        _require(judge(before, after), entry.name, failure, self._write)
+        if after is not before:
+            failures = (
+                f"pass {entry.label} changed the meaning of the program",
+                f"pass {entry.label} is not proved to keep the meaning of the program",
+            )
+            self._report.require(before, after, entry.name, failures)
+
+    @override
+    def end(self, program: Program) -> None:
+        self._report.summary()
 
 
 def _indented(text: str) -> str:

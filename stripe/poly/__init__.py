@@ -40,7 +40,7 @@ from stripe.poly.footprint import (
     untouched,
     view_box,
 )
-from stripe.poly.limits import PolyLimit, operation_limit, within
+from stripe.poly.limits import PolyLimit, isl_failures, operation_limit, within
 from stripe.poly.sets import Points, Relation, pieces, points_of, union
 from stripe.poly.simplify import (
     bounds,
@@ -58,7 +58,7 @@ __all__ = [
     "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth", "conflicts", "count_accesses",
     "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",
-    "injective", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of", "race",
-    "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",
+    "injective", "isl_failures", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of",
+    "race", "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",
     "tile_elements", "touched_at", "union", "untouched", "view_box", "within",
 ]  # fmt: skip

@@ -18,7 +18,16 @@ twenty times dearer: a minute or two. So much is for lowering alone, which past 
 
 
 class PolyLimit(Exception):
-    """A question about integer sets would take too long; its answer is unknown."""
+    """A question about integer sets would take too long, or isl failed at it; its answer is unknown."""
+
+
+@contextmanager
+def isl_failures() -> Generator[None]:
+    """Within the context any failure of isl is a `PolyLimit`."""
+    try:
+        yield
+    except isl.Error as error:
+        raise PolyLimit(" ".join(f"isl failed: {error}".split())) from error
 
 
 @contextmanager

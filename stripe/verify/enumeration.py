@@ -39,11 +39,11 @@ from stripe.ir import (
     allocation_agg,
     result_dtype,
 )
+from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
 
 MOST_POINTS = 200_000
 """Programs with more points are not enumerated; Python runs some 10^5 points a second."""
-FINITE = "no padding with zeros meets an infinite value or NaN"
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Key: TypeAlias = tuple[Any, ...]
@@ -56,9 +56,13 @@ class InvalidProgram(Exception):
 
 
 class TermTable:
-    """TermTable by number. `finite` takes 0 times a float to be 0."""
+    """Terms by number. `chains` takes an addition written as an operation for a sum by aggregation (minima, maxima,
+    *and* and *or* likewise), and `finite` leaves products with 0 out of sums of floats. `relied` are the assumptions of
+    all merges."""
 
-    def __init__(self, *, finite: bool = False) -> None:
+    def __init__(self, *, chains: bool = False, finite: bool = False) -> None:
+        self.relied: set[Assumption] = set()
+        self._chains = chains
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._dtypes: list[DType] = []
@@ -101,12 +105,18 @@ class TermTable:
                 return args[1]
             if (chosen := self._value(args[0])) is not None:
                 return args[1] if chosen.item() else args[2]
-        if op == "mul" and (not result.is_float or self._finite):
+        if op == "mul" and not result.is_float:
             for arg in args:
                 if (value := self._value(arg)) is not None and not value.item():
                     return self.number(arith.constant(0, result), result)
         if INTRINSICS[op].exact and all(self._keys[arg][0] == "number" for arg in args):
             return self._computed(op, args, dtypes, result)
+        if (
+            self._chains
+            and (agg := _chain(op, result)) is not None
+            and all(each == result for each in dtypes)
+        ):
+            return self.merge(agg, result, args)
         if _commutes(op, dtypes[0]):
             args = tuple(sorted(args))
         return self._of(("operation", op, result.name, *args), result)
@@ -127,6 +137,8 @@ class TermTable:
     def merge(self, agg: Agg, dtype: DType, contributions: Sequence[int]) -> int:
         """The value of an element after contributions by one aggregation."""
         once = agg in (Agg.MIN, Agg.MAX) or dtype.kind == "bool"
+        if dtype.is_float:
+            self.relied.add(Assumption.ZERO_SIGN if once else Assumption.FLOAT_ORDER)
         identity = self.number(arith.constant(agg.identity(dtype), dtype), dtype)
         flat: list[int] = []
         numbers: list[arith.Array] = []
@@ -144,8 +156,13 @@ class TermTable:
             with np.errstate(all="ignore"):
                 merged = arith.aggregation(agg, dtype).reduce(np.stack(numbers), dtype=numbers[0].dtype)
             flat.append(self.number(np.asarray(merged), dtype))
-        # A zero of either sign leaves a sum as it is.
+        # A zero of either sign leaves a sum as it is, but for the sign of another zero.
         kept = [term for term in flat if term != identity and not (agg is Agg.ADD and self._is_zero(term))]
+        if agg is Agg.ADD and dtype.is_float:
+            if self._finite and any(map(self._vanishes, kept)):
+                self.relied.add(Assumption.FINITE)
+                kept = [term for term in kept if not self._vanishes(term)]
+            self.relied |= {Assumption.ZERO_SIGN} if len(kept) < max(2, len(flat)) else set()
         terms = sorted(set(kept)) if once else sorted(kept)
         if not terms:
             return identity
@@ -154,6 +171,22 @@ class TermTable:
     def _is_zero(self, term: int) -> bool:
         value = self._value(term)
         return value is not None and value.item() == 0
+
+    def _vanishes(self, term: int) -> bool:
+        """Whether a term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a choice."""
+        kind, *rest = self._keys[term]
+        if kind != "operation":
+            return kind == "number" and self._is_zero(term)
+        parts = [self._vanishes(arg) for arg in rest[2:]]
+        match rest[0]:
+            case "mul":
+                return any(parts)
+            case "cond":
+                return parts[1] and parts[2]
+            case "add" | "sub" | "min" | "max" | "cast" | "neg" | "abs" | "relu":
+                return all(parts)
+            case _:
+                return False
 
     def show(self, term: int, depth: int = 4) -> str:
         """The text of a term, cut off below `depth`."""
@@ -174,6 +207,13 @@ class TermTable:
 
 
 _COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
+
+
+def _chain(op: str, dtype: DType) -> Agg | None:
+    """The aggregation that a chain of the operation is; None when it is none."""
+    if dtype.kind == "bool":
+        return {"bit_or": Agg.ADD, "bit_and": Agg.MUL}.get(op)
+    return {"add": Agg.ADD, "min": Agg.MIN, "max": Agg.MAX}.get(op)
 
 
 def _commutes(op: str, dtype: DType) -> bool:
@@ -495,10 +535,10 @@ def decide(before: Program, after: Program, *, most_points: int = MOST_POINTS) -
         if (count := points(program)) > most_points:
             return Unknown(f"{count} points are more than {most_points}")
     found = _decide(before, after, TermTable())
-    if isinstance(found, Different) and isinstance(
-        again := _decide(before, after, TermTable(finite=True)), Equal
-    ):
-        return Equal((FINITE, *again.assumptions))
+    for terms in (TermTable(chains=True), TermTable(chains=True, finite=True)):
+        if isinstance(found, Different):
+            again = _decide(before, after, terms)
+            found = again if isinstance(again, Equal) else found
     return found
 
 
@@ -507,7 +547,8 @@ def _decide(before: Program, after: Program, terms: TermTable) -> Verdict:
     try:
         second = _TermInterpreter(after, terms).outputs()
     except InvalidProgram as reason:
-        return Different(Witness(str(reason), after.name, None, Side("it is defined"), Side("it is not")))
+        witness = Witness(str(reason), after.name, None, Side("it is defined"), Side("it is not"))
+        return Different(witness, certain=True)
     for ref in before.outputs:
         others = second.get(ref.name)
         if others is None or len(others) != len(first[ref.name]):
@@ -517,4 +558,4 @@ def _decide(before: Program, after: Program, terms: TermTable) -> Verdict:
                 element = tuple(int(n) for n in np.unravel_index(flat, ref.sizes)) if ref.rank else ()
                 sides = Side(terms.show(old)), Side(terms.show(new))
                 return Different(Witness("it is defined by other operands", ref.name, element, *sides))
-    return Equal()
+    return Equal(in_order(terms.relied))

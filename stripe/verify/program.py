@@ -15,6 +15,7 @@ from stripe.poly import (
     PolyLimit,
     element_names,
     implied,
+    isl_failures,
     operation_limit,
     points_of,
     race,
@@ -54,12 +55,13 @@ def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Fin
     findings: list[Finding] = []
     for units in scopes.values():
         try:
-            findings += check_units(reaching, units, operations=operations, final=False)
+            with isl_failures():
+                findings += check_units(reaching, units, operations=operations, final=False)
         except PolyLimit as limit:
             place = Instance(units[0], reaching.by_unit[units[0]][0].nest.blocks[-1].name)
             findings.append(Finding(str(limit), "this statement", None, place, unknown=True))
     try:
-        with operation_limit(operations):
+        with isl_failures(), operation_limit(operations):
             findings += check_outputs(reaching)
     except PolyLimit as limit:
         findings.append(Finding(str(limit), "the outputs", None, Instance((0,), program.name), unknown=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from stripe.ir import Program, verify_structural
-from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.verify.mutate import mutants
 from tests.verify.pairs import pairs

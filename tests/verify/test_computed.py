@@ -13,8 +13,8 @@ from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
 from stripe.tile import compile_tile
 from stripe.verify.proof.computed import same_constant
-from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Equal
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "argmax.tile"

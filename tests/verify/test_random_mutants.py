@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from stripe.ir import Program, StripeError, verify_structural
-from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.fuzz.__main__ import draw_cases
 from tests.fuzz.check import Counts, Failure, run_passes

@@ -6,8 +6,8 @@ import pytest
 
 from stripe.ir import Program
 from stripe.verify.program import check_program
-from stripe.verify.proof.judge import run_both
 from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.verify.pairs import program
 

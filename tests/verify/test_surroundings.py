@@ -20,8 +20,9 @@ from stripe.ir import (
     print_program,
     verify_structural,
 )
-from stripe.verify.proof.judge import judge, run_both
+from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.verify.pairs import BLUR, BLUR_TENSORS, program
 

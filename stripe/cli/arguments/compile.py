@@ -7,10 +7,20 @@ from functools import partial
 from typing import Literal
 
 from stripe.cli.option import OTHER, Option, Spec, option, spelled
-from stripe.cli.usage import file_name
+from stripe.cli.usage import file_name, one_of
 from stripe.frontends.registry import BUILTIN, languages
 
+ASSUMPTIONS = ("float-order", "zero-sign", "finite", "folded")
+"""The flags of `stripe.verify.assumptions`."""
 VERIFY_LEVELS = ("none", "structural", "exact")
+
+
+def _flags(text: str) -> str:
+    """An argparse type for `all`, `none`, or assumptions with commas between them."""
+    words = [] if text in ("all", "none") else text.split(",")
+    flag = one_of(*ASSUMPTIONS)
+    return ",".join(map(flag, words)) if words else text
+
 
 _input = partial(option, group="input")
 _passes = partial(option, group="passes and machine", replayed=False)
@@ -71,6 +81,15 @@ class CompileSpec(InputSpec):
     verify: str = option(
         "--verify", group="watching the passes", choices=VERIFY_LEVELS, default="structural",
         help="what is checked after each pass (default: structural; exact proves equality)",
+    )  # fmt: skip
+    assume: str = option(
+        "--assume", group="watching the passes", metavar="FLAGS", read=_flags, default="all",
+        complete=("all", "none", *ASSUMPTIONS),
+        help="what a proof may rely on: all (the default), none, or flags such as float-order,zero-sign",
+    )  # fmt: skip
+    verify_unknown: str = option(
+        "--verify-unknown", group="watching the passes", choices=("run", "fail"), default="run",
+        help="without a proof: run both programs and compare (the default), or fail",
     )  # fmt: skip
     verify_roundtrip: bool = option(
         "--verify-roundtrip", group="watching the passes",

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from stripe.cli.arguments.opt import OptSpec
-from stripe.cli.compiling import begin, load, require_bounds, require_claims, run_passes, to_stderr
+from stripe.cli.compiling import begin, load, policy, require_bounds, require_claims, run_passes, to_stderr
 from stripe.cli.files import write_text
 from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
@@ -129,4 +129,4 @@ def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
     reference = load_source(against, shapes)
     require_claims(reference, job.hardware)
     require_claims(Loaded(result), job.hardware)
-    check_against(reference.program, against.name, result, to_stderr)
+    check_against(reference.program, against.name, result, to_stderr, policy(spec))

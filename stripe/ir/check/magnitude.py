@@ -31,9 +31,8 @@ def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> I
         for index in block.indices
     }
     scope = CheckedBlock(block, path, None, {}, {})
-    for what, about, interval in _extents(block, ranges):
-        reached = max(interval, key=abs)
-        if abs(reached) > LARGEST:
+    for what, about, reached in _extents(block, ranges, outside):
+        if reached > LARGEST:
             number = about if isinstance(about, int) else None
             part = None if isinstance(about, int) else about
             yield scope.say(f"{what} reaches {reached}", "numbers stay below 2^62", number, part)
@@ -44,30 +43,45 @@ def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> I
 
 
 def _extents(
-    block: Block, ranges: Mapping[str, Interval]
-) -> Iterator[tuple[str, Index | Constraint | Refinement | int, Interval]]:
-    """The numbers of `block`: each in words, as a part of it or the number of a statement, and with the least and the
-    greatest value.
+    block: Block, ranges: Mapping[str, Interval], outside: Mapping[str, Interval]
+) -> Iterator[tuple[str, Index | Constraint | Refinement | int, int]]:
+    """The numbers of `block`: each in words, as a part of it or the number of a statement, and with the largest
+    magnitude.
     """
     for index in block.indices:
-        yield f"index '{index.name}'", index, ranges[index.name]
+        yield (
+            f"index '{index.name}'",
+            index,
+            index.range - 1 if index.affine is None else _reach(index.affine, outside),
+        )
     for constraint in block.constraints:
-        yield f"the constraint {constraint}", constraint, constraint.affine.bounds(ranges)
+        yield f"the constraint {constraint}", constraint, _reach(constraint.affine, ranges)
     for ref in block.refinements:
-        yield f"the size of '{ref.name}'", ref, (0, max((ref.bytes, *ref.sizes)))
-        yield f"the address of '{ref.name}'", ref, (0, (ref.offset or 0) + ref.bytes if ref.is_alloc else 0)
+        yield f"the size of '{ref.name}'", ref, max((ref.bytes, *ref.sizes))
+        yield f"the address of '{ref.name}'", ref, (ref.offset or 0) + ref.bytes if ref.is_alloc else 0
         yield f"the access of '{ref.name}'", ref, _place(ref, ranges)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, LoadIndex):
-            yield f"the value of '${statement.into}'", number, statement.affine.bounds(ranges)
+            yield f"the value of '${statement.into}'", number, _reach(statement.affine, ranges)
 
 
-def _place(ref: Refinement, ranges: Mapping[str, Interval]) -> Interval:
+def _place(ref: Refinement, ranges: Mapping[str, Interval]) -> int:
     """Where the view begins: the coordinate or the element in memory that lies farthest out."""
     linear = Affine()
-    far: list[Interval] = []
+    far: list[int] = []
     for affine, dim in zip(ref.access, ref.dims, strict=True):
-        far.append(affine.bounds(ranges))
+        far.append(_reach(affine, ranges))
         linear = linear + affine * dim.stride
-    far.append(linear.bounds(ranges))
-    return min(low for low, _ in far), max(high for _, high in far)
+    return max(*far, _reach(linear, ranges)) if far else 0
+
+
+def _reach(affine: Affine, ranges: Mapping[str, Interval]) -> int:
+    """The largest number on the way to the value, in whichever order terms are added, and inside floor and mod."""
+    value = max(map(abs, affine.bounds(ranges)))
+    if value > LARGEST:
+        return value
+    terms = (Affine(0, (term,)).bounds(ranges) for term in affine.terms)
+    partial = abs(affine.offset) + sum(max(map(abs, bounds)) for bounds in terms)
+    return max(
+        [partial, *(_reach(atom.arg, ranges) for atom, _ in affine.terms if not isinstance(atom, str))]
+    )

@@ -71,6 +71,10 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
     mains = [block for block in entry.blocks if block.is_main]
     if len(mains) != 1:
         yield whole.say(f"the entry has {len(mains)} blocks tagged main", "it needs exactly one")
+    for part in (*entry.indices, *entry.constraints):
+        yield whole.say(
+            "the entry runs once", "indices and constraints belong to main or to blocks inside", about=part
+        )
     for ref in entry.refinements:
         if not ref.is_alloc:
             yield whole.say(f"'{ref.name}' of the entry is no allocation", "use 'none new'", about=ref)

@@ -99,5 +99,6 @@ def constant_terms(program: Program, buffer: Buffer, dtype: DType) -> Leaf | Num
     values = np.frombuffer(found.data, dtype=dtype.numpy())
     if len(values) and found.data == found.data[: dtype.bytes] * len(values):
         return number(values[0].item(), dtype)
-    digest = hashlib.sha256(found.data + repr(found.sizes).encode()).hexdigest()[:12]
-    return Leaf(f"const:{digest}", len(found.sizes), dtype)
+    # The digest orders operands alike in both programs; the content decides.
+    digest = hashlib.sha256(found.data).hexdigest()[:12]
+    return Leaf(f"const:{digest}", len(found.sizes), dtype, (found.sizes, found.data))

@@ -9,7 +9,15 @@ from itertools import combinations
 
 from stripe.ir import Agg, DType
 from stripe.poly import Access, Points, Relation, union
+from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.terms import Term
+
+
+def reordering(agg: Agg, dtype: DType) -> frozenset[Assumption]:
+    """The assumptions behind merging by `agg` in any order: a minimum of floats tells 0 from -0 by it."""
+    if not dtype.is_float or agg is Agg.ASSIGN:
+        return frozenset()
+    return frozenset({Assumption.FLOAT_ORDER if agg in (Agg.ADD, Agg.MUL) else Assumption.ZERO_SIGN})
 
 
 @dataclass(frozen=True)

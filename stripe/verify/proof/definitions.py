@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -30,6 +30,7 @@ from stripe.ir import (
     scalars_used,
 )
 from stripe.poly import Access, Points, Relation, points_of, union
+from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.computed import constant_terms
 from stripe.verify.proof.contributions import (
     Contribution,
@@ -46,18 +47,21 @@ from stripe.verify.proof.terms import (
     Called,
     IndexValue,
     Leaf,
+    Number,
     Read,
     Reduced,
     Undefined,
     number,
     operand_order,
     operation,
+    vanishes,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """By which rules definitions are made. `finite`: no value is infinite or NaN, so that a product with 0 is 0.
+    """By which rules definitions are made. `finite`: no value is infinite or NaN, so that a sum may go without a
+    product with 0.
 
     `thorough`: costly normal forms that are rarely needed: merges of one contribution become the contribution,
     operands that commute are put in order by their elements.
@@ -83,6 +87,8 @@ class Definitions:
         self.reaching = reaching
         self.known = known
         self.rules = rules
+        self.relied: set[Assumption] = set()
+        """The assumptions behind the definitions made so far."""
         self._definitions: dict[Read, Definition] = {}
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
@@ -185,9 +191,14 @@ class Definitions:
             if not rest.is_empty:
                 left.append(Contribution(contribution.term, rest, contribution.at, contribution.origin))
         zero = number(agg.identity(dtype), dtype)
+        sum_of_floats = agg is Agg.ADD and dtype.is_float
+        if sum_of_floats and self.rules.finite:
+            contributions = [self._padding(c, zero) for c in contributions]
+        # The identity is no contribution, but where an element has no other.
         kept = [c for c in contributions if c.term != zero]
         bare: list[Contribution] = []
         if len(kept) < len(contributions):
+            self.relied |= {Assumption.ZERO_SIGN} if sum_of_floats and kept else set()
             full = union((c.points.domain for c in kept), keys)
             bare = first_only([p for p in contributions if p.term == zero], full)
         alone, several = (
@@ -195,12 +206,20 @@ class Definitions:
             if self.rules.thorough
             else one_each_or_merged(kept, keys)
         )
+        self.relied |= {Assumption.ZERO_SIGN} if sum_of_floats and alone else set()
         if several.is_empty:
             return bare + alone, [], left
         if alone:
             rest = (Contribution(p.term, p.points.within(several), p.at, p.origin) for p in kept)
             kept = [c for c in rest if not c.points.is_empty]
         return bare + alone, [Merge(agg, dtype, tuple(kept), several)], left
+
+    def _padding(self, contribution: Contribution, zero: Number) -> Contribution:
+        """The contribution, or `zero` in the place of one that is zero where all values are finite."""
+        if contribution.term == zero or not vanishes(contribution.term):
+            return contribution
+        self.relied |= {Assumption.FINITE, Assumption.ZERO_SIGN}
+        return replace(contribution, term=zero, at=contribution.at.keep(()))
 
     def _flattened(self, contribution: Contribution, agg: Agg, dtype: DType) -> list[Contribution]:
         """A contribution that is itself a merge by the same aggregation, as that merge's contributions."""
@@ -279,7 +298,7 @@ class Definitions:
                 if prod(map(len, operands)) > _MOST_PIECES:
                     raise Unprovable(f"'{op}' has operands from too many places")
                 for combination in product(*operands):
-                    value = _applied(op, combination, dtype, finite=self.rules.finite)
+                    value = _applied(op, combination, dtype)
                     if len(inputs) == 1 or not value.at.is_empty:
                         yield value
             case _:
@@ -344,7 +363,7 @@ def _needed(block: Block, places: Mapping[str, int], name: str) -> list[int]:
     return sorted(found)
 
 
-def _applied(op: str, operands: tuple[Value, ...], dtype: DType | None, *, finite: bool) -> Value:
+def _applied(op: str, operands: tuple[Value, ...], dtype: DType | None) -> Value:
     """An intrinsic on one value of each operand: defined where all of them are."""
     terms = [operand.term for operand in operands]
     order = operand_order(op, terms)
@@ -353,5 +372,5 @@ def _applied(op: str, operands: tuple[Value, ...], dtype: DType | None, *, finit
         at = at.beside(operands[k].at)
     if sum(term.width for term in terms) > _MOST_COORDINATES:
         raise Unprovable("an element-wise chain is too long")
-    term = operation(op, [terms[k] for k in order], dtype, finite=finite)
+    term = operation(op, [terms[k] for k in order], dtype)
     return Value(term, at if term.width else at.keep(()))

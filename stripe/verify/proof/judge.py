@@ -1,4 +1,4 @@
-"""The whole answer about a rewrite: the proof, and where it proves no equality, both programs run on the same data.
+"""The whole answer about a rewrite: the proof, enumeration where it has none, and both programs run on the same data.
 
 A proof is exact about terms, and incomplete in algebra. Running therefore tells of each difference whether it shows in
 results, and the user learns both.
@@ -7,56 +7,89 @@ results, and the user learns both.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from stripe.ir import Program, walk
+from stripe.verify import enumeration
+from stripe.verify.assumptions import ANY, Policy
 from stripe.verify.proof.prove import OPERATIONS, prove_equal
+from stripe.verify.proof.running import Run, run_on_all
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 
-SEEDS = (0, 1)
-CONFIRMING = (0, 1, 2, 3, 4, 5)
-"""Seeds that are tried until one shows a difference."""
+ENUMERATED = 50_000
+"""Programs with more points are not enumerated where the proof has no answer: half a second each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict of the proof and, where it proves no equality, of running: `ran` describes the run, `failed` its
-    difference."""
+    """The verdict and, where it is not *equal*, the run of both programs; `misplaced` has errors in addresses."""
 
     verdict: Verdict
-    ran: str = ""
-    failed: str = ""
+    policy: Policy = ANY
+    run: Run | None = None
+    misplaced: str = ""
+
+    @property
+    def answer(self) -> Literal["equal", "equal under assumptions", "different", "not proved", "unknown"]:
+        match self.verdict:
+            case _ if self.misplaced or (self.run is not None and self.run.failed):
+                return "different"
+            case Equal(assumptions):
+                return "equal" if self.policy.assumed.issuperset(assumptions) else "equal under assumptions"
+            case Different():
+                return "different" if self.verdict.certain else "not proved"
+            case Unknown():
+                return "unknown"
 
     @property
     def accepted(self) -> bool:
-        """Whether the rewrite is proved, or unknown and equal when run."""
-        return not isinstance(self.verdict, Different) and not self.failed
+        return self.answer == "equal" or (self.answer == "unknown" and not self.policy.unknown_fails)
 
     @property
     def proved(self) -> bool:
-        return not isinstance(self.verdict, Different | Unknown)
+        return isinstance(self.verdict, Equal)
 
     def __bool__(self) -> bool:
         return self.accepted
 
     def __str__(self) -> str:
-        return "\n".join(text for text in (str(self.verdict), self.ran, self.failed) if text)
+        lines = [str(self.verdict)]
+        match self.answer:
+            case "equal under assumptions":
+                assert isinstance(self.verdict, Equal)
+                refused = [flag for flag in self.verdict.assumptions if flag not in self.policy.assumed]
+                lines = [f"equal only under {flag}: {flag.text}" for flag in refused]
+            case "not proved":
+                lines = [f"not proved: {str(self.verdict).removeprefix('error: ')}"]
+            case _:
+                pass
+        if self.run is not None:
+            agrees = ", which does not confirm the difference" if self.answer == "not proved" else ""
+            lines.append(f"{self.run}{agrees}")
+        return "\n".join([*lines, *filter(None, [self.misplaced])])
 
 
 def judge(
-    before: Program, after: Program, *, operations: int = OPERATIONS, seeds: tuple[int, ...] = SEEDS
+    before: Program, after: Program, policy: Policy = ANY, *, operations: int = OPERATIONS
 ) -> Judgement:
-    """Proves that `after` computes what `before` does, or runs both on small-integer data where the proof has no
-    answer."""
+    """Proves that `after` computes what `before` does. Where the proof has no answer small programs are enumerated;
+    where the answer is not *equal* both programs run."""
     verdict = prove_equal(before, after, operations=operations)
-    placed = _misplaced(after)
-    if isinstance(verdict, Equal) or placed:
-        return Judgement(verdict, failed=placed)
-    if isinstance(verdict, Different):
-        seeds = tuple(dict.fromkeys((*seeds, *CONFIRMING)))
-    failed = run_both(before, after, seeds)
-    agree = "they agree, which does not confirm the difference"
-    outcome = "they differ" if failed else agree if isinstance(verdict, Different) else "they agree"
-    return Judgement(verdict, f"ran both programs on {len(seeds)} sets of small integers: {outcome}", failed)
+    if isinstance(verdict, Unknown):
+        verdict = _enumerated(before, after, verdict)
+    misplaced = _misplaced(after)
+    if isinstance(verdict, Equal) or misplaced:
+        return Judgement(verdict, policy, misplaced=misplaced)
+    return Judgement(verdict, policy, run_on_all(before, after, policy.assumed))
+
+
+def _enumerated(before: Program, after: Program, unknown: Unknown) -> Verdict:
+    """The answer by enumeration; that of the proof for large programs, and where `before` does something undefined."""
+    try:
+        found = enumeration.decide(before, after, most_points=ENUMERATED)
+    except enumeration.InvalidProgram:
+        return unknown
+    return unknown if isinstance(found, Unknown) else found
 
 
 def _misplaced(program: Program) -> str:
@@ -68,25 +101,3 @@ def _misplaced(program: Program) -> str:
     from stripe.verify.machine.schedule import check_placement
 
     return "\n".join(f"error: {diagnostic}" for diagnostic in check_placement(program))
-
-
-def run_both(before: Program, after: Program, seeds: tuple[int, ...] = SEEDS) -> str:
-    """How the outputs differ when both programs are interpreted on the same random data; empty when they agree."""
-    from stripe.exec.compare import compare, tolerance_for
-    from stripe.exec.data import random_inputs
-    from stripe.exec.errors import ExecutionError
-    from stripe.exec.interp import interpret
-
-    for seed in seeds:
-        inputs = random_inputs(before, seed)
-        expected = interpret(before, inputs)
-        try:
-            actual = interpret(
-                after, {ref.name: inputs[ref.name] for ref in after.inputs if ref.name in inputs}
-            )
-        except ExecutionError as error:
-            return f"with seed {seed}: {error}"
-        differences = compare(expected, actual, tolerance_for(before))
-        if differences:
-            return f"with seed {seed}: {'; '.join(map(str, differences))}"
-    return ""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from stripe.poly import Relation
-from stripe.verify.proof.contributions import Contribution, Definition, Merge
+from stripe.verify.proof.contributions import Contribution, Definition, Merge, reordering
 from stripe.verify.proof.definitions import Unprovable
 from stripe.verify.proof.numbering import Numbering, Reduction
 from stripe.verify.proof.relations import Mismatch, anything, mismatch, operand_at, sampled
@@ -35,6 +35,7 @@ def difference(
     found = values_difference(numbering, first.values, second.values, first.keys, depth)
     merges = [{(merge.agg, merge.dtype): merge for merge in side.merges} for side in (first, second)]
     for kind in dict.fromkeys([*merges[0], *merges[1]]):
+        numbering.relied |= reordering(*kind)
         if found is None:
             one, two = (_contributions(side.get(kind)) for side in merges)
             found = merge_difference(numbering, one, two, first.keys, kind[0].counts(kind[1]), depth)
@@ -225,6 +226,7 @@ def _reductions(
     if (first.agg, first.dtype) != (second.agg, second.dtype):
         key, _ = sampled(here, keys)
         return Mismatch(key, anything(mine, key), anything(theirs, key), "other operands")
+    numbering.relied |= reordering(first.agg, first.dtype)
     return merge_difference(numbering, mine, theirs, keys, first.agg.counts(first.dtype), depth - 1)
 
 

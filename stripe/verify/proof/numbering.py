@@ -15,6 +15,7 @@ from math import prod
 
 from stripe.ir import Agg, DType, Path, Special
 from stripe.poly import Points, Relation, union
+from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.contributions import (
     Contribution,
     Definition,
@@ -22,6 +23,7 @@ from stripe.verify.proof.contributions import (
     Merge,
     by_term,
     image,
+    reordering,
 )
 from stripe.verify.proof.definitions import Definitions, Unprovable
 from stripe.verify.proof.relations import miscounted_keys, mismatch, once_each
@@ -89,13 +91,15 @@ class _LeafMap:
 class Numbering:
     """The value numbers: named reductions and specials of both programs.
 
-    `incomplete` says why two elements of different names may yet be equal; while it is empty they are not.
+    `incomplete` says why two elements of different names may yet be equal; while it is empty they are not. `relied` are
+    the assumptions behind the merges that were found equal.
     """
 
     def __init__(self) -> None:
         self.reductions: dict[str, Reduction] = {}
         self.calls: list[NumberedSpecial] = []
         self.incomplete = ""
+        self.relied: set[Assumption] = set()
         self._calls: dict[tuple[int, Path], int] = {}
         self._known: dict[tuple[int, Read], list[tuple[Leaf, Relation]]] = {}
         self._normal: dict[tuple[int, Read], Definition] = {}
@@ -227,6 +231,7 @@ class Numbering:
                 continue
             same = self.matched(merge, known)
             if same is not None:
+                self.relied |= reordering(merge.agg, merge.dtype)
                 found.append((Leaf(known.name, len(known.keys.names), known.dtype), same))
                 merge = _without(merge, same.domain)
                 if not merge.contributions:

@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from stripe.ir import Agg, Buffer, Path, Program, Refinement
-from stripe.poly import PolyLimit, operation_limit
+from stripe.poly import PolyLimit, isl_failures, operation_limit
+from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.program import OPERATIONS, Finding, check_units
 from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.contributions import Contribution
@@ -28,7 +29,6 @@ from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.proof.unchanged import Unchanged, same_meaning
 from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknown, Verdict, Witness
 
-PADDING = "no padding with zeros meets an infinite value or NaN"
 PATIENCE = 3
 """How many buffers may pass the limit before the outputs alone decide: what leads to them takes as long."""
 
@@ -39,6 +39,12 @@ class _Sides:
 
     both: tuple[Definitions, Definitions]
     numbering: Numbering
+
+    @property
+    def relied(self) -> frozenset[Assumption]:
+        """The assumptions behind all that was defined and found equal here."""
+        first, second = self.both
+        return frozenset(self.numbering.relied | first.relied | second.relied)
 
 
 @dataclass(frozen=True)
@@ -113,20 +119,26 @@ def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS
     `after` is also checked, where it differs from `before`, for what makes a program wrong in itself: accesses out of
     bounds, elements assigned twice, races, reads of what nobody wrote. `before` is taken to be free of these.
     """
-    if before is after or same_meaning(before, after):
-        return Equal()
     changed = _interface(before, after)
     if changed is not None:
-        return Different(changed)
-    reachings = (Reaching(before), Reaching(after))
-    unchanged = Unchanged(*reachings)
+        return Different(changed, certain=True)
+    if before is after or same_meaning(before, after):
+        return Equal()
     try:
-        findings = check_units(reachings[1], unchanged.changed(), unchanged.exposed(), operations=operations)
+        with isl_failures():
+            reachings = (Reaching(before), Reaching(after))
+            unchanged = Unchanged(*reachings)
+            changed_units, exposed = unchanged.changed(), unchanged.exposed()
+            findings = check_units(reachings[1], changed_units, exposed, operations=operations)
     except PolyLimit as limit:
         return Unknown(f"checking the changed blocks: {limit}")
     if findings:
-        return Different(_finding(findings[0]))
-    return _compare(reachings, unchanged, operations)
+        return Different(_finding(findings[0]), certain=True)
+    try:
+        with isl_failures():
+            return _compare(reachings, unchanged, operations)
+    except PolyLimit as limit:
+        return Unknown(f"comparing: {limit}")
 
 
 def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operations: int) -> Verdict:
@@ -135,20 +147,27 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
     open_outputs: list[_BufferPair] = []
     outputs = {Buffer((0,), ref.name) for ref in reachings[0].program.outputs}
     first: Different | Unknown | None = None
+    relied: set[Assumption] = set()
     for name, (buffer, _) in reachings[0].tops.items():
-        twin, _ = reachings[1].tops.get(name, (None, None))
-        if twin is None or reachings[1].writers.get(twin):
+        if name not in reachings[1].tops:
+            continue
+        twin, twin_ref = reachings[1].tops[name]
+        if reachings[1].writers.get(twin):
             continue
         if same_constant(reachings[0].program, reachings[1].program, name):
             known.add(_BufferPair(name, (buffer, twin)))
+            relied |= {Assumption.FOLDED} if twin_ref.dtype.is_float else set()
     exhausted = 0
     for pair in pairs:
         same = unchanged.buffer(pair.buffers, known.labels)
         if not same and exhausted == PATIENCE:
             found = PolyLimit("what leads to it takes too long")
         else:
-            found = None if same else _quick_difference(known.sides(pair), pair, operations)
+            sides = known.sides(pair)
+            found = None if same else _quick_difference(sides, pair, operations)
             exhausted += isinstance(found, PolyLimit)
+            if found is None and not same:
+                relied |= sides.relied
         if found is None:
             known.add(pair)
         elif pair.is_same and pair.buffers[0] in outputs:
@@ -156,8 +175,10 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
         if isinstance(found, Mismatch) and pair.is_same and first is None:
             first = _verdict(pair.name, found)
     if not open_outputs:
-        return Equal()
+        return Equal(in_order(relied))
     verdict = _inlined(reachings, open_outputs, operations)
+    if isinstance(verdict, Equal):
+        return Equal(in_order({*relied, *verdict.assumptions}))
     if isinstance(verdict, Unknown) and isinstance(first, Different):
         return Unknown(f"{verdict.reason}; first seen to differ was\n{first}")
     if (
@@ -174,7 +195,7 @@ def _quick_difference(
 ) -> Mismatch | PolyLimit | Unprovable | None:
     """None when the buffer is proved equal; otherwise its readers look through it, and the outputs decide."""
     try:
-        with operation_limit(operations):
+        with isl_failures(), operation_limit(operations):
             return _differ(sides, pair, depth=0)
     except (PolyLimit, Unprovable) as reason:
         return reason
@@ -190,7 +211,7 @@ def _inlined(
     for rules in (Rules(finite=True), Rules(thorough=True), Rules(finite=True, thorough=True)):
         again = _by_rules(reachings, outputs, operations, rules)
         if isinstance(again, Equal):
-            return Equal((PADDING,) if rules.finite else ())
+            return again
         if isinstance(again, Unknown):
             return Unknown(f"{again.reason}; without a closer look, this differs\n{verdict}")
     return verdict
@@ -203,7 +224,7 @@ def _by_rules(
     sides = _Sides(both, Numbering())
     for pair in outputs:
         try:
-            with operation_limit(4 * operations):
+            with isl_failures(), operation_limit(4 * operations):
                 _define_in_order(both)
                 found = _looked_into(sides, pair)
                 if found is not None:
@@ -212,7 +233,7 @@ def _by_rules(
             return Unknown(f"comparing '{pair.name}': {limit}")
         except Unprovable as reason:
             return Unknown(f"comparing '{pair.name}': {reason}")
-    return Equal()
+    return Equal(in_order(sides.relied))
 
 
 def _looked_into(sides: _Sides, pair: _BufferPair) -> Mismatch | None:
@@ -241,26 +262,26 @@ def _define_in_order(both: tuple[Definitions, Definitions]) -> None:
 
 
 def _interface(before: Program, after: Program) -> Witness | None:
-    """The first difference between the tensors that the programs take and give."""
+    """The first difference between the tensors that the programs take and give: the parameters of emitted C."""
     for what, first, second in (
         ("input", before.inputs, after.inputs),
         ("output", before.outputs, after.outputs),
     ):
-        old = {ref.name: (ref.dtype.name, ref.sizes) for ref in first}
-        new = {ref.name: (ref.dtype.name, ref.sizes) for ref in second}
+        old, new = ({ref.name: _shape(ref) for ref in side} for side in (first, second))
         for name in [*old, *(name for name in new if name not in old)]:
-            if what == "input" and name not in new:
-                continue  # an input that is no longer needed
+            one, two = (Side(side.get(name, "it does not exist")) for side in (old, new))
             if old.get(name) != new.get(name):
-                return Witness(f"the {what} changed", name, None, _shape(old, name), _shape(new, name))
+                return Witness(f"the {what} changed", name, None, one, two)
+        if list(old) != list(new):
+            moved = next(first for first, second in zip(old, new, strict=True) if first != second)
+            one, two = (Side(f"{what}s {', '.join(side)}") for side in (old, new))
+            return Witness(f"the order of the {what}s changed", moved, None, one, two)
     return None
 
 
-def _shape(tensors: dict[str, tuple[str, tuple[int, ...]]], name: str) -> Side:
-    if name not in tensors:
-        return Side("it does not exist")
-    dtype, sizes = tensors[name]
-    return Side(f"{dtype}({', '.join(map(str, sizes))})")
+def _shape(ref: Refinement) -> str:
+    dims = ", ".join(f"{dim.size}:{dim.stride}" for dim in ref.dims)
+    return f"{ref.dtype.name}({dims})"
 
 
 def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from stripe.exec import arith
 from stripe.ir import INTRINSICS, Affine, Buffer, DType, Path, result_dtype
 from stripe.poly import Points, Relation
@@ -34,11 +36,13 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """An element of an array that both programs know under one name."""
+    """An element of an array that both programs know under one name; of a constant the `content` decides, which is its
+    sizes and bytes."""
 
     array: str
     width: int
     dtype: DType
+    content: tuple[tuple[int, ...], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +87,9 @@ class Number:
     width: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Undefined:
-    """An element without a write."""
+    """An element without a write, which equals no other."""
 
     what: str
     dtype: DType
@@ -193,8 +197,8 @@ def sort_key(term: Term) -> str:
 
 
 def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bool = False) -> Term:
-    """The term of an intrinsic on operands in canonical order. `finite`: no operand is infinite or NaN, so that a
-    product with 0 is 0 (for integers it always is).
+    """The term of an intrinsic on operands in canonical order. `finite`: no operand is infinite or NaN, and no zero
+    has a sign, so that a product with 0 is 0 (for integers it always is).
     """
     dtypes = [arg.dtype for arg in args]
     dtype = result_dtype(op, dtypes, target)
@@ -212,12 +216,28 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
     return Operation(op, dtype, tuple(args))
 
 
+_KEEPS_ZERO = frozenset({"mul", "cast", "cond", "add", "sub", "neg", "abs", "relu", "min", "max"})
+
+
+def vanishes(term: Term) -> bool:
+    """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it."""
+    value = _with_zeros(term)
+    return isinstance(value, Number) and value.text.lstrip("-") == number(0, value.dtype).text
+
+
+def _with_zeros(term: Term) -> Term:
+    if not isinstance(term, Operation) or term.op not in _KEEPS_ZERO:
+        return term
+    return operation(term.op, [_with_zeros(arg) for arg in term.args], term.dtype, finite=True)
+
+
 def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
     values = [arith.constant(number_value(n), n.dtype) for n in numbers]
-    if op == "cast":
-        value = arith.cast(values[0], numbers[0].dtype, dtype)
-    else:
-        value = arith.apply(op, values, numbers[-1].dtype)
+    with np.errstate(all="ignore"):
+        if op == "cast":
+            value = arith.cast(values[0], numbers[0].dtype, dtype)
+        else:
+            value = arith.apply(op, values, numbers[-1].dtype)
     return Number(repr(value.item()), dtype)
 
 

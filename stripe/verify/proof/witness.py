@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stripe.ir import Path
+from stripe.verify.assumptions import Assumption
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +58,22 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """The programs compute the same, under the `assumptions` if there are any."""
+    """The programs compute the same, under the `assumptions` that the proof relies on. (Verdicts are compared by the
+    answer alone.)"""
 
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        return "equal" + (f", assuming {' and '.join(self.assumptions)}" if self.assumptions else "")
+        return "equal"
 
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """The programs differ, at the witness."""
+    """The programs differ, at the witness. `certain`: the difference is one of interfaces, or an error of the second
+    program, which running need not show."""
 
     witness: Witness
+    certain: bool = False
 
     def __str__(self) -> str:
         return str(self.witness)
