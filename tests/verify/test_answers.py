@@ -9,7 +9,6 @@ from pathlib import Path
 import islpy as isl
 import numpy as np
 import pytest
-from verify.pairs import pairs
 
 from stripe.cli.arguments.compile import ASSUMPTIONS
 from stripe.ir import (
@@ -30,6 +29,7 @@ from stripe.verify.proof import computed
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
+from tests.verify.pairs import pairs
 
 PROGRAMS = Path(__file__).parent / "programs"
 
