@@ -99,6 +99,38 @@ def matmuls(kernels: int) -> str:
     return _text(Chain([MATRIX], "M0"), MATMULS, kernels)
 
 
+def training(layers: int) -> str:
+    """Tile text of one step of training: convolutions with a scale, a bias and a ReLU, their gradients, and the
+    parameters after a step of gradient descent with momentum.
+    """
+    inputs, outputs, forward, backward = (
+        ["T0[H=56, W=56, C=64]", "LABEL[H, W, C]"],
+        list[str](),
+        list[str](),
+        list[str](),
+    )
+    for n in range(layers):
+        k = 3 if n % 2 else 1
+        inputs += [f"W{n}[K{n}={k}, K{n}, C, C]", f"G{n}[C]", f"B{n}[C]", f"M{n}[K{n}, K{n}, C, C]"]
+        outputs += [f"M{n}_N", f"W{n}_N", f"G{n}_N", f"B{n}_N"]
+        at = f"y + i - {k // 2}, x + j - {k // 2}"
+        forward += [
+            f"C{n}[y, x, o : H, W, C] = +(T{n}[{at}, c] * W{n}[i, j, c, o])",
+            f"S{n} = C{n} * G{n} + B{n}", f"T{n + 1} = relu(S{n})",
+        ]  # fmt: skip
+        backward[:0] = [
+            f"DS{n} = S{n} < 0.0 ? 0.0 : DT{n + 1}", f"DB{n}[o : C] = +(DS{n}[y, x, o])",
+            f"DG{n}[o : C] = +(DS{n}[y, x, o] * C{n}[y, x, o])", f"DC{n} = DS{n} * G{n}",
+            f"DW{n}[i, j, c, o : K{n}, K{n}, C, C] = +(T{n}[{at}, c] * DC{n}[y, x, o])",
+            f"DT{n}[{at}, c : H, W, C] = +(DC{n}[y, x, o] * W{n}[i, j, c, o])",
+            f"M{n}_N = 0.9 * M{n} + 0.1 * DW{n}", f"W{n}_N = W{n} - 0.01 * M{n}_N",
+            f"G{n}_N = G{n} - 0.01 * DG{n}", f"B{n}_N = B{n} - 0.01 * DB{n}",
+        ]  # fmt: skip
+    body = [*forward, f"DT{layers} = 2.0 * (T{layers} - LABEL)", *backward]
+    lines = "".join(f"  {statement};\n" for statement in body)
+    return f"function ({', '.join(inputs)}) -> ({', '.join(outputs)}) {{\n{lines}}}\n"
+
+
 def lowered(text: str) -> Program:
     """The program that a generated text denotes."""
     return compile_tile(text, "<generated>", {})

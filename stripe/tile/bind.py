@@ -249,16 +249,14 @@ def _rename_results(typed: TypedFunction, state: Elaborator, function: ast.Funct
         node = statements[output.name]
         text = f"{output.name} = {value.name if isinstance(value, Tensor) else str(value.value).lower()}"
         copies.append(ElementwiseOp(output, "ident", (value,), Origin(text, node.attributes, node.span)))
-    ops = (
-        tuple(rename_tensors(op, renames) for op in (*typed.ops, *copies))
-        if renames
-        else (*typed.ops, *copies)
-    )
-    return replace(typed, ops=ops)
+    return replace(typed, ops=tuple(rename_tensors(op, renames) for op in (*typed.ops, *copies)))
 
 
 def rename_tensors(op: Op, renames: Mapping[str, str]) -> Op:
     """The operation with tensors renamed; names that are not in `renames` stay."""
+
+    if not any(tensor.name in renames for tensor in (*reads(op), *results(op))):
+        return op
 
     def tensor(value: Tensor) -> Tensor:
         return replace(value, name=renames[value.name]) if value.name in renames else value

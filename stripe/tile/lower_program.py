@@ -76,18 +76,19 @@ def _require_magnitude(kernels: tuple[Block, ...], op: Op, typed: TypedFunction)
 def _without_read_outputs(typed: TypedFunction) -> TypedFunction:
     """An output that is also read becomes a copy of a temporary: `main` only writes its outputs."""
     read = {tensor.name for op in typed.ops for tensor in reads(op)}
-    taken = {tensor.name for op in typed.ops for tensor in (*reads(op), *results(op))}
-    ops = typed.ops
+    maker = {tensor.name: op for op in typed.ops for tensor in results(op)}
+    taken = read | maker.keys()
+    renames: dict[str, str] = {}
+    copies: list[Op] = []
     for output in typed.outputs:
-        if output.name not in read:
-            continue
-        inner = fresh(f"{output.name}_0", taken)
-        taken.add(inner)
-        maker = next(op for op in ops if output in results(op))
-        ops = tuple(rename_tensors(op, {output.name: inner}) for op in ops)
-        origin = Origin(f"{output.name} = {inner}", (), maker.origin.span)
-        ops = (*ops, ElementwiseOp(output, "ident", (replace(output, name=inner),), origin))
-    return replace(typed, ops=ops)
+        if output.name in read:
+            inner = renames[output.name] = fresh(f"{output.name}_0", taken)
+            taken.add(inner)
+            origin = Origin(f"{output.name} = {inner}", (), maker[output.name].origin.span)
+            copies.append(ElementwiseOp(output, "ident", (replace(output, name=inner),), origin))
+    if not renames:
+        return typed
+    return replace(typed, ops=(*(rename_tensors(op, renames) for op in typed.ops), *copies))
 
 
 def _tensor_names(typed: TypedFunction) -> dict[str, str]:

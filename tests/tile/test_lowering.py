@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from stripe.ir import Block, Program, parse_program, print_block, print_program, verify_structural
 from stripe.tile import compile_tile
+from stripe.tile.bind import rename_tensors
+from stripe.tile.typed import Op
 
 CONV = """0: #program block [] ( // conv
     #user none new@0x00000000<[0]> I[0, 0, 0] i8(1024:32768, 1024:32, 32:1)
@@ -239,3 +243,18 @@ def test_allocations() -> None:
 def test_huge_sizes_are_exact() -> None:
     (block,) = kernels("A[N=4611686018427387904]: i8", "O[i : 3] = +(A[i + 4611686018427387901]);")
     assert str(block.refinements[0].access[0]) == "4611686018427387901 + i"
+
+
+def test_renaming_outputs_that_are_read_takes_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each output that is also read costs nothing but its copy, however many there are."""
+    calls: list[object] = []
+
+    def counting(op: Op, renames: Mapping[str, str]) -> Op:
+        calls.append(op)
+        return rename_tensors(op, renames)
+
+    monkeypatch.setattr("stripe.tile.lower_program.rename_tensors", counting)
+    names = [f"T{number}" for number in range(20)]
+    chain = "".join(f"{new} = {old} + 1.0;" for old, new in zip(["A", *names], names, strict=False))
+    compile_tile(f"function (A[N=4]) -> ({', '.join(names)}) {{ {chain} }}")
+    assert len(calls) == 20
