@@ -5,6 +5,7 @@ The packages for JSON5 give values without positions; `tests/hw/test_jsontext.py
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -104,7 +105,8 @@ class _Reader:
     def _value(self, path: JsonPath) -> JsonValue:
         char = self._peek()
         if len(path) >= MAX_DEPTH:
-            raise JsonSyntaxError(f"nested deeper than {MAX_DEPTH} levels", self._pos)
+            hint = "no configuration needs that"
+            raise JsonSyntaxError(f"nested deeper than {MAX_DEPTH} levels", self._pos, hint)
         self._values[path] = self._pos
         if char == "{":
             return self._object(path)
@@ -121,14 +123,23 @@ class _Reader:
 
     def _number(self, match: re.Match[str]) -> int | float:
         if len(match.group()) > 400:
-            raise JsonSyntaxError("this number is too long", match.start(), length=len(match.group()))
+            hint = "numbers have at most 400 characters"
+            raise JsonSyntaxError("this number is too long", match.start(), hint, len(match.group()))
         if _NAME.match(self._text, match.end()) or self._text[match.end() : match.end() + 1].isdigit():
-            raise JsonSyntaxError(f"'{match.group()}' goes on with what is no part of a number", match.end())
+            raise JsonSyntaxError(
+                f"'{match.group()}' goes on with what is no part of a number",
+                match.end(),
+                "put quotes around a text",
+            )
         self._pos = match.end()
         negative = match.group().startswith("-")
         digits = match.group("hex") or match.group("int")
         if digits is None:
-            return float(match.group())
+            number = float(match.group())
+            if math.isinf(number) and "Infinity" not in match.group():
+                hint = "the largest number is about 1.8e308"
+                raise JsonSyntaxError("this number is too large", match.start(), hint, len(match.group()))
+            return number
         value = int(digits, 16 if match.group("hex") else 10)
         return -value if negative else value
 
@@ -150,7 +161,9 @@ class _Reader:
             start = self._pos
             key = self._quoted(char) if char in ('"', "'") else self._plain_key()
             if key in items:
-                raise JsonSyntaxError(f"the key '{key}' stands here twice", start, length=self._pos - start)
+                raise JsonSyntaxError(
+                    f"the key '{key}' stands here twice", start, "take one of them out", self._pos - start
+                )
             inner = (*path, key)
             self._keys[inner] = start
             if self._peek() != ":":

@@ -12,6 +12,7 @@ So a template renders with no `-D` at all, and a sweep knows what it may vary.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
@@ -242,7 +243,8 @@ def parse_value(text: Scalar) -> Scalar:
         return text == "true"
     if _INTEGER.fullmatch(text) and len(text) < 100:
         return int(text, 16 if "x" in text.lower() else 10)
-    return float(text) if _FLOAT.fullmatch(text) and len(text) < 100 else text
+    number = float(text) if _FLOAT.fullmatch(text) and len(text) < 100 else math.inf
+    return number if math.isfinite(number) else text
 
 
 def parse_define(text: str) -> tuple[str, str]:

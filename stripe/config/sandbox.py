@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sized
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound, Undefined, nodes
 from jinja2.environment import TemplateModule
-from jinja2.exceptions import SecurityError
+from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.filters import FILTERS  # pyright: ignore[reportUnknownVariableType]
+from jinja2.lexer import Token, TokenStream
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.tests import TESTS  # pyright: ignore[reportUnknownVariableType]
@@ -26,19 +27,25 @@ from jinja2.visitor import NodeTransformer
 from stripe.config.document import MAX_SOURCE, Piece
 
 WORK_LIMIT = 4_000_000
-"""Characters written, loop rounds, list elements and calls that one rendering may take, all counted as one each."""
+"""Work of one rendering: a character written counts 1, an element of a list 1, a call `_CALL`."""
 
 MAX_ITEMS = 100_000
 """Longest list or range."""
 
+_CALL = 20
+"""The work of a call: with all that Jinja does around it, it takes as long as so many elements of a list."""
+
+MAX_TOKENS = 20_000
+"""Words, numbers and signs between the tags of one file: Jinja takes long to compile many."""
+
 MAX_BITS = 256
 """Widest integer."""
 
-_FILTERS = frozenset(
+FILTER_NAMES = frozenset(
     "abs count d default dictsort first float int items last length list lower map max min reject reverse round "
     "select sort sum trim unique upper".split()
 )
-_TESTS = frozenset(
+TEST_NAMES = frozenset(
     "boolean defined divisibleby even false float integer iterable mapping none number odd sequence string true "
     "undefined".split()
 )
@@ -110,6 +117,7 @@ class ConfigEnvironment(SandboxedEnvironment):
             undefined=StrictUndefined,
             loader=_FolderLoader(folder, name, source),
             auto_reload=False,
+            optimized=False,  # filters would run while a template is compiled
         )
         self._work = 0
         self.sources = {name: source}
@@ -120,9 +128,10 @@ class ConfigEnvironment(SandboxedEnvironment):
         }  # fmt: skip
         known = cast("Mapping[str, Callable[..., object]]", FILTERS)
         # `join` and `string` have their own, because Jinja's would print lists and grow without limit
-        filters = {name: known[name] for name in _FILTERS} | {"string": show, "join": self._join}
+        own: dict[str, Callable[..., object]] = {"string": show, "join": self._join, "round": _round}
+        filters = {name: known[name] for name in FILTER_NAMES} | own
         self.filters = {name: self._counted(function) for name, function in filters.items()}
-        self.tests = {name: cast("Mapping[str, Callable[..., bool]]", TESTS)[name] for name in _TESTS}
+        self.tests = {name: cast("Mapping[str, Callable[..., bool]]", TESTS)[name] for name in TEST_NAMES}
 
     # Work
 
@@ -133,12 +142,13 @@ class ConfigEnvironment(SandboxedEnvironment):
             raise LimitError(f"rendering takes more than {WORK_LIMIT} steps; is there a loop without end?")
 
     def _counted(self, function: Callable[..., object]) -> Callable[..., object]:
-        """The filter with its work counted: the lengths of what it is given."""
+        """The filter with its work counted: the lengths of its arguments and of its result, which is no iterator."""
 
         @functools.wraps(function)
         def counted(*args: object, **kwargs: object) -> object:
-            self._charge_arguments(args)
-            return function(*args, **kwargs)
+            self._charge_arguments((*args, *kwargs.values()))
+            result = function(*args, **kwargs)
+            return self.bounded(cast("Iterator[object]", result)) if isinstance(result, Iterator) else result
 
         return counted
 
@@ -146,7 +156,9 @@ class ConfigEnvironment(SandboxedEnvironment):
         self.charge(
             1
             + sum(
-                len(item) for item in arguments if isinstance(item, Sized) and not isinstance(item, Undefined)
+                len(item)
+                for item in arguments
+                if isinstance(item, Sized) and not isinstance(item, (Undefined, Context))
             )
         )
 
@@ -169,8 +181,13 @@ class ConfigEnvironment(SandboxedEnvironment):
     def emit(self, value: object, name: str, line: int, exact: bool) -> Piece:
         """A piece of output."""
         text = show(value)
-        self.charge(len(text))
+        self.charge(1 + len(text))
         return Piece.of(text, name, line, exact)
+
+    def spend(self, work: int) -> str:
+        """One round of a loop, or one call of a macro, with as much work as its body has parts."""
+        self.charge(work)
+        return ""
 
     def bounded(self, items: Iterable[object]) -> list[object]:
         """What a loop runs over."""
@@ -183,7 +200,7 @@ class ConfigEnvironment(SandboxedEnvironment):
         waiting = [value]
         while waiting:
             item = waiting.pop()
-            self.charge(1 + len(item) // 64 if isinstance(item, str) else 1)
+            self.charge(4 + len(item) // 64 if isinstance(item, str) else 4)
             if isinstance(item, Mapping):
                 waiting.extend(cast("Mapping[object, object]", item).values())
             elif isinstance(item, (list, tuple)):
@@ -195,6 +212,12 @@ class ConfigEnvironment(SandboxedEnvironment):
         texts = [show(value) for value in values]
         self.charge(sum(map(len, texts)))
         return "".join(texts)
+
+    def _tokenize(
+        self, source: str, name: str | None, filename: str | None = None, state: str | None = None
+    ) -> TokenStream:
+        stream = super()._tokenize(source, name, filename, state)
+        return TokenStream(_few(stream, name), name, filename)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         self.sources[name or ""] = source
@@ -230,7 +253,8 @@ class ConfigEnvironment(SandboxedEnvironment):
 
     def call(__self, __context: Context, __obj: object, *args: object, **kwargs: object) -> object:
         """Calls a function or macro, and counts it."""
-        __self._charge_arguments(args)
+        __self.charge(_CALL)
+        __self._charge_arguments((*args, *kwargs.values()))
         return super().call(__context, __obj, *args, **kwargs)
 
     def get_template(
@@ -242,6 +266,32 @@ class ConfigEnvironment(SandboxedEnvironment):
         """Loads an included template, and counts it."""
         self.charge(1000)
         return super().get_template(name, parent, globals)
+
+
+def _few(stream: TokenStream, name: str | None) -> Iterator[Token]:
+    """The tokens of a template. Raises TemplateSyntaxError for too many, and for numbers that are too long."""
+    line = 1
+    try:
+        for count, token in enumerate(stream):
+            line = token.lineno
+            if count >= MAX_TOKENS:
+                reason = f"the template has more than {MAX_TOKENS} words and signs between its tags"
+                raise TemplateSyntaxError(reason, line, name, name)
+            if isinstance(token.value, float) and not math.isfinite(token.value):
+                raise TemplateSyntaxError("this number is too large", line, name, name)
+            yield token
+    except ValueError:  # of int(), which refuses thousands of digits
+        raise TemplateSyntaxError("this number is too long", line, name, name) from None
+
+
+def _round(value: object, precision: object = 0, method: object = "common") -> object:
+    """Jinja's filter, for as many digits as a float can have."""
+    if not isinstance(precision, int) or not -_MAX_DIGITS <= precision <= _MAX_DIGITS:
+        raise ValueError(f"round() takes a whole number of digits from -{_MAX_DIGITS} to {_MAX_DIGITS}")
+    return cast("Mapping[str, Callable[..., object]]", FILTERS)["round"](value, precision, method)
+
+
+_MAX_DIGITS = 300
 
 
 def _number(operator: str, operand: object) -> int | float:
@@ -309,7 +359,15 @@ class _Hooks(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
         node.iter = _hook("bounded", node.iter, cast("nodes.Expr", node.iter))
-        return node
+        return _weighed(node)
+
+    def visit_Macro(self, node: nodes.Macro) -> nodes.Macro:
+        self.generic_visit(node)
+        return _weighed(node)
+
+    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.CallBlock:
+        self.generic_visit(node)
+        return _weighed(node)
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:
         self.generic_visit(node)
@@ -333,6 +391,17 @@ class _Hooks(NodeTransformer):
         return node if target else _hook("sized", node, node)
 
     visit_Tuple = visit_List = visit_Dict = _literal
+
+
+_Body = TypeVar("_Body", nodes.For, nodes.Macro, nodes.CallBlock)
+
+
+def _weighed(node: _Body) -> _Body:
+    """The node whose body begins with a call of `spend`."""
+    parts = sum(1 for _ in node.find_all(nodes.Node))
+    spent = _hook("spend", node, nodes.Const(1 + parts // 8))
+    node.body = [nodes.ExprStmt(spent, lineno=node.lineno), *node.body]
+    return node
 
 
 def _hook(method: str, place: nodes.Node, *arguments: nodes.Expr) -> nodes.Expr:

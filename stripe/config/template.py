@@ -13,7 +13,7 @@ from jinja2.exceptions import SecurityError, TemplateError
 
 from stripe.config.document import Document, Piece, make_document, read_text
 from stripe.config.model import Scalar
-from stripe.config.sandbox import ConfigEnvironment, LimitError
+from stripe.config.sandbox import FILTER_NAMES, TEST_NAMES, ConfigEnvironment, LimitError
 from stripe.ir.errors import ConfigError, did_you_mean
 
 # What an expression in a template may raise by itself, beside Jinja's own errors.
@@ -57,7 +57,7 @@ def names_in(expression: str) -> frozenset[str]:
     try:
         tree = environment.parse("{{" + expression + "}}")
     except _TEMPLATE_FAULTS as error:
-        raise ConfigError(f"'{expression}' is no expression: {error}") from None
+        raise ConfigError(f"'{expression}' is no expression: {_reason(error, {})[0]}") from None
     return frozenset(meta.find_undeclared_variables(tree)) - environment.globals.keys()
 
 
@@ -128,18 +128,39 @@ def _reason(error: BaseException, parameters: Mapping[str, Scalar]) -> tuple[str
     if isinstance(error, SecurityError):
         match = _UNSAFE.match(text)
         reason = f"'.{match[1]}' reaches for Python" if match else text
-        return f"{reason}: a template may compute numbers and texts, nothing else", None
+        return f"{reason}: a template may compute numbers and texts, nothing else", "give the value with -D"
     if isinstance(error, TemplateNotFound):
-        return f"there is no '{error.message}' in the template's folder", None
+        return f"there is no '{error.message}' in the template's folder", "name a file that lies beside it"
     if isinstance(error, TemplateSyntaxError) and (match := _NO_FILTER.match(text)):
-        return f"templates have no {match[1]} '{match[2]}'", None
-    if isinstance(error, ZeroDivisionError):
-        return "division by zero", None
-    if isinstance(error, RecursionError):
-        return "nested too deeply: does a file include itself, or a macro call itself, without end?", None
-    if isinstance(error, (SyntaxError, MemoryError)):
-        return f"the template is nested too deeply ({error})", None
-    return (text[:1].lower() + text[1:]) or type(error).__name__, None
+        known = FILTER_NAMES if match[1] == "filter" else TEST_NAMES
+        hint = did_you_mean(match[2], known, f"there are {', '.join(sorted(known))}")
+        return f"templates have no {match[1]} '{match[2]}'", hint
+    if isinstance(error, TemplateSyntaxError):
+        return _lowered(error.message or text), "see Jinja's manual for its syntax"
+    for kind, reason, hint in _KINDS:
+        if isinstance(error, kind):
+            return reason or text, hint
+    return _lowered(text) or type(error).__name__, "templates compute with numbers, texts, and lists of these"
+
+
+_KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
+    (ZeroDivisionError, "division by zero", "test the divisor with {% if %} first"),
+    (
+        RecursionError,
+        "nested too deeply: does a file include itself, or a macro call itself, without end?",
+        "nest no more than some 50 levels",
+    ),
+    ((SyntaxError, MemoryError), "the template is nested too deeply", "nest no more than 20 loops"),
+    (OverflowError, "a number is too large", "stay below 1e308"),
+    (LimitError, "", "make the template smaller"),
+)
+"""Reasons and hints for faults in templates; without a reason it is that of the error."""
+
+
+def _lowered(text: str) -> str:
+    """The first line of a message of Jinja's, as messages here begin."""
+    first = text.split("\n", 1)[0]
+    return first[:1].lower() + first[1:]
 
 
 def _undefined_hint(name: str, parameters: Mapping[str, Scalar]) -> str:

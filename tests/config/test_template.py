@@ -124,24 +124,29 @@ def test_work_is_bounded(tmp_path: Path, source: str) -> None:
     _error(tmp_path, source)
 
 
+VALUES = "templates compute with numbers, texts, and lists of these"
+JINJA = "see Jinja's manual for its syntax"
+
+
 @pytest.mark.parametrize(
     ("source", "line", "col", "reason", "hint"),
     [
         ('{\n "a": {{ NUN }} }', 2, None, "'NUN' is not defined", "did you mean 'NUM'?"),
         ('{ "a": {{ XYZ }} }', 1, None, "'XYZ' is not defined",
          "give it with -D XYZ=VALUE (parameters: KIND, NUM, ON, RATE, SIZE)"),
-        ('{\n {% if ON %}\n "a": 1\n }', 3, None, "unexpected end of template.", None),
-        ('{\n "a": {{ NUM / 0 }} }', 2, None, "division by zero", None),
-        ('{\n "a": {{ NUM|upp }} }', 2, None, "templates have no filter 'upp'", None),
-        ('{\n "a": {{ [NUM] }} }', 2, None, "a list cannot be written here", None),
-        ('{\n "a": {{ KIND * 2 }} }', 2, None, "'*' takes numbers, not 'HBM'", None),
-        ('{\n "a": {{ range(1.5)|join }} }', 2, None, "range() takes whole numbers, not 1.5", None),
+        ('{\n {% if ON %}\n "a": 1\n }', 3, None, "unexpected end of template.", JINJA),
+        ('{\n "a": {{ NUM / 0 }} }', 2, None, "division by zero", "test the divisor with {% if %} first"),
+        ('{\n "a": {{ NUM|upp }} }', 2, None, "templates have no filter 'upp'", "did you mean 'upper'?"),
+        ('{\n "a": {{ [NUM] }} }', 2, None, "a list cannot be written here", VALUES),
+        ('{\n "a": {{ KIND * 2 }} }', 2, None, "'*' takes numbers, not 'HBM'", VALUES),
+        ('{\n "a": {{ range(1.5)|join }} }', 2, None, "range() takes whole numbers, not 1.5", VALUES),
         ('{\n "a": “b” }', 2, 7, "a typographic quote “ (U+201C)", 'write "'),
         ('{\n "a": {{ NUM }},\n "b": c }', 3, 7, "expected a value, found 'c'", 'strings take quotes: "c"'),
         ('{\n {% for i in range(2) %}\n "a{{ i }}": 1\n {% endfor %}\n}', 3, None,
          "expected ',' or '}', found '\"'", None),
-        ('{% include "part.json" %}', 1, None, "there is no 'part.json' in the template's folder", None),
-        ("{\n {% set x = 1 / %} }", 2, None, "unexpected 'end of statement block'", None),
+        ('{% include "part.json" %}', 1, None, "there is no 'part.json' in the template's folder",
+         "name a file that lies beside it"),
+        ("{\n {% set x = 1 / %} }", 2, None, "unexpected 'end of statement block'", JINJA),
     ],
 )  # fmt: skip
 def test_errors_name_the_templates_line(
