@@ -75,7 +75,9 @@ def package_block(block: Block, parent: Block, package_set: TagSet) -> Block:
                 source=source,
                 access=(Affine(),) * whole.rank,
                 agg=agg,
+                role=None,
                 offset=None,
+                copies=1,
                 tags=Tags(),
             )
         )

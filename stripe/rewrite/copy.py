@@ -100,7 +100,7 @@ def with_temporaries(entry: Block, refs: Sequence[Refinement]) -> Block:
 
 def main_view(ref: Refinement) -> Refinement:
     """The view of an allocation of the entry that main takes."""
-    return replace(ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), role=None, offset=None)
+    return replace(ref, dir=Direction.INOUT, source=ref.name, tags=Tags(), role=None, offset=None, copies=1)
 
 
 def beside(statement: Statement) -> Location:

@@ -112,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.seconds and time.monotonic() - started > options.seconds:
             return
         command = [
-            sys.executable, "-m", "fuzz", "--worker", "--seed", str(options.seed + number),
+            sys.executable, "-m", "tests.fuzz", "--worker", "--seed", str(options.seed + number),
             "--cases", str(sizes[number]), "--out", str(options.out), *(["--sanitize"] if options.sanitize else []),
         ]  # fmt: skip
         result = subprocess.run(command, capture_output=True, text=True, check=False)
