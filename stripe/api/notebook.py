@@ -6,15 +6,16 @@ Loading this module gives the classes of the IR their form there; `stripe` does 
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 from stripe.api.picture import block_picture, boxes
-from stripe.cost.report.plot import picture
-from stripe.cost.report.schema import SimulationJson
-from stripe.cost.report.table import Table
-from stripe.cost.report.tables import simulation_notes, simulation_tables
 from stripe.emit.dot import block_graph
 from stripe.ir import Block, Program
 from stripe.ir.shown import html_of
+
+if TYPE_CHECKING:
+    from stripe.cost.report.schema import SimulationJson
+    from stripe.cost.report.table import Table
 
 MOST_BOXES = 40
 """Blocks of the largest program that is drawn."""
@@ -37,6 +38,9 @@ def block_html(block: Block) -> str:
 
 def simulation_html(report: SimulationJson) -> str:
     """The picture of `stripe-sim --plot`, and the tables of `stripe-sim`."""
+    from stripe.cost.report.plot import picture
+    from stripe.cost.report.tables import simulation_notes, simulation_tables
+
     tables = "".join(_table(table) for table in simulation_tables(report) if table.rows)
     notes = "".join(f"<p>{escape(note)}</p>" for note in simulation_notes(report))
     return _svg(picture(report)) + tables + notes

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stripe.cli.arguments.compile import CompileSpec
 from stripe.config.model import Scalar
 from stripe.config.parameters import parse_define
-from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.setup import Step, read_setup
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
 
 
 def setup_of(spec: CompileSpec) -> tuple[tuple[PassEntry, ...], HardwareModel | None]:

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import stat
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +74,8 @@ def replace_file(target: Path, data: bytes) -> None:
 
 @contextmanager
 def _replacing(target: Path) -> Generator[BinaryIO]:
+    import tempfile  # loads cryptography, and most products go to standard output
+
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from stripe.ir.errors import ConfigError, did_you_mean
@@ -37,12 +36,13 @@ class Registry(Generic[_Base]):
     def find(self, name: str) -> type[_Base]:
         """The class called `name` (short names included); ConfigError that names the nearest otherwise."""
         full = self.short.get(name, name)
-        builtin = {other: f"{self.package}.{place}" for other, place in self.builtin.items()}
-        known = {**_third_party(self.group), **builtin}
-        if full not in known:
-            hint = did_you_mean(name, [*known, *self.short], f"{self.listing} lists them")
+        if full in self.builtin:
+            found = _load(f"{self.package}.{self.builtin[full]}")
+        elif full in _third_party(self.group):
+            found = self._load_third_party(full, _third_party(self.group)[full])
+        else:
+            hint = did_you_mean(name, [*self.names(), *self.short], f"{self.listing} lists them")
             raise ConfigError(f"unknown {self.noun} '{name}'", hint=hint)
-        found = _load(known[full]) if full in builtin else self._load_third_party(full, known[full])
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise ConfigError(
                 f"the entry point of {self.noun} '{full}' is no {self.base.__name__}",
@@ -63,6 +63,8 @@ class Registry(Generic[_Base]):
 
 @cache
 def _third_party(group: str) -> dict[str, str]:
+    from importlib.metadata import entry_points  # reads the descriptions of all packages
+
     return {point.name: point.value for point in entry_points(group=group)}
 
 

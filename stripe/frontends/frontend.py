@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from stripe.ir.errors import StripeError
-
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from stripe.ir import Diagnostic, Program, Span, StripeWarning
+    from stripe.ir import Diagnostic, Program, Span, StripeError, StripeWarning
 
     Arrays: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 
@@ -44,6 +42,8 @@ def refusal(found: Sequence[Diagnostic], place: Callable[[Diagnostic], StripeErr
 
 
 def _nowhere(diagnostic: Diagnostic) -> StripeError:
+    from stripe.ir.errors import StripeError  # loads the IR, which help does without
+
     where = f"block {diagnostic.name}" if diagnostic.name else None
     return StripeError(diagnostic.message, where=where, hint=diagnostic.hint or None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -101,6 +100,8 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     swapped = next((other for other in names if sorted(other) == sorted(name)), None)
     if swapped is not None:
         return swapped
+    import difflib  # for errors alone
+
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return near[0] if near else None
 

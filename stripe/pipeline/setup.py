@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stripe.config.files import find_file, is_path
 from stripe.config.model import Scalar
-from stripe.hw.load import load_hardware
-from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.passlist import (
@@ -20,6 +18,9 @@ from stripe.pipeline.passlist import (
     parameters_of,
     parse_passes,
 )
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
 
 Step: TypeAlias = tuple[Literal["config", "passes"], str]
 """A pass list by name or path (`config`), or passes as they are spelled (`passes`)."""
@@ -38,15 +39,15 @@ def read_setup(
     lists = [step[1] for step in steps if not isinstance(step, PassEntry) and step[0] == "config"]
     paths = {text: find_file(text, "optconfigs") for text in lists}
     of_lists = frozenset[str]().union(*(names_of(path) for path in paths.values() if defines))
-    if isinstance(machine, HardwareModel):
-        hardware: HardwareModel | None = machine
+    if machine is None or isinstance(machine, str):
+        hardware = _hardware(machine, paths.values(), defines, of_lists) if machine or paths else None
+    else:
+        hardware = machine
         if late := sorted(defines.keys() & machine.parameters.keys()):
             raise ConfigError(
                 f"the hardware model is loaded already, and {', '.join(late)} cannot change it",
                 hint="set parameters where it is loaded",
             )
-    else:
-        hardware = _hardware(machine, paths.values(), defines, of_lists)
     parameters = hardware.parameters if hardware else {}
     known = of_lists | parameters.keys()
     entries: list[PassEntry] = []
@@ -65,6 +66,8 @@ def _hardware(
     given: str | None, lists: Iterable[Path], defines: Mapping[str, Scalar], elsewhere: frozenset[str]
 ) -> HardwareModel | None:
     """The model that `--hw` names, else the one that the pass lists are for."""
+    from stripe.hw.load import load_hardware  # takes its time, and many runs have no machine
+
     if given is not None:
         return load_hardware(given, defines, elsewhere)
     named = {

@@ -1,57 +1,78 @@
 """The bridge to integer sets: domains, access relations, footprints, exact counts, dependences, simplification.
 
-Sets have named coordinates. Only this package talks to isl. Importing it loads isl: do so lazily where `--help`
-passes by.
+Sets have named coordinates. Only this package talks to isl. Each name loads on first use, and isl with the first that
+needs it.
 """
 
 from __future__ import annotations
 
-from stripe.poly.access import Access, AccessKind, accesses, element_names, leaf_accesses
-from stripe.poly.count.count import (
-    count_accesses,
-    count_domain,
-    count_elements,
-    count_points,
-    count_union,
-    distinct_per_point,
-)
-from stripe.poly.count.separable import distinct_values, tile_elements
-from stripe.poly.deps import (
-    Dependence,
-    DepKind,
-    accumulation_indices,
-    common_depth,
-    conflicts,
-    dependences,
-    distances,
-    injective,
-    overlap,
-    race,
-    statement_deps,
-    touched_at,
-)
-from stripe.poly.footprint import (
-    Footprint,
-    box_of,
-    box_volume,
-    elements,
-    footprints,
-    through_view,
-    untouched,
-    view_box,
-)
-from stripe.poly.limits import PolyLimit, isl_failures, operation_limit, within
-from stripe.poly.sets import Points, Relation, pieces, points_of, union
-from stripe.poly.simplify import (
-    bounds,
-    feasible,
-    implied,
-    normalized,
-    reduce_constraints,
-    simplify_affine,
-    simplify_block,
-    tighten,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stripe.poly.access import Access, AccessKind, accesses, element_names, leaf_accesses
+    from stripe.poly.count.count import (
+        count_accesses,
+        count_domain,
+        count_elements,
+        count_points,
+        count_union,
+        distinct_per_point,
+    )
+    from stripe.poly.count.separable import distinct_values, tile_elements
+    from stripe.poly.deps import (
+        Dependence,
+        DepKind,
+        accumulation_indices,
+        common_depth,
+        conflicts,
+        dependences,
+        distances,
+        injective,
+        overlap,
+        race,
+        statement_deps,
+        touched_at,
+    )
+    from stripe.poly.footprint import (
+        Footprint,
+        box_of,
+        box_volume,
+        elements,
+        footprints,
+        through_view,
+        untouched,
+        view_box,
+    )
+    from stripe.poly.limits import PolyLimit, isl_failures, operation_limit, within
+    from stripe.poly.sets import Points, Relation, pieces, points_of, union
+    from stripe.poly.simplify import (
+        bounds,
+        feasible,
+        implied,
+        normalized,
+        reduce_constraints,
+        simplify_affine,
+        simplify_block,
+        tighten,
+    )
+
+_HOMES = {
+    "access": "Access AccessKind accesses element_names leaf_accesses",
+    "count.count": "count_accesses count_domain count_elements count_points count_union distinct_per_point",
+    "count.separable": "distinct_values tile_elements",
+    "deps": (
+        "Dependence DepKind accumulation_indices common_depth conflicts dependences distances injective "
+        "overlap race statement_deps touched_at"
+    ),
+    "footprint": "Footprint box_of box_volume elements footprints through_view untouched view_box",
+    "limits": "PolyLimit isl_failures operation_limit within",
+    "sets": "Points Relation pieces points_of union",
+    "simplify": (
+        "bounds feasible implied normalized reduce_constraints simplify_affine simplify_block tighten"
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "accesses",
@@ -62,3 +83,11 @@ __all__ = [
     "race", "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",
     "tile_elements", "touched_at", "union", "untouched", "view_box", "within",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'stripe.poly' has no attribute '{name}'")
+    found = getattr(import_module(f"stripe.poly.{_HOME_OF[name]}"), name)
+    globals()[name] = found
+    return found

@@ -13,19 +13,19 @@ from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
-from stripe.emit.targets import ProgramTarget, SourceTarget, Target, parse_target
 from stripe.frontends.frontend import Loaded, Source
 from stripe.frontends.registry import by_suffix
-from stripe.ir import ConfigError, Program, StripeError
+from stripe.ir import ConfigError, Program, StripeError, print_program
 
 if TYPE_CHECKING:
     from stripe.cli.commands.expectations import Message
+    from stripe.emit.targets import SourceTarget, Target
 
 
 def perform(job: Job, spec: OptSpec) -> int:
     """Compiles; gives the exit status."""
-    target = parse_target(spec.emit)
-    if spec.verify_against is not None and isinstance(target, SourceTarget):
+    target = _target(spec.emit)
+    if spec.verify_against is not None and _source_target(target) is not None:
         reason = f"--verify-against compares results, and --emit {spec.emit} has none"
         raise UsageError(reason, "leave one out")
     source = begin(job, spec)
@@ -47,11 +47,35 @@ def perform(job: Job, spec: OptSpec) -> int:
         elif product:
             products.append(product)
     if status == OK and products:
-        write_text(spec.output, target.join(products))
+        write_text(
+            spec.output, (target or _parsed("stripe")).join(products) if len(products) > 1 else products[0]
+        )
     return status
 
 
-def _announced(job: Job, spec: OptSpec, target: Target, source: Source, against: Source | None) -> str | None:
+def _target(spelled: str) -> Target | None:
+    """The target; None for Stripe itself, so that compiles without passes load neither the registry nor pydantic."""
+    return None if spelled == "stripe" else _parsed(spelled)
+
+
+def _parsed(spelled: str) -> Target:
+    from stripe.emit.targets import parse_target
+
+    return parse_target(spelled)
+
+
+def _source_target(target: Target | None) -> SourceTarget | None:
+    """The target, if it shows Tile sources."""
+    if target is None:
+        return None
+    from stripe.emit.targets import SourceTarget
+
+    return target if isinstance(target, SourceTarget) else None
+
+
+def _announced(
+    job: Job, spec: OptSpec, target: Target | None, source: Source, against: Source | None
+) -> str | None:
     """`--verify-diagnostics`: the product of one part, empty for one with the errors that its comments announce, and
     None when its messages differ.
     """
@@ -72,14 +96,14 @@ def _announced(job: Job, spec: OptSpec, target: Target, source: Source, against:
 def _product(
     job: Job,
     spec: OptSpec,
-    target: Target,
+    target: Target | None,
     source: Source,
     against: Source | None,
     messages: list[Message] | None = None,
 ) -> str:
     """The product of one part; warnings and remarks are added to `messages` when it is a list."""
-    if isinstance(target, SourceTarget):
-        return _source_form(job, target, source)
+    if (shown := _source_target(target)) is not None:
+        return _source_form(job, shown, source)
     loaded, reading = load(job, source, spec, quiet=messages is not None)
     collector = None
     if messages is not None:
@@ -88,11 +112,15 @@ def _product(
         for warning in loaded.warnings:
             messages += error_messages(warning, source)
         collector = RemarkCollector(loaded, messages)
-    if target.unchecked:
+    if target is not None and target.unchecked:
         require_bounds(loaded.program, source, spec)
     result = run_passes(job, spec, loaded.program, reading, collector)
     if against is not None:
         _compare(job, against, spec, result)
+    if target is None:
+        return print_program(result)
+    from stripe.emit.targets import ProgramTarget
+
     assert isinstance(target, ProgramTarget)
     return target.emit(result)
 
