@@ -90,23 +90,32 @@ def run_passes(
 
         instruments.append(StructureCheck(machine))
     if verify == "exact":
+        from stripe.pipeline.machine import MachineCheck
         from stripe.pipeline.proof import ExactCheck
+        from stripe.verify.assumptions import ANY
 
-        instruments.append(ExactCheck(lambda _text: None))
+        instruments += [ExactCheck(_quiet, ANY), MachineCheck(_quiet)]
     return PassManager(entries, machine, tuple(instruments)).run(program)
 
 
-def prove(before: Program, after: Program) -> Judgement:
+def prove(before: Program, after: Program, *, assume: str = "all") -> Judgement:
     """The verdict on whether `after` computes what `before` does: true where that is proved or, where the proof has no
     answer, both give equal results. `str` shows the witness: an element, and both computations of it.
 
+    `assume` names the assumptions that a proof may use, as `--assume` does: `"all"`, `"none"`, `"float-order,finite"`.
     Raises StripeError for a `before` that is wrong in itself, as `stripe.check` does.
     """
     from stripe.pipeline.proof import check_input
+    from stripe.verify.assumptions import Assumption, Policy, parse_assumptions
     from stripe.verify.proof.judge import judge
 
-    check_input(require_structure(before), lambda _text: None, "the first program")
-    return judge(before, require_structure(after))
+    try:
+        policy = Policy(parse_assumptions(assume))
+    except ValueError:
+        hint = f"write all, none, or some of {', '.join(Assumption)}"
+        raise ConfigError(f"unknown assumption in '{assume}'", where="assume", hint=hint) from None
+    check_input(require_structure(before), _quiet, "the first program")
+    return judge(before, require_structure(after), policy)
 
 
 def translate(program: Program, target: str = "stripe") -> str:
@@ -145,6 +154,10 @@ def _refuse_unknown(name: str) -> None:
         lists = shipped("optconfigs")
         hint = did_you_mean(name, [*pass_names(), *lists], f"the pass lists are {', '.join(lists)}")
         raise ConfigError(f"there is no pass and no pass list called '{name}'", hint=hint) from error
+
+
+def _quiet(_text: str) -> None:
+    """Messages of checks that go on: undecided properties, and proofs that hold."""
 
 
 class _Remarks(Instrument):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stripe.api.picture import block_picture, boxes
 from stripe.emit.dot import block_graph
 from stripe.ir import Block, Program
-from stripe.ir.shown import html_of
+from stripe.ir.printable import html_of
 
 if TYPE_CHECKING:
     from stripe.cost.report.schema import SimulationJson

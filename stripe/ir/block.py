@@ -12,8 +12,8 @@ from typing_extensions import override
 from stripe.ir.affine import Affine, Interval
 from stripe.ir.dtypes import DType
 from stripe.ir.location import Location
+from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement
-from stripe.ir.shown import Shown
 from stripe.ir.tags import BLOCK_WORDS, Tags, TagValue, check_field_word
 
 
@@ -42,7 +42,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Load(Shown):
+class Load(Printable):
     """`$into = load(ref)`: the element at the origin of the view."""
 
     into: str
@@ -52,7 +52,7 @@ class Load(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Store(Shown):
+class Store(Printable):
     """`ref = store($value)`: merges the value into the element at the origin of the view by its aggregation."""
 
     ref: str
@@ -62,7 +62,7 @@ class Store(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadIndex(Shown):
+class LoadIndex(Printable):
     """`$into = load_index(affine)`: the value of an affine over the block's indices, as i32."""
 
     into: str
@@ -72,7 +72,7 @@ class LoadIndex(Shown):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant(Shown):
+class Constant(Printable):
     """`$into = (dtype)value`. Two are equal where their values are; 0.0 and -0.0 are two values, nan is one."""
 
     into: str
@@ -98,7 +98,7 @@ class Constant(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Intrinsic(Shown):
+class Intrinsic(Printable):
     """`$into = op($a, $b)`: a scalar operation of `stripe.ir.intrinsics`; `dtype` is given for `cast` alone."""
 
     into: str
@@ -110,7 +110,7 @@ class Intrinsic(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Special(Shown):
+class Special(Printable):
     """`(o1, o2) = op(i1, i2)`: an opaque operation on whole refinements (`stripe.ir.intrinsics`)."""
 
     op: str
@@ -121,7 +121,7 @@ class Special(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class Block(Shown):
+class Block(Printable):
     """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the
     statements.
 

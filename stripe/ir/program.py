@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from stripe.ir.block import Block
 from stripe.ir.dtypes import DType
+from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement, Role
-from stripe.ir.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ConstantBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Program(Shown):
+class Program(Printable):
     """A whole program. Its tensors are the allocations of `entry` with the role of the user; `main` says which it
     reads and writes."""
 

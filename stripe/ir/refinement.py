@@ -10,7 +10,7 @@ from stripe.ir.affine import Affine
 from stripe.ir.dtypes import DType
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
-from stripe.ir.shown import Shown
+from stripe.ir.printable import Printable
 from stripe.ir.tags import REFINEMENT_WORDS, Tags, TagValue, check_field_word
 
 
@@ -102,7 +102,7 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True)
-class Refinement(Shown):
+class Refinement(Printable):
     """A view of `source` (a refinement of the block outside), or an allocation when `source` is empty.
 
     `access` places the origin of the view in the coordinates of the source, one affine per dimension over the indices

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 
 from stripe.ir.block import Block, Constant, Index, Intrinsic, Load, LoadIndex, Special, Statement, Store
+from stripe.ir.printable import text_of
 from stripe.ir.program import ConstantBuffer, Program
 from stripe.ir.refinement import Agg, Dim, Refinement
-from stripe.ir.shown import text_of
 from stripe.ir.tags import Tags, TagValue
 
 

@@ -23,7 +23,7 @@ def html_of(_value: object) -> str | None:
     return None
 
 
-class Shown:
+class Printable:
     """A value with a text, and with a form for notebooks where there is one."""
 
     __slots__ = ()
