@@ -45,8 +45,8 @@ format: $(STAMP) ## Format the code and repair what ruff can
 new-pass: $(STAMP) ## Write the files of a new pass (NAME=merge_loops); fill in what they say
 	@$(PY) tools/new_pass.py $(NAME)
 
-docs: $(STAMP) ## Write the reference of the passes, docs/passes.md
-	$(PY) tools/pass_reference.py docs/passes.md
+docs: $(STAMP) ## Write the pages of docs/ that come from the code
+	$(PY) -m tools.write_docs
 
 grammar: $(STAMP) ## Write the tables of the parsers, grammar/*.tables.json
 	$(PY) tools/grammar_tables.py

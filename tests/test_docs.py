@@ -1,8 +1,10 @@
-"""The commands of README and docs run as printed, and give what is printed under them.
+"""The commands of README and docs run as printed, and give what is printed under them; programs in them are valid, and
+tables are those of the code.
 
 In a block marked `console`, a line that begins with `$ ` is a command and the lines under it are from its output, in
 their order and next to each other; a line `…` stands for any lines. Commands run in a folder of their own that holds
 `examples`; those for setting up (`make`, `git`) are left to continuous integration, which runs them as its first step.
+The Python blocks of a page run one after the other, in one module. A block marked `tile` or `stripe` is a program.
 """
 
 from __future__ import annotations
@@ -16,8 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from stripe.ir import StripeError, parse_program, print_program, verify_program
+from stripe.tile import compile_tile
+from tools.write_docs import pages
+
 ROOT = Path(__file__).resolve().parents[1]
-_BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,7 @@ class Shown:
 
 def _commands(page: Path) -> list[Shown]:
     found: list[Shown] = []
-    for block in _BLOCK.findall(page.read_text("utf-8")):
+    for block in _blocks(page, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *output = part.rstrip("\n").split("\n")
             if not command.startswith(("make ", "git ")):
@@ -70,3 +79,32 @@ def _matches(shown: tuple[str, ...], lines: list[str]) -> bool:
 
 def test_the_pages_have_commands() -> None:
     assert len(_commands(ROOT / "README.md")) >= 8
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    for block in _blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_programs_are_valid(page: Path) -> None:
+    for text in _blocks(page, "tile"):
+        compile_tile(text, "page")
+    for text in _blocks(page, "stripe"):
+        program = parse_program(text)
+        assert not verify_program(program)
+        assert parse_program(print_program(program)) == program
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_generated_pages_are_up_to_date(page: Path) -> None:
+    assert pages()[page] == page.read_text("utf-8"), "run make docs"
+
+
+def test_every_page_stands_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text("utf-8")
+    assert [page.name for page in PAGES if f"({page.name})" not in index and page.name != "README.md"] == []

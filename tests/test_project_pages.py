@@ -1,4 +1,4 @@
-"""What README and CONTRIBUTING name exists: make targets, files that links lead to, folders of the layout table."""
+"""Make targets and files that pages name exist, and links lead to files and headings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
 
 
 def _targets() -> set[str]:
@@ -23,9 +23,19 @@ def test_named_make_targets_exist(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files(page: str) -> None:
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", (ROOT / page).read_text("utf-8"))
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_links_lead_to_files_and_headings(page: str) -> None:
+    home = (ROOT / page).parent
+    for link, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", (ROOT / page).read_text("utf-8")):
+        target = home / link if link else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in _anchors(target), f"{link}#{anchor}"
+
+
+def _anchors(page: Path) -> set[str]:
+    """The names of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_readme_shows_the_two_commands_first() -> None:

@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     page = ROOT / "docs" / "passes.md"
     # A process of its own, for the registry has changed.
     subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "pass_reference.py"), str(page)], check=True, cwd=ROOT
+        [sys.executable, "-m", "tools.write_docs"], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
     )
     for path in (code, golden, registry, page):
         print(path.relative_to(ROOT))

@@ -24,9 +24,9 @@ class Documented(ConfigModel):
         description="place in the rendered model: keys with dots, '*' for any; a bus by its name"
     )
     value: Scalar | None = Field(default=None, description="the value; absent where parameters give it")
-    unit: str = ""
+    unit: str = Field(default="", description="unit of the value")
     source: str = Field(description="a publication, 'parameter NAME', or 'unverified'")
-    note: str = ""
+    note: str = Field(default="", description="a remark for people")
 
     @property
     def is_verified(self) -> bool:

@@ -43,8 +43,8 @@ class Parameter(ConfigModel):
     choices: tuple[Value, ...] | None = Field(
         default=None, min_length=1, description="the values that it may have"
     )
-    unit: str = ""
-    description: str = ""
+    unit: str = Field(default="", description="unit of the value")
+    description: str = Field(default="", description="meaning, for people")
     source: str = Field(default="unverified", description="where the default comes from")
 
     @model_validator(mode="after")
@@ -105,9 +105,9 @@ class Check(ConfigModel):
 class ParameterFile(ConfigModel):
     """The whole of a `NAME.params.json`."""
 
-    description: str = ""
-    parameters: dict[ParameterName, Parameter] = Field(default_factory=dict)
-    checks: tuple[Check, ...] = ()
+    description: str = Field(default="", description="the template in one line, for people")
+    parameters: dict[ParameterName, Parameter] = Field(default_factory=dict, description="parameters by name")
+    checks: tuple[Check, ...] = Field(default=(), description="conditions between parameters")
     values: tuple[Documented, ...] = Field(
         default=(), description="where the numbers of the template come from"
     )

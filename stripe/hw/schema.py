@@ -135,7 +135,7 @@ class StencilIndex(ConfigModel):
     """One index of a stencil. The rules say which coefficient it has in the access of each output and input:
     -1 any, 0 none, 1 contiguous, else that very number."""
 
-    name: str
+    name: str = Field(description="for remarks and tags of the index that takes this place")
     size: int = Field(description="points of this index; -1: the whole range of what it matches")
     outs: tuple[Annotated[int, Field(ge=-1)], ...] = Field(description="one rule for each output")
     ins: tuple[Annotated[int, Field(ge=-1)], ...] = Field(description="one rule for each input")
@@ -153,8 +153,8 @@ class Stencil(ConfigModel):
     """A block of work that a unit does as one instruction. The form is that of the pass `tensorize`, and what the
     instruction computes stands beside it."""
 
-    idxs: tuple[StencilIndex, ...] = Field(min_length=1)
-    name: str | None = None
+    idxs: tuple[StencilIndex, ...] = Field(min_length=1, description="its indices")
+    name: str | None = Field(default=None, description="for remarks")
     startup_cost: NotNegative = Field(default=0.0, description="cost of one use beside its points, in points")
     combination: str | None = Field(
         default=None, description="intrinsic that combines the inputs, such as 'mul'"
@@ -186,8 +186,8 @@ class GridAxis(ConfigModel):
     """An axis of a grid of units that work in step. What several positions need is read once and multicast; results
     that they add to one element are summed on the way."""
 
-    name: str
-    size: Count
+    name: str = Field(description="name that memories refer to by 'along'")
+    size: Count = Field(description="positions along it")
     carries: Literal["any", "reduced", "outputs", "multicast"] = Field(
         default="any",
         description="indices that may run along it: any; those that results are summed over; those of the results; "
@@ -198,9 +198,11 @@ class GridAxis(ConfigModel):
 class SystolicArray(ConfigModel):
     """A grid of multiply-accumulate units through which operands flow."""
 
-    rows: Count
-    columns: Count
-    dataflow: Literal["weight_stationary", "output_stationary", "input_stationary", "row_stationary"]
+    rows: Count = Field(description="multiply-accumulate units in a column")
+    columns: Count = Field(description="multiply-accumulate units in a row")
+    dataflow: Literal["weight_stationary", "output_stationary", "input_stationary", "row_stationary"] = Field(
+        description="operand that stays in the units"
+    )
 
 
 class ExecUnit(Unit):
@@ -306,8 +308,8 @@ class Bus(ConfigModel):
     transfer or of several whose bursts interleave: transfers at the same time share these bytes evenly, and none waits
     for the end of another. A source or sink is `NAME[number]`, or `NAME` for all units of that name."""
 
-    sources: tuple[str, ...]
-    sinks: tuple[str, ...]
+    sources: tuple[str, ...] = Field(description="units that put data on it")
+    sinks: tuple[str, ...] = Field(description="units that take data from it")
     bytes_per_cycle: Positive = Field(
         description="bytes in one cycle, shared by all that use it at that time"
     )
@@ -325,13 +327,17 @@ _Kind = TypeVar("_Kind", bound=Unit)
 class HardwareModel(ConfigModel):
     """A whole machine."""
 
-    name: str = ""
-    description: str = ""
+    name: str = Field(default="", description="name of the machine; absent: that of its file")
+    description: str = Field(default="", description="the machine in one line, for people")
     clock_mhz: Positive = Field(description="clock that all cycles are counted in, MHz")
-    mem_units: dict[UnitName, MemUnit] = Field(default_factory=dict)
-    exec_units: dict[UnitName, ExecUnit] = Field(default_factory=dict)
-    tx_units: dict[UnitName, TxUnit] = Field(default_factory=dict)
-    buses: tuple[Bus, ...] = ()
+    mem_units: dict[UnitName, MemUnit] = Field(default_factory=dict, description="memories by name")
+    exec_units: dict[UnitName, ExecUnit] = Field(
+        default_factory=dict, description="units that compute, by name"
+    )
+    tx_units: dict[UnitName, TxUnit] = Field(
+        default_factory=dict, description="units that move data, by name"
+    )
+    buses: tuple[Bus, ...] = Field(default=(), description="wires between units")
     leakage_mW: NotNegative = Field(default=0.0, description="static power of what belongs to no unit, mW")
     area_mm2: NotNegative = Field(default=0.0, description="silicon area of what belongs to no unit, mm²")
     technology_nm: Positive | None = Field(default=None, description="process node, nm")

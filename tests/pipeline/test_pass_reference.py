@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from stripe.cli.start import opt
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.describe import options_of
+from tools.reference.passes import groups, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "passes.md"
 NAMES = sorted(BUILTIN)
-
-
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pass_reference", ROOT / "tools" / "pass_reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _section(name: str) -> str:
@@ -35,13 +24,13 @@ def _section(name: str) -> str:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert _tool().reference() == PAGE.read_text("utf-8"), "run make docs"
+    assert reference() == PAGE.read_text("utf-8"), "run make docs"
 
 
 def test_every_pass_stands_in_one_group() -> None:
-    groups: dict[str, tuple[str, ...]] = _tool().groups()
-    assert "Others" not in groups, f"give {groups['Others']} a group, {NAMES[0]} shows how"
-    assert sorted(name for names in groups.values() for name in names) == NAMES
+    found = groups()
+    assert "Others" not in found, f"give {found['Others']} a group, {NAMES[0]} shows how"
+    assert sorted(name for names in found.values() for name in names) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Writes the reference of the passes from the registry: `make docs`.
+"""docs/passes.md: the reference of the passes, from the registry.
 
 Everything in it comes from the classes: the docstring, the options with types, defaults and descriptions, the stages.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +17,9 @@ from stripe.ir import Stage
 from stripe.passes.base import Pass, PassGroup
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.describe import options_of, parts_of, short_names
+from tools.reference.markdown import table
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 _HEAD = """\
 # The passes
@@ -124,26 +124,9 @@ def _table(kind: str, model: type[BaseModel]) -> Iterator[str]:
     options = options_of(model)
     if not options:
         return
-    yield f"| {kind} | type | default | meaning |"
-    yield "| --- | --- | --- | --- |"
-    for option in options:
-        default = "required" if option.default is None else f"`{option.default}`"
-        yield f"| `{option.name}` | {_cell(option.type)} | {_cell(default)} | {_cell(option.description)} |"
-    yield ""
-
-
-def _cell(text: str) -> str:
-    return re.sub(r"\s+", " ", text).replace("|", "\\|")
-
-
-def main(arguments: list[str]) -> int:
-    """Writes the page to the file that is named."""
-    if len(arguments) != 1:
-        sys.stderr.write("usage: pass_reference.py FILE\n")
-        return 2
-    Path(arguments[0]).write_text(reference(), "utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    rows = [
+        (f"`{option.name}`", option.type, "required" if option.default is None else f"`{option.default}`",
+         option.description)
+        for option in options
+    ]  # fmt: skip
+    yield table((kind, "type", "default", "meaning"), rows)
