@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from stripe.ir import StripeError, parse_program, print_program, verify_program
+from stripe.ir import parse_program, print_program
+from stripe.ir.check.structure import verify_structural
 from stripe.tile import compile_tile
 from tools.write_docs import pages
 
@@ -96,13 +97,13 @@ def test_programs_are_valid(page: Path) -> None:
         compile_tile(text, "page")
     for text in _blocks(page, "stripe"):
         program = parse_program(text)
-        assert not verify_program(program)
+        assert not verify_structural(program)
         assert parse_program(print_program(program)) == program
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_generated_pages_are_up_to_date(page: Path) -> None:
-    assert pages()[page] == page.read_text("utf-8"), "run make docs"
+def test_generated_pages_are_up_to_date() -> None:
+    stale = [page.name for page, text in pages().items() if text != page.read_text("utf-8")]
+    assert stale == [], "run make docs"
 
 
 def test_every_page_stands_in_the_index() -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.reference import hardware, passes
+from tools.reference import hardware, passes, passlists, stripe, tile
 from tools.reference.markdown import filled
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -14,7 +14,12 @@ ROOT = Path(__file__).resolve().parents[1]
 WHOLE: dict[str, Callable[[], str]] = {"docs/passes.md": passes.reference}
 """Pages that come from the code altogether."""
 
-FILLED = {"docs/hardware.md": hardware.REGIONS}
+FILLED = {
+    "docs/hardware.md": hardware.REGIONS,
+    "docs/passlists.md": passlists.REGIONS,
+    "docs/stripe.md": stripe.REGIONS,
+    "docs/tile.md": tile.REGIONS,
+}
 """Pages with regions that do."""
 
 

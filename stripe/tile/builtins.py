@@ -39,10 +39,10 @@ def call(scope: Scope, node: ast.Call, target: str | None) -> Value:
         return _library_call(scope, node, name, [scope.operand(part) for part in node.arguments], target)
     if name.startswith("assert_"):
         return _assertion(scope, node)
-    if name not in _BUILTINS:
+    if name not in BUILTINS:
         hint = did_you_mean(node.function, FUNCTION_NAMES, f"the functions are {' '.join(FUNCTION_NAMES)}")
         raise scope.error(f"unknown function '{node.function}'", node.span, hint)
-    builtin, least, most = _BUILTINS[name]
+    builtin, least, most = BUILTINS[name]
     check_count(scope, node, least, most)
     return builtin(scope, node, target)
 
@@ -222,7 +222,7 @@ def _match(scope: Scope, node: ast.Call, _: str | None) -> Value:
     return fold.integer(sizes[0])
 
 
-_BUILTINS: dict[str, tuple[Builtin, int, int | None]] = {
+BUILTINS: dict[str, tuple[Builtin, int, int | None]] = {
     "as_float": (_as("fp", (16, 32, 64)), 1, 2),
     "as_int": (_as("i", (8, 16, 32, 64)), 1, 2),
     "as_uint": (_as("u", (8, 16, 32, 64)), 1, 2),
@@ -238,5 +238,5 @@ _BUILTINS: dict[str, tuple[Builtin, int, int | None]] = {
 }
 """Each function that is no plain element-wise operation, with its least and greatest number of arguments."""
 
-FUNCTION_NAMES: tuple[str, ...] = tuple(sorted({*_BUILTINS, *operation_names(), *LIBRARY_NAMES}))
+FUNCTION_NAMES: tuple[str, ...] = tuple(sorted({*BUILTINS, *operation_names(), *LIBRARY_NAMES}))
 """All functions but the assertions."""

@@ -21,6 +21,7 @@ _PARTS = {
     "hw/dot": "pictures",
     "hw/graph": "routes",
     "ir/check": "verifier",
+    "rewrite/cached": "copies in nearer memories",
     "rewrite": "passes",
     "tile": "lowering",
     "verify/machine": "check of schedules",

@@ -18,6 +18,7 @@ from stripe.passes.base import Pass, PassGroup
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.describe import options_of, parts_of, short_names
 from tools.reference.markdown import table
+from tools.reference.tags import tag_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +30,14 @@ _HEAD = """\
 A pass list names passes with their options, as JSON, `{ "name": "tile_conv", "autotile": { "reqs": ["conv"] } }`, or
 in place, `--passes 'autotile{reqs=[conv]}'`. `stripe-opt --list-passes` prints what stands here, `--schema config`
 gives it to an editor, and with `--remarks` each pass says what it did and why it left a block alone.
+"""
+
+_TAGS = """\
+## Tags that passes set
+
+Options with names such as `outer_set` and `fused_set` give the tags that a list chooses; their defaults stand here
+with the option. All other tags here are fixed. Passes select blocks by any tag (`reqs`); the last column names the code
+that asks for a tag by itself. [Stripe](stripe.md#tags-that-lowering-sets) has the tags of lowering.
 """
 
 
@@ -55,6 +64,8 @@ def _page() -> Iterator[str]:
     for names in groups().values():
         for name in names:
             yield from _section(name, find_pass(name))
+    yield _TAGS
+    yield tag_table()
 
 
 def _section(name: str, pass_class: type[Pass]) -> Iterator[str]:
