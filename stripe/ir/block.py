@@ -14,21 +14,35 @@ from stripe.ir.dtypes import DType
 from stripe.ir.location import Location
 from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement
-from stripe.ir.tags import BLOCK_WORDS, Tags, TagValue, check_field_word
+from stripe.ir.tags import BLOCK_WORDS, INDEX_WORDS, Tags, TagValue, check_field_word
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index that runs over [0, range); or, with `affine`, one value passed in from the indices outside."""
+    """An index that runs over [0, range); or, with `affine`, one value passed in from the indices outside. The points
+    of a spatial index run at the same time on units of their own."""
 
     name: str
     range: int = 1
     affine: Affine | None = None
     tags: Tags = Tags()
+    is_spatial: bool = False
 
     @property
     def is_passed(self) -> bool:
         return self.affine is not None
+
+    @property
+    def words(self) -> Tags:
+        """The tags, and the word of the text for a spatial index."""
+        return self.tags.add("spatial") if self.is_spatial else self.tags
+
+    def with_words(self, words: Tags) -> Index:
+        """The index with the field and the tags that `words` denote; ValueError for a word with a value that takes
+        none."""
+        for word in INDEX_WORDS:
+            check_field_word(word, words.get(word))
+        return replace(self, tags=words.remove(*INDEX_WORDS), is_spatial="spatial" in words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ TagValue = bool | int | float | str
 
 BLOCK_WORDS = ("main", "scheduled", "pipeline_depth")
 REFINEMENT_WORDS = ("user", "const", "tmp", "placed", "buffers")
+INDEX_WORDS = ("spatial",)
 COUNT_WORDS = ("pipeline_depth", "buffers")
-FIELD_WORDS = frozenset((*BLOCK_WORDS, *REFINEMENT_WORDS))
-"""The words by which the text spells fields of blocks and refinements as if they were tags; no tag may be such a word.
-Those of `COUNT_WORDS` have a number as their value, the others none."""
+FIELD_WORDS = frozenset((*BLOCK_WORDS, *REFINEMENT_WORDS, *INDEX_WORDS))
+"""The words by which the text spells fields of blocks, refinements and indices as if they were tags; no tag may be
+such a word. Those of `COUNT_WORDS` have a number as their value, the others none."""
 
 
 def check_field_word(word: str, value: TagValue | None) -> None:

@@ -124,8 +124,7 @@ class Map(NestPass):
     def _nested(self, block: Block, sizes: list[tuple[list[str], dict[str, int]]]) -> Block:
         if not sizes:
             indices = tuple(
-                replace(index, tags=index.tags.add("spatial")) if index.range > 1 else index
-                for index in block.indices
+                replace(index, is_spatial=True) if index.range > 1 else index for index in block.indices
             )
             return replace(block, indices=indices, tags=block.tags.add(*self.inner_set))
         (order, inside), *rest = sizes

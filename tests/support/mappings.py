@@ -176,7 +176,7 @@ def _transfer(far: Refinement, near: Refinement, *, load: bool) -> Block:
 def _leaf(mapping: Mapped, outer: Mapping[str, Refinement]) -> Block:
     """One step: all parallel units at once."""
     names = [dim for dim, _ in mapping.spatial]
-    indices = tuple(Index(dim, size, tags=Tags.of("spatial")) for dim, size in mapping.spatial)
+    indices = tuple(Index(dim, size, is_spatial=True) for dim, size in mapping.spatial)
     refs: list[Refinement] = []
     for operand, exprs in mapping.operands.items():
         access = tuple(Affine.linear({dim: expr.get(dim, 0) for dim in names}) for expr in exprs)

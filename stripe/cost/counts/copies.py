@@ -1,7 +1,7 @@
 """Transfers: blocks that copy a box between two memories, and which elements of a tensor a copy holds.
 
-A transfer is a block with one load, one store of what was loaded, and nothing else, which is tagged as one (by the
-passes `cache` and `schedule`), runs on a transfer unit, or moves between two memories.
+A transfer is a block with one load, one store of the loaded value, and nothing else, that runs on a transfer unit,
+moves between two memories, or moves between a buffer and an allocation further inside.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from functools import cached_property
 
 from stripe.ir import Affine, Agg, Block, Buffer, Load, Location, Nest, Store, View
 from stripe.poly import Access, leaf_accesses
-
-TRANSFER_TAGS = ("cache_load", "cache_store", "swap_in", "swap_out", "transfer")
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ def as_transfer(nest: Nest, transfer_units: Iterable[str] = ()) -> Transfer | No
         case _:
             return None
     moves = block.ref(source).location.name != block.ref(target).location.name
-    if not (moves or block.tags.has_any(TRANSFER_TAGS) or block.location.name in set(transfer_units)):
+    nested = len(nest.views[source].buffer.path) != len(nest.views[target].buffer.path)
+    if not (moves or nested or block.location.name in set(transfer_units)):
         return None
     (read,), (written,) = leaf_accesses(nest, 0), leaf_accesses(nest, 1)
     return Transfer(nest, read, written)

@@ -37,8 +37,6 @@ from stripe.poly import (
     touched_at,
 )
 
-SPATIAL = "spatial"
-
 
 def count_program(
     program: Program, halo: Halo = "refetch", hardware: HardwareModel | None = None
@@ -190,7 +188,7 @@ def _spatial_names(nest: Nest) -> frozenset[str]:
         f"{index.name}@{depth}"
         for depth, block in enumerate(nest.blocks)
         for index in block.iterated
-        if SPATIAL in index.tags
+        if index.is_spatial
     )
 
 

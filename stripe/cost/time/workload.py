@@ -343,7 +343,7 @@ def _spread(piece: Compute, unit: ExecUnit) -> int:
     points = 1
     for leaf in piece.leaves[:1]:
         for block in _blocks(leaf, piece):
-            points *= prod(i.range for i in block.iterated if i.tags.has_any(("spatial", "thread")))
+            points *= prod(i.range for i in block.iterated if i.is_spatial)
     return min(points, unit.count)
 
 

@@ -111,11 +111,11 @@ class IrBuilder:
 
     def _index_range(self, parts: Parts, _: int, __: int) -> Index:
         tags, name, size = parts
-        return self._at(name[1], len(name[0]), Index(self._name(name), int(size[0]), None, tags))
+        return self._at(name[1], len(name[0]), Index(self._name(name), int(size[0])).with_words(tags))
 
     def _index_passed(self, parts: Parts, _: int, __: int) -> Index:
         tags, name, affine = parts
-        return self._at(name[1], len(name[0]), Index(self._name(name), 1, affine, tags))
+        return self._at(name[1], len(name[0]), Index(self._name(name), 1, affine).with_words(tags))
 
     def _refinement(self, parts: Parts, _: int, __: int) -> Refinement:
         tags, direction, offset, location, name, source, access, agg, dtype, (dims, bank_dim) = parts

@@ -19,7 +19,7 @@ from math import isfinite
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from stripe.ir.affine import Affine, FloorDiv
-from stripe.ir.block import Block, Constant, Constraint, ScalarStatement, Statement
+from stripe.ir.block import Block, Constant, Constraint, Index, ScalarStatement, Statement
 from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import StripeError
 from stripe.ir.location import Device, Location
@@ -96,7 +96,7 @@ def _written(value: object) -> Json:
         assert value is None or isinstance(value, bool | int | float | str)
         return _finite(value)
     fields = {name: getattr(value, name) for name in _fields(type(value))}
-    if isinstance(value, Block | Refinement):
+    if isinstance(value, Block | Refinement | Index):
         fields["tags"] = value.words
     if isinstance(value, Refinement):
         fields["offset"] = value.offset or 0
@@ -135,7 +135,7 @@ def _read_fields(value: Json, kind: Any, place: JsonPlace) -> Any:
     for name, noun in _NAMES.get(kind, {}).items():
         place.at(name).check_name(read[name], noun)
     built = kind(**read)
-    if not isinstance(built, Block | Refinement):
+    if not isinstance(built, Block | Refinement | Index):
         return built
     try:
         return built.with_words(built.tags)
@@ -172,7 +172,7 @@ def _fields(kind: type[Any]) -> dict[str, Any]:
     hints = get_type_hints(kind)
     if kind is Refinement:
         hints["offset"] = int
-    spelled = {"role", "copies", "is_main", "is_scheduled", "pipeline_depth"}
+    spelled = {"role", "copies", "is_main", "is_scheduled", "pipeline_depth", "is_spatial"}
     return {f.name: hints[f.name] for f in dataclasses.fields(kind) if f.name not in spelled}
 
 

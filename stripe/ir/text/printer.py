@@ -82,7 +82,7 @@ def _block_body(block: Block, indent: str) -> Iterator[str]:
 
 
 def _index_text(index: Index) -> str:
-    tags = _tags_text(index.tags)
+    tags = _tags_text(index.words)
     return (
         f"{tags}{index.name}:{index.range}"
         if index.affine is None
