@@ -87,9 +87,10 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
 def _split(block: Block, chosen: Mapping[str, tuple[Split, str]]) -> Block:
     """A block over the shared indices, under their names in the fused block, with the rest of `block` inside."""
     outer = split_block(block, {name: split for name, (split, _) in chosen.items()})
-    # Outer indices that are not shared have range 1 and no use.
+    # Outer indices that are not shared have range 1.
     kept = tuple(index for index in outer.indices if index.is_passed or index.name in chosen)
-    outer = replace(outer, indices=kept)
+    gone = {index.name: Affine() for index in outer.indices if index not in kept}
+    outer = replace(substitute(outer, gone), indices=kept)
     renames = {name: new for name, (_, new) in chosen.items() if name != new}
     taken = {index.name for index in kept} | set(renames.values())
     clashes = {index.name for index in kept if index.name not in renames} & set(renames.values())
