@@ -13,7 +13,7 @@ from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 from stripe.pipeline.proof import ProofError
 
 SEEDS = (0, 1)
-MOST_STEPS = 50_000_000
+MOST_STEPS = 200_000_000
 """Points of programs that are run at their addresses: half a minute of interpretation."""
 STEPS_OF_A_RUN = 1_000
 """A run of a block for itself takes as long as so many points of a block that runs at once."""

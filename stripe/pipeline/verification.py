@@ -47,7 +47,7 @@ class StructureCheck(Instrument):
         self._stage = reached
         self._valid = after
         if not found and self._hardware is not None:
-            _require_units(entry, after, self._hardware)
+            require_units(entry, after, self._hardware)
         if not found:
             found = self._check_machine(entry, after, reached)
         if found:
@@ -67,7 +67,7 @@ class StructureCheck(Instrument):
         return found or check_placement(program, self._hardware)
 
 
-def _require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -> None:
+def require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -> None:
     """Raises ConfigError for units that the machine lacks, and in a schedule for units without a bus to their memories:
     locations come from options."""
     if not any(block.location or any(r.location for r in block.allocs) for _, block in walk(program.entry)):

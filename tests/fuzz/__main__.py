@@ -146,6 +146,10 @@ def _report(total: Counts, died: list[str], options: argparse.Namespace, seconds
     for reason, count in total.unknown.most_common():
         print(f"    {count:5d} unknown: {reason}")
     print(f"  run, but not compared, as the order of float sums decides the result: {total.inexact}")
+    print(
+        f"  checked as scheduled or placed {total.checked}; corrupted {total.corrupted}, of these refused "
+        f"{total.corrupted_refused}, the others harmless in all orders that were run"
+    )
     print(f"  run as C, before and after: {total.in_c}")
     print("  pass                 changed  unchanged  refused")
     for name in sorted({*total.applied, *total.unchanged, *total.refused}):

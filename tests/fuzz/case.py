@@ -19,6 +19,7 @@ from stripe.pipeline.reproducer import Reproducer, read_reproducer
 from stripe.tile import compile_tile
 from tests.fuzz.corpus import read_program, seeded
 from tests.fuzz.pass_lists import Entry, pass_lists
+from tests.fuzz.placements import placing_lists, through_units
 from tests.fuzz.tile_programs import tile_programs
 from tests.fuzz.variations import varied
 
@@ -66,12 +67,16 @@ def cases(draw: st.DrawFn) -> Case:
         seed = draw(seeded(hardware))
         return Case(seed.text, seed.passes, seed.hardware or hardware, seed.language)
     text = draw(tile_programs())
+    placing = draw(st.integers(0, 4)) == 0
     try:
         program = compile_tile(text, "fuzz.tile")
     except StripeError:
         return Case(text, (), hardware)
     except Exception:  # noqa: BLE001 - the check of the case meets it again and reports it
         return Case(text, (), hardware)
+    if placing:
+        program = draw(through_units(program, hardware))
+        return Case(print_program(program), draw(placing_lists(hardware)), hardware, "stripe")
     if draw(st.integers(0, 4)):
         return Case(text, draw(pass_lists(program, hardware)), hardware)
     program = draw(varied(program))

@@ -9,6 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from stripe.exec.arith import Array
 from stripe.exec.compare import compare, tolerance_for
@@ -30,10 +31,12 @@ from stripe.ir import (
 )
 from stripe.pipeline.instrument import InternalFault
 from stripe.pipeline.manager import PassManager
+from stripe.pipeline.verification import require_units
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 from tests.fuzz.case import Case
 from tests.fuzz.pass_lists import Entry, pass_of, read_entry
+from tests.fuzz.placements import claims_something, corrupted, in_other_orders, refusals
 from tests.support.batch import Arrays, merge, merge_arrays, split_arrays
 
 DATA_SEED = 0
@@ -66,6 +69,9 @@ class Counts:
     different: int = 0
     inexact: int = 0
     in_c: int = 0
+    checked: int = 0
+    corrupted: int = 0
+    corrupted_refused: int = 0
     unknown: Counter[str] = field(default_factory=Counter[str])
     applied: Counter[str] = field(default_factory=Counter[str])
     unchanged: Counter[str] = field(default_factory=Counter[str])
@@ -79,6 +85,9 @@ class Counts:
         self.different += other.different
         self.inexact += other.inexact
         self.in_c += other.in_c
+        self.checked += other.checked
+        self.corrupted += other.corrupted
+        self.corrupted_refused += other.corrupted_refused
         for name in ("unknown", "applied", "unchanged", "refused", "failures"):
             getattr(self, name).update(getattr(other, name))
 
@@ -140,7 +149,7 @@ def check_case(case: Case, counts: Counts) -> Checked | Failure | None:
     program, ran = after
     case = replace(case, passes=tuple(ran))
     checked = Checked(case, before, program, inputs, expected)
-    return compare_engines(checked, counts) or checked
+    return compare_engines(checked, counts) or check_machine(checked, counts) or checked
 
 
 def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, list[Entry]] | Failure:
@@ -154,6 +163,8 @@ def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, l
             with patience():
                 entry = read_entry(item)
                 result = PassManager((entry,), case.hardware).run(program)
+                if result is not program:
+                    require_units(entry, result, case.hardware)
         except StripeError:
             counts.refused[name] += 1
             continue
@@ -206,6 +217,39 @@ def compare_engines(checked: Checked, counts: Counts) -> Failure | None:
     if isinstance(verdict, Different):
         return Failure("proof says different", guilty_pass(checked, by_proof=True), str(verdict), case)
     return None
+
+
+def check_machine(checked: Checked, counts: Counts) -> Failure | None:
+    """The checkers of schedule and placement accept the program, it computes the same in any order that its dependences
+    allow, and corrupted it is refused or computes the same, too."""
+    case, program = checked.case, checked.after
+    if not claims_something(program):
+        return None
+    counts.checked += 1
+    random = Random(print_program(program))
+    try:
+        with patience():
+            refused = refusals(program, case.hardware)
+            if refused:
+                return Failure("checkers refuse", refused[0], "\n".join(refused[:5]), case)
+            differs = _differs_in_some_order(checked, program, random)
+            if differs:
+                return Failure("wrong in another order", "dependences", differs, case)
+            for change, broken in corrupted(program, random):
+                counts.corrupted += 1
+                if refusals(broken, case.hardware):
+                    counts.corrupted_refused += 1
+                elif differs := _differs_in_some_order(checked, broken, random):
+                    text = f"{change}\n{differs}\n{print_program(broken)}"
+                    return Failure("corrupted and accepted", change.partition(":")[0], text, case)
+    except Hang:
+        return None
+    return None
+
+
+def _differs_in_some_order(checked: Checked, program: Program, random: Random) -> str:
+    orders = (program, *in_other_orders(program, random))
+    return next(filter(None, (interpreted_differently(checked.before, p, checked) for p in orders)), "")
 
 
 def interpreted_differently(before: Program, after: Program, checked: Checked) -> str:
