@@ -8,7 +8,7 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -51,6 +51,7 @@ from stripe.verify.proof.terms import (
     Read,
     Reduced,
     Undefined,
+    chain_agg,
     number,
     operand_order,
     operation,
@@ -65,10 +66,13 @@ class Rules:
 
     `thorough`: costly normal forms that are rarely needed: merges of one contribution become the contribution,
     operands that commute are put in order by their elements.
+
+    `chains`: an addition written as an operation is a sum by aggregation; minima, maxima, *and* and *or* likewise.
     """
 
     finite: bool = False
     thorough: bool = False
+    chains: bool = False
 
 
 PLAIN = Rules()
@@ -90,6 +94,7 @@ class Definitions:
         self.relied: set[Assumption] = set()
         """The assumptions behind the definitions made so far."""
         self._definitions: dict[Read, Definition] = {}
+        self._chains: dict[Buffer, DType] = {}
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
 
@@ -190,6 +195,13 @@ class Definitions:
             rest = contribution.points.outside(touched)
             if not rest.is_empty:
                 left.append(Contribution(contribution.term, rest, contribution.at, contribution.origin))
+        singles, merges = self._merged(keys, contributions, agg, dtype)
+        return singles, merges, left
+
+    def _merged(
+        self, keys: tuple[str, ...], contributions: list[Contribution], agg: Agg, dtype: DType
+    ) -> tuple[list[Contribution], list[Merge]]:
+        """(elements with one contribution, the merge of the others)."""
         zero = number(agg.identity(dtype), dtype)
         sum_of_floats = agg is Agg.ADD and dtype.is_float
         if sum_of_floats and self.rules.finite:
@@ -208,11 +220,11 @@ class Definitions:
         )
         self.relied |= {Assumption.ZERO_SIGN} if sum_of_floats and alone else set()
         if several.is_empty:
-            return bare + alone, [], left
+            return bare + alone, []
         if alone:
             rest = (Contribution(p.term, p.points.within(several), p.at, p.origin) for p in kept)
             kept = [c for c in rest if not c.points.is_empty]
-        return bare + alone, [Merge(agg, dtype, tuple(kept), several)], left
+        return bare + alone, [Merge(agg, dtype, tuple(kept), several)]
 
     def _padding(self, contribution: Contribution, zero: Number) -> Contribution:
         """The contribution, or `zero` in the place of one that is zero where all values are finite."""
@@ -239,8 +251,28 @@ class Definitions:
             result += [composed(narrowed, here, sub) for sub in merge.contributions]
         return [p for p in result if not p.points.is_empty]
 
+    def _chain(self, nest: Nest, number_: int, agg: Agg, operands: Sequence[Sequence[Value]]) -> list[Value]:
+        """The operation at a place of a block as a merge of its operands: an accumulator of its own, which has a value
+        at each point of the block."""
+        buffer = Buffer(nest.path, f"${number_}")
+        keys = nest.domain.names
+        read = Read(buffer, ((*nest.path, number_),), nest.path, keys, 0)
+        dtype = self._chains[buffer] = operands[0][0].term.dtype
+        contributions = [
+            flat
+            for values in operands
+            for value in values
+            for flat in self._flattened(
+                Contribution(value.term, value.at.domain.identity(""), value.at, None), agg, dtype
+            )
+        ]
+        values, merges = self._merged(keys, contributions, agg, dtype)
+        every = points_of(nest.domain)
+        self._definitions[read] = Definition(keys, tuple(values), tuple(merges), every)
+        return self.values_of(read, every.identity(""))
+
     def dtype(self, buffer: Buffer) -> DType:
-        return self.reaching.allocations[buffer].dtype
+        return self._chains.get(buffer) or self.reaching.allocations[buffer].dtype
 
     def stored(self, writer: Access) -> list[Value]:
         """The values that a store, or a special, writes at each of its points."""
@@ -297,6 +329,13 @@ class Definitions:
                 operands = [self.scalar(nest, operand) for operand in inputs]
                 if prod(map(len, operands)) > _MOST_PIECES:
                     raise Unprovable(f"'{op}' has operands from too many places")
+                agg = chain_agg(op, operands[0][0].term.dtype) if self.rules.chains else None
+                if (
+                    agg is not None
+                    and len({value.term.dtype for values in operands for value in values}) == 1
+                ):
+                    yield from self._chain(nest, number_, agg, operands)
+                    return
                 for combination in product(*operands):
                     value = _applied(op, combination, dtype)
                     if len(inputs) == 1 or not value.at.is_empty:

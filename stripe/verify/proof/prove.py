@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from stripe.ir import Agg, Buffer, Path, Program, Refinement
+from stripe.ir import Agg, Block, Buffer, Intrinsic, Path, Program, Refinement
 from stripe.poly import PolyLimit, isl_failures, operation_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.program import OPERATIONS, Finding, check_units
@@ -214,7 +214,20 @@ def _inlined(
             return again
         if isinstance(again, Unknown):
             return Unknown(f"{again.reason}; without a closer look, this differs\n{verdict}")
+    if any(_has_chains(reaching.program.main) for reaching in reachings):
+        for rules in (Rules(thorough=True, chains=True), Rules(finite=True, thorough=True, chains=True)):
+            again = _by_rules(reachings, outputs, operations, rules)
+            if isinstance(again, Equal):
+                return again
     return verdict
+
+
+def _has_chains(block: Block) -> bool:
+    """Whether an operation of the block merges as an aggregation does."""
+    ops = {statement.op for statement in block.statements if isinstance(statement, Intrinsic)}
+    return not ops.isdisjoint({"add", "min", "max", "bit_or", "bit_and"}) or any(
+        map(_has_chains, block.blocks)
+    )
 
 
 def _by_rules(

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stripe.exec import arith
-from stripe.ir import INTRINSICS, Affine, Buffer, DType, Path, result_dtype
+from stripe.ir import INTRINSICS, Affine, Agg, Buffer, DType, Path, result_dtype
 from stripe.poly import Points, Relation
 
 
@@ -132,6 +132,13 @@ def number_value(term: Number) -> bool | int | float:
     if term.dtype.kind == "bool":
         return term.text == "True"
     return float(term.text) if term.dtype.is_float else int(term.text)
+
+
+def chain_agg(op: str, dtype: DType) -> Agg | None:
+    """The aggregation that a chain of an operation on one dtype is; None when it is none."""
+    if dtype.kind == "bool":
+        return {"bit_or": Agg.ADD, "bit_and": Agg.MUL}.get(op)
+    return {"add": Agg.ADD, "min": Agg.MIN, "max": Agg.MAX}.get(op)
 
 
 def operand_order(op: str, args: Sequence[Term]) -> tuple[int, ...]:

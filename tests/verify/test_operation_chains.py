@@ -1,0 +1,43 @@
+"""Sums written with `+` are sums by aggregation, in the proof and in the enumeration; so are chains of maxima."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stripe.ir import Program
+from stripe.tile import compile_tile
+from stripe.verify.assumptions import Assumption
+from stripe.verify.enumeration import decide
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.running import run_both
+from stripe.verify.proof.witness import Different, Equal
+
+PROGRAMS = Path(__file__).parent / "programs/chains"
+NAMES = sorted(path.name.partition(".")[0] for path in PROGRAMS.glob("*.before.tile"))
+
+
+def compiled(name: str, version: str, dtype: str) -> Program:
+    text = (PROGRAMS / f"{name}.{version}.tile").read_text("utf-8")
+    head, close, body = text.partition(") ->")
+    return compile_tile(head.replace("]", f"]: {dtype}") + close + body, f"{name}.{version}.tile", {})
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "i32"])
+@pytest.mark.parametrize("name", NAMES)
+def test_chains_are_aggregations(name: str, dtype: str) -> None:
+    before, after = compiled(name, "before", dtype), compiled(name, "after", dtype)
+    flag = Assumption.ZERO_SIGN if name == "largest" else Assumption.FLOAT_ORDER
+    for verdict in (prove_equal(before, after), prove_equal(after, before), decide(before, after)):
+        assert isinstance(verdict, Equal), verdict
+        assert (flag in verdict.assumptions) == (dtype == "fp32")
+    assert run_both(before, after) == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_broken_chains_are_different(name: str) -> None:
+    before, broken = compiled(name, "before", "fp32"), compiled(name, "broken", "fp32")
+    assert isinstance(prove_equal(before, broken), Different)
+    assert isinstance(decide(before, broken), Different)
+    assert run_both(before, broken) != ""
