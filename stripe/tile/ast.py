@@ -6,6 +6,7 @@ brackets are and a sum of ten thousand terms is no deeper than a sum of two.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -70,12 +71,13 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Cond:
-    """`condition ? then : other`."""
+    """`condition ? then : other`; `is_bracketed` when brackets stand around it in the text."""
 
     condition: Expr
     then: Expr
     other: Expr
     span: Span = field(default=NOWHERE, compare=False)
+    is_bracketed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,38 @@ class Function:
     statements: tuple[Stmt, ...]
     span: Span = field(default=NOWHERE, compare=False)
     source: str = field(default="", compare=False, repr=False)
+
+
+def walk(*exprs: Expr) -> Iterator[Expr]:
+    """The expressions and all that they are made of, in the order of the text."""
+    stack = list(reversed(exprs))
+    while stack:
+        node = stack.pop()
+        yield node
+        match node:
+            case Unary(_, operand):
+                stack.append(operand)
+            case Chain(first, rest):
+                stack += [*(operand for _, operand in reversed(rest)), first]
+            case Cond(condition, then, other):
+                stack += [other, then, condition]
+            case Call(_, arguments):
+                stack += reversed(arguments)
+            case _:
+                pass
+
+
+def names_read(statement: Stmt) -> set[str]:
+    """The tensors and dimensions that a statement names, but for its target."""
+    if isinstance(statement, Assignment):
+        exprs, tensors = [statement.value], list[str]()
+    else:
+        exprs = [*statement.output.indices, *(statement.sizes or ())]
+        exprs += [index for access in statement.inputs for index in access.indices]
+        exprs += [expr for bound in statement.bounds for expr in (bound.polynomial, bound.limit)]
+        exprs += [statement.default] if statement.default is not None else []
+        tensors = [access.tensor for access in statement.inputs]
+    return {node.name for node in walk(*exprs) if isinstance(node, Name)}.union(tensors)
 
 
 LEVELS: dict[str, int] = {

@@ -53,9 +53,22 @@ def bind(function: ast.Function, shapes: Mapping[str, Binding] | None = None) ->
     for statement in function.statements:
         state.statement(statement)
     outputs = _outputs(state, function, shapes)
-    raise_collected(state.errors)
-    typed = _rename_results(TypedFunction(inputs, outputs, tuple(state.ops), source), state, function)
+    needed = _needed(function)
+    failed = [state.failed_assertions[name] for name in state.failed_assertions if name in needed]
+    raise_collected([*state.errors, *failed])
+    ignored = tuple(state.failed_assertions.values())
+    bound = TypedFunction(inputs, outputs, tuple(state.ops), source, function, ignored)
+    typed = _rename_results(bound, state, function)
     return replace(typed, ops=_live(typed))
+
+
+def _needed(function: ast.Function) -> set[str]:
+    """The names that some output is computed from, and the outputs."""
+    needed = {output.name for output in function.outputs}
+    for statement in reversed(function.statements):
+        if statement.target in needed:
+            needed |= ast.names_read(statement)
+    return needed
 
 
 def _all_names(function: ast.Function) -> set[str]:

@@ -13,6 +13,7 @@ from stripe.tile.call_arguments import check_count, integer_arguments, tensor_ar
 from stripe.tile.elaborate import Scope, operand_text
 from stripe.tile.library import LIBRARY_NAMES, expand, library
 from stripe.tile.operations import called, operation_names
+from stripe.tile.polynomials import FailedAssertion
 from stripe.tile.shapes import sizes_text
 from stripe.tile.typed import (
     Const,
@@ -118,9 +119,8 @@ def _assertion(scope: Scope, node: ast.Call) -> Value:
     if not isinstance(value, Const):
         raise scope.error(f"'{node.function}' checks constants, not tensors", node.span, "compare sizes")
     if not value.value:
-        raise scope.error(
-            f"the assertion '{node.function}' fails", node.span, "check the shapes that are passed in"
-        )
+        reason = f"the assertion '{node.function}' fails"
+        raise FailedAssertion(scope.error(reason, node.span, "check the shapes that are passed in"))
     return value
 
 

@@ -14,7 +14,7 @@ from stripe.poly.lattice import Polynomial
 from stripe.tile import ast, fold
 from stripe.tile.diagnostics import SourceText
 from stripe.tile.operations import BINARY_OPS, UNARY_OPS, OperandError, broadcast, result_dtype
-from stripe.tile.polynomials import Poisoned, index_names, polynomial
+from stripe.tile.polynomials import FailedAssertion, Poisoned, polynomial
 from stripe.tile.printer import print_statement
 from stripe.tile.shapes import MAX_BYTES, sizes_text
 from stripe.tile.typed import (
@@ -47,6 +47,8 @@ class Elaborator:
     next_number: dict[str, int] = field(default_factory=dict[str, int])
     ops: list[Op] = field(default_factory=list[Op])
     errors: list[StripeError] = field(default_factory=list[StripeError])
+    failed_assertions: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
+    """By the name that the statement defines."""
     output_sizes: _OUTPUT_SIZES = field(default_factory=_OUTPUT_SIZES)
     softmaxes: dict[str, tuple[Operand, ...]] = field(default_factory=dict[str, "tuple[Operand, ...]"])
     """The arguments of each tensor that a softmax made, for log(softmax(…))."""
@@ -64,6 +66,10 @@ class Elaborator:
             else:
                 scope = Scope(self, node)
                 self.env[node.target] = scope.value(node.value, node.target)
+        except FailedAssertion as failure:
+            del self.ops[before:]
+            self.env[node.target] = None
+            self.failed_assertions[node.target] = failure.error
         except StripeError as error:
             del self.ops[before:]
             self.env[node.target] = None
@@ -218,7 +224,7 @@ def check_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: in
 def _all_indices(node: ast.Contraction) -> tuple[str, ...]:
     polynomials = [*node.output.indices, *(index for access in node.inputs for index in access.indices)]
     polynomials += [bound.polynomial for bound in node.bounds]
-    return tuple(sorted({name for expr in polynomials for name in index_names(expr)}))
+    return tuple(sorted({part.name for part in ast.walk(*polynomials) if isinstance(part, ast.IndexName)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +253,7 @@ class Scope:
                 return self._chain(expr, target)
             case ast.Cond(condition, then, other):
                 operands = [self.operand(part) for part in (condition, then, other)]
-                return self.operation("cond", operands, expr.span, target)
+                return self.condition(operands, expr.span, target)
             case ast.Call():
                 from stripe.tile.builtins import call
 
@@ -291,6 +297,23 @@ class Scope:
         self.emit(
             ElementwiseOp(out, op, tuple(operands), self.origin(out.name, operation_text(op, operands), span))
         )
+        return out
+
+    def condition(self, operands: Sequence[Operand], span: Span, target: str | None) -> Operand:
+        """`condition ? then : other`; of a constant condition only the branch that it takes is kept."""
+        condition, *branches = operands
+        if not isinstance(condition, Const) or all(isinstance(branch, Const) for branch in branches):
+            return self.operation("cond", operands, span, target)
+        taken = branches[0 if condition.value else 1]
+        dtype = result_dtype("cond", [operand.dtype for operand in operands])
+        try:
+            sizes = broadcast([branch.sizes for branch in branches])
+        except OperandError as error:
+            raise self.error(str(error), span, error.hint) from None
+        if (taken.dtype, taken.sizes) == (dtype, sizes):
+            return taken
+        out = self.state.checked(Tensor(self.name(target), sizes, dtype), span)
+        self.emit(ElementwiseOp(out, "ident", (taken,), self.origin(out.name, operand_text(taken), span)))
         return out
 
     def name(self, target: str | None) -> str:

@@ -39,6 +39,10 @@ class OperandError(ValueError):
 def result_dtype(op: str, dtypes: Sequence[DType]) -> DType:
     """The dtype of an operation: comparisons give bool, functions such as exp at least fp32, all else the common type.
 
+    PlaidML gives every operation but a comparison the widest dtype of its operands: a float before any integer, the
+    first of several as wide, and bool is as wide as i8. So `exp` of i32 is i32 there and fp32 here; `relu` of i8, which
+    is `C ? 0.0 : X` there, is fp32 there and i8 here; `bool + i8` is bool there, `i8 + bool` i8, and both are i8 here.
+
     Raises OperandError for dtypes that the operation does not take.
     """
     spec = INTRINSICS[op]

@@ -79,26 +79,16 @@ def _combine(
     return left.scale(1 / right.offset)
 
 
+class FailedAssertion(Exception):
+    """An assertion that does not hold: an error when an output needs the statement, else a warning."""
+
+    def __init__(self, error: StripeError) -> None:
+        super().__init__(error.reason)
+        self.error = error
+
+
 class Poisoned(StripeError):
     """Something depends on a statement whose error has been reported; nothing more is said."""
 
     def __init__(self) -> None:
         super().__init__("depends on a statement with an error")
-
-
-def index_names(expr: ast.Expr) -> list[str]:
-    """The indices in a polynomial, in order of appearance, each once."""
-    found: dict[str, None] = {}
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        match node:
-            case ast.IndexName(name):
-                found[name] = None
-            case ast.Unary(_, operand):
-                stack.append(operand)
-            case ast.Chain(first, rest):
-                stack += [*(operand for _, operand in reversed(rest)), first]
-            case _:
-                pass
-    return list(found)

@@ -44,7 +44,8 @@ def print_expr(expr: ast.Expr, *, tight: bool = False) -> str:
         case ast.Chain(first, rest):
             return _chain(first, rest, tight)
         case ast.Cond(condition, then, other):
-            return f"{_operand(condition, 1, tight)} ? {print_expr(then)} : {print_expr(other)}"
+            last = f"({print_expr(other)})" if isinstance(other, ast.Cond) else print_expr(other)
+            return f"{_operand(condition, 1, tight)} ? {print_expr(then)} : {last}"
         case ast.Call(function, arguments):
             return f"{_function_name(function)}({', '.join(map(print_expr, arguments))})"
 

@@ -261,13 +261,16 @@ def _identity(agg: str, dtype: DType) -> bool | int | float:
 
 
 def _merge(agg: str, out: Array, place: tuple[Array, ...], values: Array, dtype: DType) -> None:
+    place = tuple(np.broadcast_to(part, values.shape) for part in place)
     if agg == "=":
-        out[place] = values
+        if place:
+            out[place] = values
+        elif values.size:
+            out[()] = values[0]
         return
     boolean = {"+": np.logical_or, "*": np.logical_and, ">": np.logical_or, "<": np.logical_and}
     numbers = {"+": np.add, "*": np.multiply, ">": np.maximum, "<": np.minimum}
     merge = (boolean if dtype.kind == "bool" else numbers)[agg]
-    place = tuple(np.broadcast_to(part, values.shape) for part in place)
     if not place:
         for value in values:
             out[()] = merge(out[()], value)

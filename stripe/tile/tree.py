@@ -122,6 +122,11 @@ def _text(_: Builder, parts: list[Item], __: Span) -> Item:
     return cast(Word, parts[0])[0]
 
 
+def _group(_: Builder, parts: list[Item], __: Span) -> Item:
+    inner = parts[0]
+    return replace(inner, is_bracketed=True) if isinstance(inner, ast.Cond) else inner
+
+
 def _function(builder: Builder, parts: list[Item], span: Span) -> Item:
     inputs, outputs, *statements = parts
     return ast.Function(
@@ -268,7 +273,7 @@ def _call(_: Builder, parts: list[Item], span: Span) -> Item:
     return ast.Call(_word(parts[0]), _exprs(parts[1]), span)
 
 
-_NESTING = frozenset({"chain", "unary", "cond", "call"})
+_NESTING = frozenset({"chain", "unary", "cond", "call", "group"})
 
 _RULES: dict[str, _Rule] = {
     "function": _function, "only": _only, "inputs": _as_tuple, "outputs": _as_tuple, "output": _output,
@@ -280,7 +285,7 @@ _RULES: dict[str, _Rule] = {
     "comb": _text, "unary_con": _combination(""), "binary_con": _combination(None), "ternary_con": _combination("?"),
     "access": _access, "bounds": _as_tuple, "bound": _bound, "no_defract": _no_defract, "default": _name,
     "polys": _as_tuple, "exprs": _as_tuple, "chain": _chain, "unary": _unary, "integer": _integer, "float": _float,
-    "name": _name, "index": _index, "scaled": _scaled, "group": _only, "cond": _cond, "call": _call,
+    "name": _name, "index": _index, "scaled": _scaled, "group": _group, "cond": _cond, "call": _call,
     "xor_op": _text, "or_op": _text, "and_op": _text, "equality_op": _text, "comparison_op": _text,
     "shift_op": _text, "sum_op": _text, "product_op": _text,
 }  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stripe.ir.dtypes import DType
+from stripe.ir.errors import StripeError
 from stripe.ir.span import Span
 from stripe.poly.index_sets import Range
 from stripe.poly.lattice import Polynomial
@@ -140,12 +141,16 @@ Op: TypeAlias = ContractionOp | ElementwiseOp | IndexOp | ShapeOp | ReshapeOp | 
 
 @dataclass(frozen=True, slots=True)
 class TypedFunction:
-    """Inputs and outputs in the order of the source; `ops` in an order in which each comes after what it reads."""
+    """Inputs and outputs in the order of the source; `ops` in an order in which each comes after what it reads.
+    `ignored` are the failures of assertions that no output needs, `syntax` the function as it was written.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     ops: tuple[Op, ...]
     source: SourceText
+    syntax: ast.Function
+    ignored: tuple[StripeError, ...] = ()
 
 
 def results(op: Op) -> tuple[Tensor, ...]:

@@ -1,9 +1,12 @@
-"""What is right Tile and yet seldom meant.
+"""Warnings about Tile that is right and yet seldom meant.
 
-The range of an index is what all accesses allow together, so that `W[d, f]` in place of `W[f, d]` is no error: it sums
-over less. An index that stands alone in dimensions of different sizes is therefore told, unless the text says that the
+Nested conditions without brackets mean something else in PlaidML, and a failed assertion that no output needs stops
+nothing.
+
+The range of an index is the intersection over all its accesses, so that `W[d, f]` in place of `W[f, d]` is no error: it
+sums over less. An index alone in dimensions of different sizes is therefore reported, unless the text says that the
 smaller range is meant: by a constraint (`f < 16`), or by the size of the result (`O[i : 16] = =(A[i])`). Sums of
-indices (`I[x + k]`), strides and offsets are how convolutions and slices are written, and nothing is said about them.
+indices (`I[x + k]`), strides and offsets are how convolutions and slices are written, and cause no warning.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stripe.ir.errors import StripeWarning
+from stripe.ir.errors import StripeError, StripeWarning
 from stripe.ir.span import Span
+from stripe.tile import ast
 from stripe.tile.typed import Const, ContractionOp, TypedFunction
 
 
@@ -34,7 +38,32 @@ def find_warnings(function: TypedFunction) -> tuple[StripeWarning, ...]:
     found = [
         warning for op in function.ops if isinstance(op, ContractionOp) for warning in _narrowed(op, function)
     ]
+    found += [*_nested_conditions(function), *map(_ignored, function.ignored)]
     return tuple(sorted(found, key=lambda warning: (warning.line or 0, warning.col or 0)))
+
+
+def _nested_conditions(function: TypedFunction) -> Iterator[StripeWarning]:
+    """`a ? b : c ? d : e` is `a ? b : (c ? d : e)` here as in C; PlaidML reads `(a ? b : c) ? d : e`."""
+    for statement in function.syntax.statements:
+        if isinstance(statement, ast.Assignment):
+            for node in ast.walk(statement.value):
+                if (
+                    isinstance(node, ast.Cond)
+                    and isinstance(node.other, ast.Cond)
+                    and not node.other.is_bracketed
+                ):
+                    yield function.source.warning(
+                        "nested '?:' groups to the right here, and to the left in PlaidML", node.span,
+                        "write the brackets: a ? b : (c ? d : e)",
+                    )  # fmt: skip
+
+
+def _ignored(failure: StripeError) -> StripeWarning:
+    """A failed assertion that stops nothing."""
+    return StripeWarning(
+        f"{failure.reason}; no output needs it", path=failure.path, line=failure.line, col=failure.col,
+        hint=failure.hint, source=failure.source, length=failure.length,
+    )  # fmt: skip
 
 
 def _narrowed(op: ContractionOp, function: TypedFunction) -> Iterator[StripeWarning]:

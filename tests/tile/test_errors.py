@@ -106,7 +106,7 @@ CASES: list[tuple[str, str, str, str]] = [
     ("cast width", body("O = as_float(A, 8);"), "no width 8", "16, 32, 64"),
     ("match", body("N = match(M, K); O = A;"), "the sizes 4 and 3 differ", "equal"),
     ("broadcast sizes", body("N = broadcast(M, K); O = A;"), "the sizes 4 and 3 do not broadcast", "one 1"),
-    ("assertion", body("N = assert_multiple(mod(M, K) == 0); O = A;"), "assertion 'assert_multiple' fails", "shapes"),
+    ("assertion", body("N = assert_multiple(mod(M, K) == 0); O = A + N;"), "assertion 'assert_multiple' fails", "shapes"),
     ("assertion on tensor", body("N = assert_it(A); O = A;"), "checks constants", "sizes"),
     ("softmax sizes", body("O = builtin_softmax(A, K, M);"), "the argument is 4x3, the sizes 3 by 4", "reshape"),
     ("simple_reduce", body("O = simple_reduce(A, 2, 3);"), "cannot reduce 4x3 to 2x3", "become 1"),
