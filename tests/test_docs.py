@@ -4,11 +4,15 @@ tables are those of the code.
 In a block marked `console`, a line that begins with `$ ` is a command and the lines under it are from its output, in
 their order and next to each other; a line `…` stands for any lines. Commands run in a folder of their own that holds
 `examples`; those for setting up (`make`, `git`) are left to continuous integration, which runs them as its first step.
-The Python blocks of a page run one after the other, in one module. A block marked `tile` or `stripe` is a program.
+The Python blocks of a page run one after the other, in one module; a block `text` under one is all that it prints,
+where `…` stands for any text. A block marked `tile` or `stripe` is a program.
 """
 
 from __future__ import annotations
 
+import contextlib
+import doctest
+import io
 import os
 import re
 import subprocess
@@ -83,12 +87,21 @@ def test_the_pages_have_commands() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_prints_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
-    for block in _blocks(page, "python"):
-        exec(compile(block, str(page), "exec"), names)
+    blocks = re.findall(
+        r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```$)?", page.read_text("utf-8"), re.M | re.S
+    )
+    for code, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(page), "exec"), names)
+        wanted, got = shown.replace("…", "..."), printed.getvalue()
+        assert doctest.OutputChecker().check_output(wanted, got, doctest.ELLIPSIS), f"{code}\n{got}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
