@@ -71,14 +71,14 @@ def require_bounds(program: Program, source: Source, spec: CompileSpec) -> None:
             file=sys.stderr,
         )
     elif spec.verify == "structural" and find_front_end(source.language).out_of_bounds:
-        require_sound(program)  # at the level `exact` the instrument of the proof does
+        require_sound(program, source)  # at the level `exact` the instrument of the proof does
 
 
-def require_sound(program: Program) -> None:
+def require_sound(program: Program, source: Source) -> None:
     """Raises StripeError for accesses out of bounds, races and undefined elements."""
     from stripe.pipeline.proof import check_input
 
-    check_input(program, to_stderr)
+    check_input(program, to_stderr, source.name)
 
 
 def run_passes(

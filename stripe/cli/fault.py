@@ -18,6 +18,13 @@ def report(error: Exception, job: Job) -> int:
     if isinstance(error, StripeError):
         print(error, file=sys.stderr)
         return error.exit_status
+    if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
+        name = job.source.name if job.source else job.command[0]
+        print(
+            f"{name}: error: this takes more memory than there is\n  hint: make the tensors smaller",
+            file=sys.stderr,
+        )
+        return StripeError.exit_status
     from stripe.cli import reproducer  # pydantic and the passes, for faults alone
     from stripe.pipeline.instrument import InternalFault
 

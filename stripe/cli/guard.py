@@ -12,24 +12,34 @@ from types import FrameType
 
 from stripe.cli.job import Job
 from stripe.cli.option import Spec
-from stripe.cli.streams import silence_stdout, write_stdout
+from stripe.cli.streams import safe_stderr, silence_stdout, write_stdout
 from stripe.cli.usage import UsageError
 
-OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 141
+OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE, TERMINATED = (
+    0,
+    1,
+    2,
+    3,
+    70,
+    130,
+    141,
+    143,
+)
 
 
 def guarded(spec_class: type[Spec], argv: Sequence[str] | None) -> int:
     """Performs a command line and gives its exit status. Whatever is raised ends as one message on stderr."""
     words = sys.argv[1:] if argv is None else list(argv)
-    with _interrupts() as interrupts:
+    with safe_stderr(), _interrupts() as interrupts:
         try:
             return _reported(spec_class, words, interrupts)
         except BaseException as error:
             # Foreign code makes other errors of an interrupt: a module of C that cannot load, for one.
             if not (interrupts or isinstance(error, KeyboardInterrupt)):
                 raise
-            print(f"{spec_class.prog}: interrupted", file=sys.stderr)
-            return INTERRUPTED
+            terminated = signal.SIGTERM in interrupts
+            print(f"{spec_class.prog}: {'terminated' if terminated else 'interrupted'}", file=sys.stderr)
+            return TERMINATED if terminated else INTERRUPTED
 
 
 @contextmanager
@@ -42,7 +52,9 @@ def _interrupts() -> Generator[list[int]]:
 
     def note(number: int, frame: FrameType | None) -> None:
         noted.append(number)
-        if callable(before):
+        if number == signal.SIGTERM:
+            signal.signal(number, signal.SIG_IGN)  # no second one while temporary files are removed
+        elif callable(before):
             before(number, frame)
         raise KeyboardInterrupt
 
@@ -50,10 +62,15 @@ def _interrupts() -> Generator[list[int]]:
         yield noted
         return
     before = signal.signal(signal.SIGINT, note)
+    default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if default:
+        signal.signal(signal.SIGTERM, note)
     try:
         yield noted
     finally:
         signal.signal(signal.SIGINT, before)
+        if default:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _reported(spec_class: type[Spec], words: Sequence[str], interrupts: Sequence[int]) -> int:

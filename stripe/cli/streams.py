@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from typing import TextIO
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import TextIO, cast
 
 from stripe.cli.usage import UsageError
 
@@ -23,7 +26,54 @@ def write_stdout(text: str) -> None:
         raise
     except OSError as error:
         silence_stdout()
-        raise UsageError(f"standard output cannot be written: {error.strerror}") from None
+        raise UsageError(
+            f"standard output cannot be written: {error.strerror}", "write to a file with -o"
+        ) from None
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PROGRESS = re.compile("^\r\x1b\\[K")
+"""Our own beginning of a line of progress."""
+
+
+class _SafeStream:
+    """Standard error without control characters of inputs, which a terminal would obey. A full or closed stream takes
+    nothing: there is no other place for messages.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        begin = found[0] if (found := _PROGRESS.match(text)) else ""
+        shown = begin + _CONTROL.sub(lambda char: f"\\x{ord(char[0]):02x}", text[len(begin) :])
+        with suppress(OSError, ValueError):
+            encoding = self._stream.encoding or "utf-8"
+            self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+@contextmanager
+def safe_stderr() -> Generator[None]:
+    """Messages of a command pass through a stream that escapes control characters, and never fails."""
+    before: TextIO | None = sys.stderr  # None when the process was started with it closed
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+        sys.stderr = cast("TextIO", cast(object, _SafeStream(before or nowhere)))
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            sys.stderr = before or sys.__stderr__
 
 
 def silence_stdout() -> None:

@@ -107,25 +107,30 @@ class Document:
 def read_text(path: Path) -> str:
     """The text of a configuration file. Raises ConfigError where it cannot be read, is not UTF-8 or too long."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as stream:
+            text = stream.read(4 * MAX_SOURCE + 4).decode("utf-8-sig")
     except FileNotFoundError:
         hint = _similar_file(path)
         raise ConfigError("there is no such file", path=str(path), hint=hint) from None
     except IsADirectoryError:
-        raise ConfigError("this is a directory, not a file", path=str(path)) from None
+        reason = "this is a directory, not a file"
+        raise ConfigError(reason, path=str(path), hint="name one file in it") from None
     except UnicodeDecodeError as error:
         reason = f"this is not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x})"
-        raise ConfigError(reason, path=str(path)) from None
+        raise ConfigError(reason, path=str(path), hint="save it as UTF-8") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"cannot be read: {getattr(error, 'strerror', None) or error}", path=str(path)
-        ) from None
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise ConfigError(reason, path=str(path), hint="name a file that you may read") from None
     if "\0" in text:
         raise ConfigError(
-            "this is a binary file", path=str(path), line=text.count("\n", 0, text.index("\0")) + 1
+            "this is a binary file",
+            path=str(path),
+            line=text.count("\n", 0, text.index("\0")) + 1,
+            hint="configuration is JSON, a text",
         )
     if len(text) > MAX_SOURCE:
-        raise ConfigError(f"the file has {len(text)} characters, more than {MAX_SOURCE}", path=str(path))
+        reason = f"the file has more than {MAX_SOURCE} characters"
+        raise ConfigError(reason, path=str(path), hint="make it smaller")
     return text.replace("\r\n", "\n")
 
 
@@ -153,7 +158,8 @@ def make_document(
 ) -> Document:
     """The document of a text that is rendered from `pieces`. Raises ConfigError."""
     if not text.strip():
-        raise ConfigError("there is nothing in the file but blanks and comments", path=path)
+        reason = "there is nothing in the file but blanks and comments"
+        raise ConfigError(reason, path=path, hint="JSON begins with {")
     try:
         return Document(path, text, parse_json5(text), pieces, sources)
     except JsonSyntaxError as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -37,7 +36,6 @@ from stripe.ir import (
 )
 
 _BF16_SUFFIX = "@bf16"
-_CORRUPT = (zipfile.BadZipFile, zlib.error)
 _POSITIVE = frozenset({"log", "sqrt", "pow", "acosh"})
 _WITHIN_ONE = frozenset({"asin", "acos", "atanh"})
 
@@ -195,12 +193,28 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
                 "the file holds one array without a name", path=str(path), hint="save it with numpy.savez"
             )
         with opened:
-            members: dict[str, Array] = {name: opened[name] for name in opened.files}
-    except (OSError, ValueError, EOFError, MemoryError, NotImplementedError, *_CORRUPT) as error:
-        known = error.strerror if isinstance(error, OSError) else None
-        reason = known or "not a .npz file of plain arrays"
-        raise ExecutionError(f"cannot read tensors: {reason}", path=str(path)) from None
-    return dict(_restored(name, array) for name, array in members.items())
+            members: dict[str, object] = {name: opened[name] for name in opened.files}
+    except ExecutionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - numpy and the decompressors raise anything
+        hint = "write it with numpy.savez, or with stripe-run --out"
+        raise ExecutionError(_unreadable(error), path=str(path), hint=hint) from None
+    for name, value in members.items():
+        if not isinstance(value, np.ndarray):  # numpy gives members without its header as bytes
+            reason = f"cannot read tensors: '{name}' is no array"
+            raise ExecutionError(reason, path=str(path), hint="write it with numpy.savez")
+    return dict(_restored(name, np.asarray(array)) for name, array in members.items())
+
+
+def _unreadable(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot read tensors: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "cannot read tensors: they do not fit into memory"
+    encrypted = isinstance(error, RuntimeError) and "encrypted" in str(error)
+    return (
+        f"cannot read tensors: {'the file is encrypted' if encrypted else 'not a .npz file of plain arrays'}"
+    )
 
 
 def _restored(name: str, array: Array) -> tuple[str, Array]:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import BinaryIO
 
 from stripe.ir.errors import StripeError, closest
+
+MAX_INPUT = 1 << 30
+"""Bytes of a program."""
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
+"""Characters that a terminal obeys instead of showing them."""
 
 
 def read_file(path: str) -> bytes:
     """The bytes of a file. Raises StripeError when it cannot be read."""
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            return read_stream(stream, path)
     except FileNotFoundError:
         raise StripeError("no such file", path=path, hint=_similar_file(Path(path))) from None
     except IsADirectoryError:
@@ -19,6 +28,16 @@ def read_file(path: str) -> bytes:
         raise StripeError(f"cannot be read: {error.strerror}", path=path) from None
     except ValueError as error:
         raise StripeError(f"this is no file name: {error}", path=repr(path)) from None
+
+
+def read_stream(stream: BinaryIO, name: str) -> bytes:
+    """All of a stream. Raises StripeError for one without end, such as /dev/zero."""
+    data = stream.read(MAX_INPUT + 1)
+    if len(data) > MAX_INPUT:
+        raise StripeError(
+            f"the input is longer than {MAX_INPUT} bytes", path=name, hint="name a program of a sensible size"
+        )
+    return data
 
 
 def _similar_file(path: Path) -> str | None:
@@ -49,7 +68,17 @@ def checked_text(data: bytes, name: str) -> bytes:
             f"the file is not UTF-8: byte 0x{text[error.start]:02x}", path=name, line=line, col=column,
             hint="save it as UTF-8",
         ) from None  # fmt: skip
-    return text.replace(b"\r\n", b"\n")
+    return _without_control(text.replace(b"\r\n", b"\n"), name)
+
+
+def _without_control(data: bytes, name: str) -> bytes:
+    text = data.decode("utf-8")
+    if (found := _CONTROL.search(text)) is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        column = found.start() - text.rfind("\n", 0, found.start())
+        reason = f"the control character U+{ord(found[0]):04X} is no part of a program"
+        raise StripeError(reason, path=name, line=line, col=column, hint="take it out")
+    return data
 
 
 def first_line(text: str) -> tuple[int, str]:

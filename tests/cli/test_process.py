@@ -102,7 +102,8 @@ def test_output_that_cannot_be_written_is_said(words: list[str], tmp_path: Path)
             check=False,
         )
     assert (done.returncode, done.stderr) == (
-        2, "stripe-opt: error: standard output cannot be written: No space left on device\n",
+        2, "stripe-opt: error: standard output cannot be written: No space left on device\n"
+        "  hint: write to a file with -o\n",
     )  # fmt: skip
 
 

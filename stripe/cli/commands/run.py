@@ -36,7 +36,9 @@ def perform(job: Job, spec: RunSpec) -> int:
     try:
         outputs = runner.run(inputs)
     except EngineCrash:
-        require_sound(original)  # a program that is wrong in itself (--verify none) is no fault of ours
+        require_sound(
+            original, source
+        )  # a program that is wrong in itself (--verify none) is no fault of ours
         raise
     comparison = None
     if spec.compare is not None:

@@ -52,8 +52,15 @@ def parse_json(text: str, filename: str = "<string>") -> Program:
     except json.JSONDecodeError as error:
         line = text.split("\n")[error.lineno - 1]
         raise StripeError(
-            f"this is no JSON: {error.msg}", path=filename, line=error.lineno, col=error.colno, source=line
+            f"this is no JSON: {error.msg}",
+            path=filename,
+            line=error.lineno,
+            col=error.colno,
+            source=line,
+            hint="stripe-opt --emit json writes such files",
         ) from None
+    except ValueError:  # of int(), which refuses thousands of digits
+        raise JsonPlace(filename).error("an integer is too large", "integers have 64 bits") from None
     except RecursionError:
         raise JsonPlace(filename).error("nested too deeply", f"values may nest {MAX_NESTING} deep") from None
     place = JsonPlace(filename)

@@ -72,6 +72,14 @@ def _read(text: str, filename: str, rule: str) -> tuple[Any, Mapping[int, tuple[
         return automaton("stripe").read(text, rule, builder.actions), builder.places
     except Mismatch:
         raise _syntax_error(text, filename, rule) from None
+    except ValueError:  # of int(), which refuses thousands of digits
+        if (found := _LONG_NUMBER.search(text)) is None:
+            raise
+        span = LineTable(text).span(filename, found.start(), found.end() - found.start())
+        raise _error(text, span, "the integer is too large", "integers have 64 bits") from None
+
+
+_LONG_NUMBER = re.compile(r"\d{4000,}")
 
 
 def _syntax_error(text: str, filename: str, rule: str) -> StripeError:
