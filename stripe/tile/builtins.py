@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from stripe.ir.dtypes import DTYPES, I8, DType
-from stripe.ir.errors import StripeError, did_you_mean
+from stripe.ir.errors import did_you_mean
 from stripe.tile import ast, fold
 from stripe.tile.builtins_tensor import TENSOR_BUILTINS, Builtin
-from stripe.tile.call_arguments import check_count, integer_arguments, tensor_argument
-from stripe.tile.elaborate import Scope, operand_text
-from stripe.tile.library import LIBRARY_NAMES, expand, library
+from stripe.tile.calls import Calls, check_count, integer_arguments, operand_text, tensor_argument
+from stripe.tile.library import LIBRARY_NAMES, library
 from stripe.tile.operations import called, operation_names
 from stripe.tile.polynomials import FailedAssertion
 from stripe.tile.shapes import sizes_text
@@ -25,7 +23,7 @@ from stripe.tile.typed import (
 )
 
 
-def call(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def call(scope: Calls, node: ast.Call, target: str | None) -> Value:
     """The value of a call; a new tensor is called `target`, or by a fresh name where that is None."""
     name = node.function
     if name == "log" and len(node.arguments) == 1:
@@ -48,62 +46,30 @@ def call(scope: Scope, node: ast.Call, target: str | None) -> Value:
     return builtin(scope, node, target)
 
 
-def _log(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _log(scope: Calls, node: ast.Call, target: str | None) -> Value:
     """log(softmax(…)) becomes the log-softmax, which cannot overflow."""
     operand = scope.operand(node.arguments[0])
-    if isinstance(operand, Tensor) and operand.name in scope.state.softmaxes:
-        arguments = scope.state.softmaxes[operand.name]
+    if isinstance(operand, Tensor) and operand.name in scope.softmaxes:
+        arguments = scope.softmaxes[operand.name]
         return _library_call(scope, node, "builtin_logsoftmax", arguments, target)
     return scope.operation("log", [operand], node.span, target)
 
 
 def _library_call(
-    scope: Scope, node: ast.Call, name: str, arguments: Sequence[Operand], target: str | None
+    scope: Calls, node: ast.Call, name: str, arguments: Sequence[Operand], target: str | None
 ) -> Value:
-    function = library()[name]
-    if len(arguments) != len(function.inputs):
-        check_count(scope, node, len(function.inputs), len(function.inputs))
+    inputs = library()[name].inputs
+    if len(arguments) != len(inputs):
+        check_count(scope, node, len(inputs), len(inputs))
     if "softmax" in name:
         _check_softmax(scope, node, name, arguments)
-    state = scope.state
-    result = scope.name(target)
-    formals = dict(zip((item.name for item in function.inputs), arguments, strict=True))
-    actual = {formal: _literal(operand, node) for formal, operand in formals.items()}
-    visible = set(state.env)
-    state.env.update({operand.name: operand for operand in arguments if isinstance(operand, Tensor)})
-    for statement in expand(function, actual, result, state.fresh, node.span):
-        given = scope.statement.attributes
-        last = statement.target == scope.statement.target  # the one that gets the user's name of the kernel
-        attributes = given if last else tuple(item for item in given if item.name != "pid")
-        try:
-            if isinstance(statement, ast.Contraction):
-                tagged = replace(statement, attributes=attributes)
-                state.env[statement.target] = state.contraction(tagged, statement.target)
-            else:
-                inner = Scope(state, ast.Assignment(statement.target, statement.value, attributes, node.span))
-                state.env[statement.target] = inner.value(statement.value, statement.target)
-        except StripeError as error:
-            raise scope.error(
-                f"in '{name}': {error.reason}", node.span, error.hint or "check the arguments"
-            ) from None
-    value = state.env[result]
-    assert value is not None
-    for name_inside in [known for known in state.env if known not in visible]:
-        del state.env[name_inside]  # the rest of the file does not see the names of the expansion
-    if name == "builtin_softmax":
-        state.softmaxes[result] = tuple(arguments)
+    value = scope.expansion(node, name, arguments, target)
+    if name == "builtin_softmax" and isinstance(value, Tensor):
+        scope.softmaxes[value.name] = tuple(arguments)
     return value
 
 
-def _literal(operand: Operand, node: ast.Call) -> ast.Expr:
-    if isinstance(operand, Tensor):
-        return ast.Name(operand.name, node.span)
-    if isinstance(operand.value, float):
-        return ast.FloatLit(repr(operand.value), node.span)
-    return ast.IntLit(int(operand.value), node.span)
-
-
-def _check_softmax(scope: Scope, node: ast.Call, name: str, arguments: Sequence[Operand]) -> None:
+def _check_softmax(scope: Calls, node: ast.Call, name: str, arguments: Sequence[Operand]) -> None:
     data, *sizes = arguments
     numbers = [size.value if isinstance(size, Const) else None for size in sizes]
     if data.sizes != tuple(numbers):
@@ -113,7 +79,7 @@ def _check_softmax(scope: Scope, node: ast.Call, name: str, arguments: Sequence[
         raise scope.error(reason, node.span, "reshape the argument to two dimensions first")
 
 
-def _assertion(scope: Scope, node: ast.Call) -> Value:
+def _assertion(scope: Calls, node: ast.Call) -> Value:
     check_count(scope, node, 1, None)
     value = scope.operand(node.arguments[0])
     if not isinstance(value, Const):
@@ -124,7 +90,7 @@ def _assertion(scope: Scope, node: ast.Call) -> Value:
     return value
 
 
-def _cast(scope: Scope, node: ast.Call, target: str | None, dtype: DType) -> Value:
+def _cast(scope: Calls, node: ast.Call, target: str | None, dtype: DType) -> Value:
     operand = scope.operand(node.arguments[0])
     if isinstance(operand, Const):
         return fold.convert(operand.value, dtype)
@@ -134,7 +100,7 @@ def _cast(scope: Scope, node: ast.Call, target: str | None, dtype: DType) -> Val
 
 
 def _elementwise(
-    scope: Scope,
+    scope: Calls,
     node: ast.Call,
     op: str,
     operands: Sequence[Operand],
@@ -143,16 +109,16 @@ def _elementwise(
     text: str,
 ) -> Tensor:
     sizes = operands[0].sizes
-    out = scope.state.checked(Tensor(scope.name(target), sizes, dtype), node.span)
+    out = scope.checked(Tensor(scope.name(target), sizes, dtype), node.span)
     scope.emit(ElementwiseOp(out, op, tuple(operands), scope.origin(out.name, text, node.span)))
     return out
 
 
 def _as(kind: str, widths: tuple[int, ...]) -> Builtin:
-    def builtin(scope: Scope, node: ast.Call, target: str | None) -> Value:
+    def builtin(scope: Calls, node: ast.Call, target: str | None) -> Value:
         bits = 32
         for argument in node.arguments[1:]:
-            bits = scope.state.integer(argument, "the width")
+            bits = scope.integer(argument, "the width")
             if bits not in widths:
                 hint = f"the widths are {', '.join(map(str, widths))}"
                 raise scope.error(f"'{node.function}' has no width {bits}", argument.span, hint)
@@ -161,11 +127,11 @@ def _as(kind: str, widths: tuple[int, ...]) -> Builtin:
     return builtin
 
 
-def _as_bool(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _as_bool(scope: Calls, node: ast.Call, target: str | None) -> Value:
     return _cast(scope, node, target, DTYPES["bool"])
 
 
-def _quantize(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _quantize(scope: Calls, node: ast.Call, target: str | None) -> Value:
     """Rounds to the nearest integer and saturates at the ends of i8."""
     operand = tensor_argument(scope, node, 0)
     if not operand.dtype.is_float:
@@ -177,21 +143,21 @@ def _quantize(scope: Scope, node: ast.Call, target: str | None) -> Value:
     return _elementwise(scope, node, "cast", [limited], I8, target, f"as_int({operand_text(limited)}, 8)")
 
 
-def _identity(scope: Scope, node: ast.Call, _: str | None) -> Value:
+def _identity(scope: Calls, node: ast.Call, _: str | None) -> Value:
     """reverse_grad: nothing forward; the gradient is scaled."""
     scope.operand(node.arguments[1])
     return scope.operand(node.arguments[0])
 
 
-def _recip(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _recip(scope: Calls, node: ast.Call, target: str | None) -> Value:
     return scope.operation("div", [fold.float_(1.0), scope.operand(node.arguments[0])], node.span, target)
 
 
-def _tuple(scope: Scope, node: ast.Call, _: str | None) -> Value:
+def _tuple(scope: Calls, node: ast.Call, _: str | None) -> Value:
     return TupleValue(tuple(scope.value(argument, None) for argument in node.arguments))
 
 
-def _element(scope: Scope, node: ast.Call, _: str | None) -> Value:
+def _element(scope: Calls, node: ast.Call, _: str | None) -> Value:
     value = scope.value(node.arguments[0], None)
     if not isinstance(value, TupleValue):
         raise scope.error(
@@ -204,7 +170,7 @@ def _element(scope: Scope, node: ast.Call, _: str | None) -> Value:
     return value.elements[place]
 
 
-def _broadcast_size(scope: Scope, node: ast.Call, _: str | None) -> Value:
+def _broadcast_size(scope: Calls, node: ast.Call, _: str | None) -> Value:
     left, right = integer_arguments(scope, node, 0)
     if left != right and 1 not in (left, right):
         raise scope.error(
@@ -213,7 +179,7 @@ def _broadcast_size(scope: Scope, node: ast.Call, _: str | None) -> Value:
     return fold.integer(right if left == 1 else left)
 
 
-def _match(scope: Scope, node: ast.Call, _: str | None) -> Value:
+def _match(scope: Calls, node: ast.Call, _: str | None) -> Value:
     sizes = integer_arguments(scope, node, 0)
     if len(set(sizes)) > 1:
         raise scope.error(

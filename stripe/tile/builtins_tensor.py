@@ -8,8 +8,7 @@ from typing import TypeAlias
 from stripe.ir.dtypes import FP32, I32, U32
 from stripe.poly.lattice import Polynomial
 from stripe.tile import ast
-from stripe.tile.call_arguments import call_text, integer_arguments, tensor_argument
-from stripe.tile.elaborate import Scope, access_polynomials
+from stripe.tile.calls import Calls, call_text, integer_arguments, tensor_argument
 from stripe.tile.shapes import sizes_text
 from stripe.tile.typed import (
     ContractionOp,
@@ -26,11 +25,11 @@ from stripe.tile.typed import (
 PRNG_SIZES = (3, 2048)
 """Sizes of the state of the random generator, u32."""
 
-Builtin: TypeAlias = Callable[[Scope, ast.Call, "str | None"], Value]
+Builtin: TypeAlias = Callable[[Calls, ast.Call, "str | None"], Value]
 """A function on a call and the name for the tensor that it makes (None: a fresh one)."""
 
 
-def _shape(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _shape(scope: Calls, node: ast.Call, target: str | None) -> Value:
     operand = tensor_argument(scope, node, 0)
     if not operand.sizes:
         raise scope.error("a scalar has no shape to take", node.span, "pass a tensor of rank 1 or more")
@@ -39,12 +38,12 @@ def _shape(scope: Scope, node: ast.Call, target: str | None) -> Value:
     return out
 
 
-def _reshape(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _reshape(scope: Calls, node: ast.Call, target: str | None) -> Value:
     source = tensor_argument(scope, node, 0)
     sizes = integer_arguments(scope, node, 1)
     if source.sizes == sizes:
         return source
-    out = scope.state.checked(Tensor(scope.name(target), sizes, source.dtype), node.span)
+    out = scope.checked(Tensor(scope.name(target), sizes, source.dtype), node.span)
     if _product(sizes) != _product(source.sizes):
         reason = f"cannot reshape {sizes_text(source.sizes)} ({_product(source.sizes)} elements) to {sizes_text(sizes)}"
         raise scope.error(
@@ -61,7 +60,7 @@ def _product(sizes: Sequence[int]) -> int:
     return count
 
 
-def _index(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _index(scope: Calls, node: ast.Call, target: str | None) -> Value:
     operand = tensor_argument(scope, node, 0)
     (axis,) = integer_arguments(scope, node, 1)
     if not 0 <= axis < len(operand.sizes):
@@ -72,7 +71,7 @@ def _index(scope: Scope, node: ast.Call, target: str | None) -> Value:
     return out
 
 
-def _index_tensor(scope: Scope, node: ast.Call, place: int) -> Tensor:
+def _index_tensor(scope: Calls, node: ast.Call, place: int) -> Tensor:
     index = tensor_argument(scope, node, place)
     if index.dtype != I32:
         reason = f"the index of '{node.function}' is {index.dtype}; it must be i32"
@@ -80,19 +79,19 @@ def _index_tensor(scope: Scope, node: ast.Call, place: int) -> Tensor:
     return index
 
 
-def _gather(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _gather(scope: Calls, node: ast.Call, target: str | None) -> Value:
     data, index = tensor_argument(scope, node, 0), _index_tensor(scope, node, 1)
     if not data.sizes:
         raise scope.error(
             "cannot gather from a scalar", node.arguments[0].span, "pass a tensor of rank 1 or more"
         )
-    out = scope.state.checked(Tensor(scope.name(target), index.sizes + data.sizes[1:], data.dtype), node.span)
+    out = scope.checked(Tensor(scope.name(target), index.sizes + data.sizes[1:], data.dtype), node.span)
     origin = scope.origin(out.name, call_text(node, [data, index]), node.span)
     scope.emit(SpecialOp("gather", (out,), (data, index), origin))
     return out
 
 
-def _scatter(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _scatter(scope: Calls, node: ast.Call, target: str | None) -> Value:
     updates, index, shape = (
         tensor_argument(scope, node, 0),
         _index_tensor(scope, node, 1),
@@ -106,13 +105,13 @@ def _scatter(scope: Scope, node: ast.Call, target: str | None) -> Value:
         reason = f"the updates are {sizes_text(updates.sizes)}, the index is {sizes_text(index.sizes)}"
         raise scope.error(reason, node.span, "the updates begin with the sizes of the index")
     sizes = (shape.sizes[0], *updates.sizes[len(index.sizes) :])
-    out = scope.state.checked(Tensor(scope.name(target), sizes, updates.dtype), node.span)
+    out = scope.checked(Tensor(scope.name(target), sizes, updates.dtype), node.span)
     origin = scope.origin(out.name, call_text(node, [updates, index, shape]), node.span)
     scope.emit(SpecialOp("scatter", (out,), (updates, index, shape), origin))
     return out
 
 
-def _prng_step(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _prng_step(scope: Calls, node: ast.Call, target: str | None) -> Value:
     state = tensor_argument(scope, node, 0)
     if state.sizes != PRNG_SIZES or state.dtype != U32:
         found = f"{sizes_text(state.sizes)}:{state.dtype}"
@@ -120,17 +119,17 @@ def _prng_step(scope: Scope, node: ast.Call, target: str | None) -> Value:
             f"the state of the generator is {found}", node.arguments[0].span, "it must be 3x2048:u32"
         )
     base = scope.name(target)
-    value = scope.state.checked(
-        Tensor(scope.state.fresh(f"{base}_value"), integer_arguments(scope, node, 1), FP32), node.span
+    value = scope.checked(
+        Tensor(scope.fresh(f"{base}_value"), integer_arguments(scope, node, 1), FP32), node.span
     )
-    following = Tensor(scope.state.fresh(f"{base}_state"), PRNG_SIZES, U32)
+    following = Tensor(scope.fresh(f"{base}_state"), PRNG_SIZES, U32)
     origin = scope.origin(base, call_text(node, [state], value.sizes), node.span)
     scope.emit(SpecialOp("prng_step", (following, value), (state,), origin))
     return RandomValue(following, value)
 
 
 def _random_part(part: str) -> Builtin:
-    def builtin(scope: Scope, node: ast.Call, _: str | None) -> Value:
+    def builtin(scope: Calls, node: ast.Call, _: str | None) -> Value:
         value = scope.value(node.arguments[0], None)
         if not isinstance(value, RandomValue):
             raise scope.error(
@@ -141,7 +140,7 @@ def _random_part(part: str) -> Builtin:
     return builtin
 
 
-def _simple_reduce(scope: Scope, node: ast.Call, target: str | None) -> Value:
+def _simple_reduce(scope: Calls, node: ast.Call, target: str | None) -> Value:
     """Sums to the given sizes: over leading dimensions that are gone and over those that become 1."""
     source = tensor_argument(scope, node, 0)
     sizes = integer_arguments(scope, node, 1)
@@ -158,7 +157,7 @@ def _simple_reduce(scope: Scope, node: ast.Call, target: str | None) -> Value:
         for new, old, name in zip(sizes, kept, last, strict=True)
     )
     out = Tensor(scope.name(target), sizes, source.dtype)
-    access = TypedAccess(source, access_polynomials(indices))
+    access = TypedAccess(source, tuple(map(Polynomial.var, indices)))
     origin = scope.origin(out.name, call_text(node, [source], sizes), node.span)
     scope.emit(ContractionOp(out, output, "+", "", (access,), (), indices, None, origin))
     return out

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stripe.ir.dtypes import BOOL, common_type_of
 from stripe.ir.errors import StripeError, did_you_mean
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.span import Span
 from stripe.poly.index_sets import Range
-from stripe.poly.lattice import Polynomial
 from stripe.tile import ast, fold
+from stripe.tile.builtins import call
+from stripe.tile.calls import operand_text
 from stripe.tile.diagnostics import SourceText
+from stripe.tile.library import expand, library
 from stripe.tile.operations import BINARY_OPS, UNARY_OPS, OperandError, broadcast, result_dtype
 from stripe.tile.polynomials import FailedAssertion, Poisoned, polynomial
 from stripe.tile.printer import print_statement
@@ -64,7 +66,7 @@ class Elaborator:
             if isinstance(node, ast.Contraction):
                 self.env[node.target] = self.contraction(node, node.target)
             else:
-                scope = Scope(self, node)
+                scope = Expressions(self, node)
                 self.env[node.target] = scope.value(node.value, node.target)
         except FailedAssertion as failure:
             del self.ops[before:]
@@ -122,7 +124,7 @@ class Elaborator:
     def integer(self, expr: ast.Expr, what: str) -> int:
         """The value of an expression that must be a constant integer."""
         before = len(self.ops)
-        value = Scope(self, ast.Assignment("T", expr, (), expr.span)).value(expr, None)
+        value = Expressions(self, ast.Assignment("T", expr, (), expr.span)).value(expr, None)
         del self.ops[before:]
         if isinstance(value, Const) and not isinstance(value.value, float):
             return int(value.value)
@@ -228,7 +230,7 @@ def _all_indices(node: ast.Contraction) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Expressions:
     """Evaluates the expressions of one statement."""
 
     state: Elaborator
@@ -255,8 +257,6 @@ class Scope:
                 operands = [self.operand(part) for part in (condition, then, other)]
                 return self.condition(operands, expr.span, target)
             case ast.Call():
-                from stripe.tile.builtins import call
-
                 return call(self, expr, target)
 
     def operand(self, expr: ast.Expr) -> Operand:
@@ -316,6 +316,37 @@ class Scope:
         self.emit(ElementwiseOp(out, "ident", (taken,), self.origin(out.name, operand_text(taken), span)))
         return out
 
+    def expansion(self, node: ast.Call, name: str, arguments: Sequence[Operand], target: str | None) -> Value:
+        state, function, result = self.state, library()[name], self.name(target)
+        actual = {
+            item.name: _literal(operand, node)
+            for item, operand in zip(function.inputs, arguments, strict=True)
+        }
+        visible = set(state.env)
+        state.env.update({operand.name: operand for operand in arguments if isinstance(operand, Tensor)})
+        for statement in expand(function, actual, result, state.fresh, node.span):
+            last = (
+                statement.target == self.statement.target
+            )  # the one that gets the user's name of the kernel
+            given = self.statement.attributes
+            attributes = given if last else tuple(item for item in given if item.name != "pid")
+            try:
+                if isinstance(statement, ast.Contraction):
+                    tagged = replace(statement, attributes=attributes)
+                    state.env[statement.target] = state.contraction(tagged, statement.target)
+                else:
+                    inner = ast.Assignment(statement.target, statement.value, attributes, node.span)
+                    made = Expressions(state, inner).value(statement.value, statement.target)
+                    state.env[statement.target] = made
+            except StripeError as error:
+                reason, hint = f"in '{name}': {error.reason}", error.hint or "check the arguments"
+                raise self.error(reason, node.span, hint) from None
+        value = state.env[result]
+        assert value is not None
+        for inside in [known for known in state.env if known not in visible]:
+            del state.env[inside]  # the rest of the file does not see the names of the expansion
+        return value
+
     def name(self, target: str | None) -> str:
         """The name of a new tensor: the target, or one derived from the target of the statement."""
         return target if target is not None else self.state.fresh(self.statement.target)
@@ -329,10 +360,18 @@ class Scope:
     def emit(self, op: Op) -> None:
         self.state.ops.append(op)
 
+    @property
+    def softmaxes(self) -> dict[str, tuple[Operand, ...]]:
+        return self.state.softmaxes
 
-def operand_text(operand: Operand) -> str:
-    """An operand as Tile shows it."""
-    return operand.name if isinstance(operand, Tensor) else str(operand.value).lower()
+    def integer(self, expr: ast.Expr, what: str) -> int:
+        return self.state.integer(expr, what)
+
+    def fresh(self, base: str) -> str:
+        return self.state.fresh(base)
+
+    def checked(self, tensor: Tensor, span: Span) -> Tensor:
+        return self.state.checked(tensor, span)
 
 
 def operation_text(op: str, operands: Sequence[Operand]) -> str:
@@ -346,6 +385,9 @@ def operation_text(op: str, operands: Sequence[Operand]) -> str:
     return texts[0] if op == "ident" else f"{op}({', '.join(texts)})"
 
 
-def access_polynomials(indices: Sequence[str]) -> tuple[Polynomial, ...]:
-    """The polynomials of plain indices."""
-    return tuple(map(Polynomial.var, indices))
+def _literal(operand: Operand, node: ast.Call) -> ast.Expr:
+    if isinstance(operand, Tensor):
+        return ast.Name(operand.name, node.span)
+    if isinstance(operand.value, float):
+        return ast.FloatLit(repr(operand.value), node.span)
+    return ast.IntLit(int(operand.value), node.span)
