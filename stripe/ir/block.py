@@ -16,17 +16,21 @@ from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement
 from stripe.ir.tags import BLOCK_WORDS, INDEX_WORDS, Tags, TagValue, check_field_word
 
+_STENCIL = "stencil_"
+
 
 @dataclass(frozen=True, slots=True)
 class Index:
     """An index that runs over [0, range); or, with `affine`, one value passed in from the indices outside. The points
-    of a spatial index run at the same time on units of their own."""
+    of a spatial index run at the same time on units of their own. `stencil` is the index of a stencil that this one
+    runs through, "" for none."""
 
     name: str
     range: int = 1
     affine: Affine | None = None
     tags: Tags = Tags()
     is_spatial: bool = False
+    stencil: str = ""
 
     @property
     def is_passed(self) -> bool:
@@ -34,15 +38,26 @@ class Index:
 
     @property
     def words(self) -> Tags:
-        """The tags, and the word of the text for a spatial index."""
-        return self.tags.add("spatial") if self.is_spatial else self.tags
+        """The tags, and the words of the text for a spatial index and for the index of a stencil."""
+        spatial = ("spatial",) if self.is_spatial else ()
+        return self.tags.add(*spatial, *(("stencil", f"{_STENCIL}{self.stencil}") if self.stencil else ()))
 
     def with_words(self, words: Tags) -> Index:
-        """The index with the field and the tags that `words` denote; ValueError for a word with a value that takes
+        """The index with the fields and tags that `words` denote; ValueError for a word with a value that takes
         none."""
         for word in INDEX_WORDS:
             check_field_word(word, words.get(word))
-        return replace(self, tags=words.remove(*INDEX_WORDS), is_spatial="spatial" in words)
+        spelled = [word for word in words if word.startswith(_STENCIL)] if "stencil" in words else []
+        if len(spelled) > 1:
+            raise ValueError(
+                f"'{self.name}' is {' and '.join(spelled)}: it runs through one index of a stencil"
+            )
+        return replace(
+            self,
+            tags=words.remove(*INDEX_WORDS, *(("stencil", *spelled) if spelled else ())),
+            is_spatial="spatial" in words,
+            stencil=spelled[0].removeprefix(_STENCIL) if spelled else "",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,8 +141,8 @@ def test_a_stencil_says_how_long_it_takes() -> None:
     )
     stencils = [Stencil(idxs=rules, cycles=7), Stencil(idxs=rules, startup_cost=2)]
     indices = (
-        Index("x", 3, tags=Tags.of("stencil", "stencil_i")),
-        Index("ci", 5, tags=Tags.of("stencil", "stencil_c")),
+        Index("x", 3, stencil="i"),
+        Index("ci", 5, stencil="c"),
         Index("k", 2),
         Index("co", 1),
     )

@@ -103,16 +103,11 @@ class StencilUse:
 
 
 def stencil_use(block: Block, unit: ExecUnit) -> StencilUse | None:
-    """The smallest stencil of the unit that `block` is a use of, by the tags that `tensorize` sets; None for another
-    block. An index longer than the stencil's takes several instructions."""
-    if "stencil" not in block.tags:
+    """The smallest stencil of the unit whose indices those of `block` run through; None where they run through none. An
+    index longer than the stencil's takes several instructions."""
+    roles = {index.stencil: index for index in block.indices if index.stencil}
+    if not roles:
         return None
-    roles = {
-        tag.removeprefix("stencil_"): index
-        for index in block.indices
-        for tag in index.tags
-        if tag.startswith("stencil_")
-    }
     fitting = [stencil for stencil in unit.stencils if roles.keys() <= {index.name for index in stencil.idxs}]
     if not fitting:
         return None

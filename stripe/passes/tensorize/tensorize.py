@@ -102,13 +102,10 @@ class Tensorize(Pass):
 
 
 def _tag_indices(block: Block, match: Match) -> Block:
-    """Tags the matched indices, on both levels, with the stencil index that they play."""
+    """Sets for the matched indices, on both levels, the indices of the stencil that they run through."""
     roles = {name: rules.name for rules, name in zip(match.stencil.idxs, match.names, strict=True) if name}
     indices = tuple(
-        replace(index, tags=index.tags.add("stencil", f"stencil_{roles[index.name]}"))
-        if index.name in roles
-        else index
-        for index in block.indices
+        replace(index, stencil=roles[index.name]) if index.name in roles else index for index in block.indices
     )
     return replace(block, indices=indices)
 
