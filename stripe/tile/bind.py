@@ -39,7 +39,9 @@ def bind(function: ast.Function, shapes: Mapping[str, Binding] | None = None) ->
     shapes = shapes or {}
     source = SourceText(function.source or print_tile(function))
     state = Elaborator(source)
-    state.taken.update(_all_names(function))
+    state.taken.update(item.name for item in function.inputs)
+    state.taken.update(dim.name for item in function.inputs for dim in item.dims or ())
+    state.taken.update(statement.target for statement in function.statements)
     _check_known(function, shapes)
     inputs = _bind_inputs(state, function, shapes)
     state.output_sizes.update(
@@ -69,15 +71,6 @@ def _needed(function: ast.Function) -> set[str]:
         if statement.target in needed:
             needed |= ast.names_read(statement)
     return needed
-
-
-def _all_names(function: ast.Function) -> set[str]:
-    dims = {dim.name for item in function.inputs for dim in item.dims or ()}
-    return (
-        dims
-        | {item.name for item in function.inputs}
-        | {statement.target for statement in function.statements}
-    )
 
 
 def _check_known(function: ast.Function, shapes: Mapping[str, Binding]) -> None:

@@ -32,8 +32,6 @@ from stripe.tile.typed import (
     Value,
 )
 
-_OUTPUT_SIZES = dict[str, tuple[int, ...]]
-
 
 @dataclass(slots=True)
 class Elaborator:
@@ -51,7 +49,7 @@ class Elaborator:
     errors: list[StripeError] = field(default_factory=list[StripeError])
     failed_assertions: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
     """By the name that the statement defines."""
-    output_sizes: _OUTPUT_SIZES = field(default_factory=_OUTPUT_SIZES)
+    output_sizes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     softmaxes: dict[str, tuple[Operand, ...]] = field(default_factory=dict[str, "tuple[Operand, ...]"])
     """The arguments of each tensor that a softmax made, for log(softmax(…))."""
 
@@ -111,10 +109,6 @@ class Elaborator:
         if value is None:
             raise Poisoned
         return value
-
-    def make(self, name: str, sizes: tuple[int, ...], dtype_of: Tensor | Const, span: Span) -> Tensor:
-        """A tensor of the given sizes with the dtype of `dtype_of`."""
-        return self.checked(Tensor(name, sizes, dtype_of.dtype), span)
 
     def checked(self, tensor: Tensor, span: Span) -> Tensor:
         """The tensor, when its sizes are at least 1 and it has fewer than 2^63 bytes."""

@@ -28,7 +28,6 @@ from stripe.ir import (
     is_tag,
     row_major,
 )
-from stripe.ir.dtypes import BOOL
 from stripe.tile import fold
 from stripe.tile.typed import Const, Operand, Origin, Tensor
 
@@ -121,9 +120,6 @@ class Kernel:
         into = self.scalar(base, dtype)
         self.statements.append(LoadIndex(into.name, affine))
         return into
-
-    def condition(self, value: Scalar) -> Scalar:
-        return self.cast(value, BOOL)
 
     def store(self, tensor: Tensor, access: Sequence[Affine], value: Scalar, agg: Agg = Agg.ASSIGN) -> None:
         name = self.view(tensor, Direction.OUT, access, agg=agg)

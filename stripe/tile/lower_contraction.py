@@ -36,8 +36,9 @@ def lower_contraction(
         missing = uncovered(index_set.domain, access, op.out.sizes, coordinates)
     except PolyLimit:
         raise _too_complex(op, source) from None
+    filler = f"{kernel_name(name, op.origin)}_init"
     fills = tuple(
-        _fill(op, piece, coordinates, _fill_name(op, name, number), tensor_names)
+        _fill(op, piece, coordinates, f"{filler}_{number}" if number else filler, tensor_names)
         for number, piece in enumerate(missing)
     )
     return (*fills, _points(op, index_set, access, name, tensor_names))
@@ -59,7 +60,7 @@ def _index_set(op: ContractionOp, source: SourceText) -> IndexSet:
         hint = f"use '{name}' alone in an access, or add a constraint such as '{name} < N'"
         raise source.error(f"the index '{name}' is not bounded", op.origin.span, hint) from None
     except EmptyDomain as error:
-        raise source.error(_empty_reason(error), op.origin.span, _empty_hint(op)) from None
+        raise _empty(op, error, source) from None
     except PolyLimit:
         raise _too_complex(op, source) from None
     back = {local: index for index, local in rename.items()}
@@ -79,16 +80,12 @@ def _renamed(polynomial: Polynomial, rename: dict[str, str]) -> Polynomial:
     return Polynomial.of({rename[name]: value for name, value in polynomial.terms}, polynomial.offset)
 
 
-def _empty_reason(error: EmptyDomain) -> str:
-    if error.cause is None:
-        return "no point satisfies all accesses and constraints"
-    return f"no point satisfies all accesses and constraints: {polynomial_text(error.cause)} never fits"
-
-
-def _empty_hint(op: ContractionOp) -> str:
+def _empty(op: ContractionOp, error: EmptyDomain, source: SourceText) -> StripeError:
+    cause = "" if error.cause is None else f": {polynomial_text(error.cause)} never fits"
     fractional = any(item.polynomial.denominator() > 1 for item in _ranges(op))
     extra = "; a fractional access needs exact divisibility" if fractional else ""
-    return f"check the offsets against the sizes{extra}"
+    reason = f"no point satisfies all accesses and constraints{cause}"
+    return source.error(reason, op.origin.span, f"check the offsets against the sizes{extra}")
 
 
 def polynomial_text(polynomial: Polynomial) -> str:
@@ -131,11 +128,6 @@ def _coordinate_names(op: ContractionOp) -> tuple[str, ...]:
     return (
         tuple(tile_index_names(names).values()) if distinct else tuple(f"i{n + 1}" for n in range(len(names)))
     )
-
-
-def _fill_name(op: ContractionOp, name: str, number: int) -> str:
-    base = f"{kernel_name(name, op.origin)}_init"
-    return base if number == 0 else f"{base}_{number}"
 
 
 def _fill(

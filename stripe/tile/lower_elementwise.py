@@ -1,4 +1,4 @@
-"""Lowers what is no contraction: element-wise operations, index, shape, reshape, and whole-tensor specials."""
+"""Lowers all but contractions: element-wise operations, index, shape, reshape, and whole-tensor specials."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lower_elementwise(op: ElementwiseOp, name: str, tensor_names: dict[str, str]
         dtypes = [operand.dtype for operand in op.operands]
         wanted = operand_dtype(op.op, dtypes, op.out.dtype)
         inputs = [
-            kernel.condition(kernel.load(operand, _aligned(access, operand.sizes), operand.dtype))
+            kernel.cast(kernel.load(operand, _aligned(access, operand.sizes), operand.dtype), BOOL)
             if op.op == "cond" and place == 0
             else kernel.load(operand, _aligned(access, operand.sizes), wanted)
             for place, operand in enumerate(op.operands)

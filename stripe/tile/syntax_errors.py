@@ -53,7 +53,9 @@ def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: 
         token = cast("Token", error.token)  # pyright: ignore[reportUnknownMemberType]
         expected = {str(name) for name in error.accepts or error.expected}
         if token.type == "$END":
-            return source.error(_end_reason(source), _end_span(source, filename), _expected(expected))
+            lines = source.text.rstrip().split("\n")
+            reason = "the file ends too early" if source.text.strip() else "the file is empty"
+            return source.error(reason, Span(filename, len(lines), len(lines[-1]) + 1), _expected(expected))
         span = Span(filename, token.line or 1, token.column or 1, max(1, len(token)))
         before = source.text[: token.start_pos or 0].rstrip()
         if str(token) in _AGGREGATIONS and before.endswith("=") and "FLOAT" in expected:
@@ -73,15 +75,6 @@ def describe_syntax_error(error: UnexpectedInput, source: SourceText, filename: 
     return source.error(
         "the text cannot be parsed", Span(filename, 1, 1), "check its brackets and separators"
     )
-
-
-def _end_reason(source: SourceText) -> str:
-    return "the file ends too early" if source.text.strip() else "the file is empty"
-
-
-def _end_span(source: SourceText, filename: str) -> Span:
-    lines = source.text.rstrip().split("\n")
-    return Span(filename, len(lines), len(lines[-1]) + 1)
 
 
 def _hint(terminal: str, text: str, expected: set[str]) -> str:
