@@ -1,0 +1,91 @@
+"""Tags steer passes only: other tags on anything change neither results, nor memory, nor cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stripe
+from stripe.cost.counts.counts import count_program
+from stripe.exec.compare import compare
+from stripe.exec.compile import compile_program
+from stripe.exec.data import random_inputs
+from stripe.exec.interp import interpret
+from stripe.hw.load import load_hardware
+from stripe.ir import Block, Program, Tags, verify_structural, walk, with_entry
+
+WORDS = (
+    "cache", "cache_load", "cached", "contraction", "conv", "init", "kernel", "parallel", "stencil", "swap_in",
+    "thread", "transfer", "unroll", "vector", "anything",
+)  # fmt: skip
+PROGRAMS = {
+    "convolution": "function (I[X=34, C=4]: i8, K[F=3, C, O=8]: i8) -> (R) {"
+    " [[conv]] T[x, o : 32, O] = +(I[x + f, c] * K[f, c, o]); R = relu(T); }",
+    "matmul": "function (A[M=12, K=20]: i8, B[K, N=16]: i8) -> (C) { C[m, n : M, N] = +(A[m, k] * B[k, n]); }",
+}
+LISTS = {
+    "": (),
+    "cached": ("autotile{reqs=[kernel],only_po2=true,max_total_size=256}", "cache{reqs=[kernel]}"),
+    "threads": ("thread{reqs=[kernel],threads=4}", "vectorize{reqs=[kernel],vector_bytes=16}"),
+}
+
+
+@cache
+def compiled(name: str, passes: str) -> Program:
+    program = stripe.parse(PROGRAMS[name], language="tile")
+    return stripe.run_passes(program, LISTS[passes]) if LISTS[passes] else program
+
+
+@st.composite
+def other_tags(draw: st.DrawFn, tags: Tags) -> Tags:
+    kept = tags.remove(*draw(st.lists(st.sampled_from(tuple(tags)), max_size=3))) if len(tags) else tags
+    return kept.add(*draw(st.lists(st.sampled_from(WORDS), max_size=3)))
+
+
+def retagged(draw: st.DrawFn, block: Block) -> Block:
+    """The block, its parts and all inside with other tags."""
+    return replace(
+        block,
+        tags=draw(other_tags(block.tags)),
+        indices=tuple(replace(i, tags=draw(other_tags(i.tags))) for i in block.indices),
+        refinements=tuple(replace(r, tags=draw(other_tags(r.tags))) for r in block.refinements),
+        statements=tuple(
+            retagged(draw, s) if isinstance(s, Block) else replace(s, tags=draw(other_tags(s.tags)))
+            for s in block.statements
+        ),
+    )
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Program, Program]:
+    """A program, and the same with other tags."""
+    program = compiled(draw(st.sampled_from(sorted(PROGRAMS))), draw(st.sampled_from(sorted(LISTS))))
+    return program, with_entry(program, retagged(draw, program.entry))
+
+
+@settings(max_examples=12)
+@given(pairs())
+def test_results_keep_their_bits(pair: tuple[Program, Program]) -> None:
+    program, other = pair
+    data = random_inputs(program, 0)
+    assert verify_structural(other) == []
+    expected = interpret(program, data)
+    assert compare(expected, interpret(other, data)) == []
+    assert compare(expected, compile_program(other).run(data)) == []
+
+
+@settings(max_examples=60)
+@given(pairs())
+def test_memory_and_cost_stay(pair: tuple[Program, Program]) -> None:
+    model = load_hardware("dsp_conv")
+    first, second = pair
+    assert sizes(first) == sizes(second)
+    assert stripe.simulate(first, model).model_dump() == stripe.simulate(second, model).model_dump()
+    assert count_program(first) == count_program(second)
+
+
+def sizes(program: Program) -> list[int]:
+    return [ref.bytes * ref.copies for _, block in walk(program.entry) for ref in block.allocs]
