@@ -7,9 +7,10 @@ JOBS ?= 2
 # How many cases `make fuzz` checks, and the seed of the first.
 N ?= 1000
 SEED ?= 0
+fuzz-input: N := $(if $(filter file,$(origin N)),10000,$(N))
 
 .DEFAULT_GOAL := help
-.PHONY: help docs new-pass setup demo test test-all lint format grammar bench fuzz wheel clean
+.PHONY: help docs new-pass setup demo test test-all lint format grammar bench fuzz fuzz-input wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -56,6 +57,9 @@ bench: $(STAMP) ## Write the benchmark tables
 
 fuzz: $(STAMP) ## Check N random programs under random pass lists, from seed SEED on (N=1000 SEED=0)
 	$(PY) -m tests.fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out out/fuzz
+
+fuzz-input: $(STAMP) ## Run all commands on N mutated inputs, from seed SEED on (N=10000 SEED=0)
+	$(PY) -m tests.fuzz.inputs --cases $(N) --seed $(SEED) --out out/fuzz-input
 
 wheel: $(STAMP) ## Build the wheel into dist/
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .
