@@ -8,52 +8,44 @@ import numpy as np
 import pytest
 
 from stripe.cli.start import opt, run
-from stripe.config.files import shipped
+from stripe.exec.compare import compare, tolerance_for
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.data import random_inputs
-from stripe.ir import Stage, parse_program, verify_structural
+from stripe.ir import Stage, verify_structural
+from stripe.pipeline.engines import parse_engine
+from tests.support.compiled import EXAMPLES, LARGE, LISTS, SMALL, compiled, interpreted, lowered, of
 
 ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = sorted((ROOT / "examples").glob("*.tile"))
-LISTS = shipped("optconfigs")
-LARGE = {"slides_layer"}
-"""Examples with too many points to be run in a test."""
+
+THREADED = {"conv_bias_relu", "matmul", "softmax", "max_pool"}
 
 Capture = pytest.CaptureFixture[str]
+on_all = pytest.mark.parametrize(("example", "pass_list"), [of(e, name) for e in EXAMPLES for name in LISTS])
+on_small = pytest.mark.parametrize(("example", "pass_list"), [of(e, name) for e in SMALL for name in LISTS])
 
 
-def _name(value: object) -> str:
-    return value.stem if isinstance(value, Path) else str(value)
-
-
-@pytest.mark.parametrize("pass_list", LISTS)
-@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
-def test_every_pass_leaves_what_prints_and_parses_back(
-    example: Path, pass_list: str, capsys: Capture
-) -> None:
-    assert opt([str(example), "--config", pass_list, "--verify-roundtrip"]) == 0, capsys.readouterr().err
-    program = parse_program(capsys.readouterr().out)
+@on_all
+def test_every_pass_leaves_what_prints_and_parses_back(example: Path, pass_list: str) -> None:
     stage = Stage.LOCATED if pass_list == "dsp_conv" else Stage.TILED
-    assert verify_structural(program, stage) == []
+    assert verify_structural(compiled(example, pass_list).program, stage) == []
 
 
-@pytest.mark.parametrize("pass_list", LISTS)
-@pytest.mark.parametrize("example", EXAMPLES, ids=_name)
-def test_every_pass_is_proved(example: Path, pass_list: str, capsys: Capture) -> None:
-    assert opt([str(example), "--config", pass_list, "--verify", "exact"]) == 0, capsys.readouterr().err
-    said = capsys.readouterr().err.splitlines()
+@on_all
+def test_every_pass_is_proved(example: Path, pass_list: str) -> None:
+    done = compiled(example, pass_list)
+    assert done.status == 0, done.err
     not_run = "verify: addresses: not run: too large" if example.stem in LARGE else "always run"
-    assert [line for line in said if not line.endswith(": equal") and not_run not in line] == []
+    assert [line for line in done.verdicts if not line.endswith(": equal") and not_run not in line] == []
 
 
-@pytest.mark.parametrize("pass_list", LISTS)
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.stem not in LARGE], ids=_name)
-def test_results_stay_the_same(example: Path, pass_list: str, capsys: Capture) -> None:
-    assert run([str(example), "--config", pass_list, "--engine", "c", "--compare", "interp"]) == 0
-    assert "c agrees with interp" in capsys.readouterr().out
+@on_small
+def test_results_stay_the_same(example: Path, pass_list: str) -> None:
+    inputs, expected = interpreted(example)
+    outputs = parse_engine("c").load(compiled(example, pass_list).program, reorder=False).run(inputs)
+    assert not compare(expected, outputs, tolerance_for(lowered(example)))
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.stem not in LARGE], ids=_name)
+@pytest.mark.parametrize("example", [of(e) for e in SMALL])
 def test_small_memories_make_small_tiles_with_the_same_results(example: Path, capsys: Capture) -> None:
     arguments = ["--config", "dsp_conv", "-D", "SRAM_SIZE_KIB=2", "-D", "NUM_SRAM=1"]
     assert run([str(example), *arguments, "--engine", "interp", "--compare", "numpy"]) == 0, (
@@ -76,29 +68,25 @@ def test_the_list_for_the_dsp_machine_does_what_the_slides_show(capsys: Capture)
     assert "bytes of SRAM" in captured.err
 
 
-def test_the_list_for_processors_keeps_results_in_registers(capsys: Capture) -> None:
+@pytest.mark.xdist_group("conv_bias_relu")
+def test_the_list_for_processors_keeps_results_in_registers() -> None:
     """Tiles with constant lengths and no test in the interior, an epilogue with its tile, threads outside."""
-    example = ROOT / "examples" / "conv_bias_relu.tile"
-    assert opt([str(example), "--config", "cpu", "--remarks"]) == 0
-    captured = capsys.readouterr()
-    kernel = captured.out[captured.out.index("#interior") :].split("#edge")[0]
+    done = compiled(ROOT / "examples" / "conv_bias_relu.tile", "cpu")
+    assert done.status == 0, done.err
+    kernel = done.out[done.out.index("#interior") :].split("#edge")[0]
     assert "#parallel #tile block [" in kernel
     assert "#tmp none new@0x00000000<[0]> C[0, 0, 0]" in kernel
     assert "#epilogue" in kernel
     assert ">= 0" not in kernel[kernel.index("#plain") :].split("#rim")[0]
-    assert "missed" not in [
-        line.split(": ")[2] for line in captured.err.splitlines() if "register_tiles" in line
-    ]
+    assert "missed" not in [line.split(": ")[2] for line in done.err.splitlines() if "register_tiles" in line]
 
 
-@pytest.mark.parametrize("example", ["conv_bias_relu", "matmul", "softmax", "max_pool"])
-def test_threads_of_the_list_for_processors_give_the_same_results(example: str, tmp_path: Path) -> None:
-    program = tmp_path / "program.stripe"
-    assert opt([str(ROOT / "examples" / f"{example}.tile"), "--config", "cpu", "-o", str(program)]) == 0
-    parsed = parse_program(program.read_text("utf-8"))
-    inputs = random_inputs(parsed, 0)
-    expected = compile_program(parsed, CompileOptions(level="O3")).run(inputs)
-    found = compile_program(parsed, CompileOptions(level="O3", openmp=True)).run(inputs)
+@pytest.mark.parametrize("example", [of(e) for e in EXAMPLES if e.stem in THREADED])
+def test_threads_of_the_list_for_processors_give_the_same_results(example: Path) -> None:
+    program = compiled(example, "cpu").program
+    inputs = random_inputs(program, 0)
+    expected = compile_program(program, CompileOptions(level="O3")).run(inputs)
+    found = compile_program(program, CompileOptions(level="O3", openmp=True)).run(inputs)
     assert expected.keys() == found.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)

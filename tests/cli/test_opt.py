@@ -303,7 +303,7 @@ def test_a_crash_gives_70_one_line_and_a_reproducer_that_replays(
     assert main([mm, "--passes", "prune_indexes,x:crash", "--dump-dir", str(folder)]) == 70
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(
-        "stripe-opt: internal fault: pass 'x' (crash) crashed: RuntimeError: the pass fell over (programs.py:"
+        "stripe-opt: internal fault: pass 'x' (crash) crashed: RuntimeError: the pass fell over (misbehaving.py:"
     )
     path = line.split("--run-reproducer ")[1]
     assert Path(path).parent == folder

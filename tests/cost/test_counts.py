@@ -19,6 +19,7 @@ from stripe.ir import Nest as NestOf
 from stripe.ir import StripeError, parse_program, print_program, verify_structural
 from tests.support.enumerated import transferred
 from tests.support.mappings import CONV3X3, MATMUL, Loop, Mapped, as_stripe, walk_steps
+from tests.support.programs import source
 from tests.support.tiled import tiled_convolution
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "examples" / "mappings"
@@ -58,8 +59,8 @@ def test_the_layers_on_which_three_tools_agree(
     found = {(row.operand, row.source, row.sink): row for row in kernel.traffic}
     expected = {**AGREED[name], ("I", "DRAM", "SRAM"): inputs}
     assert {key: row.read if key[1] != "array" else row.written for key, row in found.items()} == expected
-    for (_, source, sink), row in found.items():
-        assert "array" in (source, sink) or row.read == row.written
+    for (_, origin, sink), row in found.items():
+        assert "array" in (origin, sink) or row.read == row.written
     assert kernel.energy_pJ == pytest.approx(energy, abs=0.005)
 
 
@@ -122,7 +123,7 @@ def test_boxes_that_hang_over_an_edge(x: int, tile_x: int, tile_o: int, halo: Ha
     """A padded convolution as the pass `cache` leaves it: every tile by hand, in order."""
     program = tiled_convolution(x, min(tile_x, x), tile_o)
     (kernel,) = count_program(program, halo)
-    for operand, (source, sink), block in (
+    for operand, (start, sink), block in (
         ("I", ("DRAM", "SRAM"), "load_I"),
         ("K", ("DRAM", "SRAM"), "load_K"),
     ):
@@ -132,55 +133,10 @@ def test_boxes_that_hang_over_an_edge(x: int, tile_x: int, tile_o: int, halo: Ha
             if origin != held[0]:
                 expected += len(elements - held[1] if halo == "keep" else elements)
                 held = (origin, elements)
-        assert kernel.find(operand, source, sink).read == expected
+        assert kernel.find(operand, start, sink).read == expected
 
 
-PRIVATE = """\
-0: #program block [] ( // private
-    #user none new@0x00000000<DRAM[0]> A[0, 0] i8(3:4, 4:1)
-    #user none new@0x00000000<DRAM[0]> B[0, 0] i8(4:2, 2:1)
-    #user none new@0x00000000<DRAM[0]> C[0, 0] i8(3:2, 2:1)
-) {
-  0: #main block [] ( // main
-      in<DRAM[0]> A[0, 0] i8(3:4, 4:1)
-      in<DRAM[0]> B[0, 0] i8(4:2, 2:1)
-      out<DRAM[0]> C[0, 0]:assign i8(3:2, 2:1)
-  ) {
-    0: #kernel block [i:3, #spatial j:2] ( // mm
-        in<DRAM[0]> A_raw = A[i, 0] i8(1:4, 4:1)
-        none new@0x00000000<Areg[j]> A[0, 0] i8(1:4, 4:1)
-        in<DRAM[0]> B[0, j] i8(4:2, 1:1)
-        out<DRAM[0]> C_raw = C[i, j]:add i8(1:2, 1:1)
-        none new@0x00000000<Acc[j]> C[0, 0] i8(1:1, 1:1)
-    ) {
-      0: #cache_load block [d:4, j = j] ( // load_A
-          in<DRAM[0]> A_raw[0, d] i8(1:4, 1:1)
-          out<Areg[j]> A[0, d]:assign i8(1:4, 1:1)
-      ) {
-        0: $x = load(A_raw)
-        1: A = store($x)
-      }
-      1: block [k:4, j = j] ( // steps
-          in<Areg[j]> A[0, k] i8(1:4, 1:1)
-          in<DRAM[0]> B[k, 0] i8(1:2, 1:1)
-          out<Acc[j]> C[0, 0]:add i8(1:1, 1:1)
-      ) {
-        0: $a = load(A)
-        1: $b = load(B)
-        2: $c = mul($a, $b)
-        3: C = store($c)
-      }
-      2: #cache_store block [j = j] ( // store_C
-          in<Acc[j]> C[0, 0] i8(1:1, 1:1)
-          out<DRAM[0]> C_raw[0, 0]:add i8(1:2, 1:1)
-      ) {
-        0: $x = load(C)
-        1: C_raw = store($x)
-      }
-    }
-  }
-}
-"""
+PRIVATE = source("cost/counts/private")
 
 
 def test_copies_of_parallel_units_are_filled_by_one_read() -> None:
@@ -210,8 +166,6 @@ def test_a_mapping_is_a_program_that_runs() -> None:
 
 
 def test_copies_below_constrained_loops_have_no_order() -> None:
-    text = print_program(as_stripe(MATMUL)).replace(
-        "// 512x512x512, O[m, n] += I[m, k] * W[k, n]", "1 - k0 >= 0", 1
-    )
+    text = source("cost/counts/copies_below_constrained_loops_have_no_order")
     with pytest.raises(StripeError, match="constraints cut its loops"):
         count_program(parse_program(text, "cut"))

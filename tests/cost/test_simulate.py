@@ -23,6 +23,7 @@ from stripe.ir import (
     verify_structural,
 )
 from stripe.tile import compile_tile
+from tests.support.programs import source
 from tests.support.scheduled import tiles
 
 DSP_CONV = load_hardware("dsp_conv")
@@ -214,7 +215,7 @@ def test_bad_locations(old: str, new: str, reason: str, where: str) -> None:
 
 
 def test_main_holds_blocks_alone() -> None:
-    text = print_program(tiles(1)).replace("#main ", "")
+    text = source("cost/simulate/main_holds_blocks_alone")
     with pytest.raises(StripeError, match="no block tagged main"):
         simulate_program(parse_program(text, "bad"), DSP_CONV)
 

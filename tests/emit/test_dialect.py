@@ -20,7 +20,7 @@ from stripe.emit.loops.scope import Pointer
 from stripe.exec.interp import interpret
 from stripe.exec.toolchain import CompileOptions, toolchain
 from stripe.ir import DType
-from tests.support.exec_programs import program
+from tests.support.programs import load
 
 
 class OpenCL(Dialect):
@@ -87,31 +87,9 @@ static long get_global_size(int d) { return shim_size[d]; }
 void stripe_test(const float *restrict A, const uint *restrict B, float *restrict O);
 """
 
-BODY = """0: #kernel #thread block [i:5, j:7] ( // scaled
-        in<[0]> A[i, 0] fp32(1:4, 4:1)
-        in<[0]> B[j] u32(1:1)
-        out<[0]> O[i, j]:assign fp32(1:7, 1:1)
-        none new@0x00000000<[0]> S[0] fp32(1:1)
-    ) {
-      0: block [k:4] ( // sum
-          in<[0]> A[0, k] fp32(1:4, 1:1)
-          out<[0]> S[0]:add fp32(1:1)
-      ) {
-        0: $a = load(A)
-        1: S = store($a)
-      }
-      1: $s = load(S)
-      2: $b = load(B)
-      3: $t = bit_right($b, $b)
-      4: $c = cast($t, fp32)
-      5: $m = mul($s, $c)
-      6: $e = exp($m)
-      7: O = store($e)
-    }"""
-
 
 def test_a_dialect_of_fifty_lines_gives_kernels_that_run() -> None:
-    built = program(BODY, inputs={"A": ((5, 4), "fp32"), "B": ((7,), "u32")}, outputs={"O": ((5, 7), "fp32")})
+    built = load("emit/dialect/kernels")
     text = emit_module(built, COptions(openmp=True), OpenCL()).source
     entry = re.search(r"__kernel void (\w+)\(__global const float \*restrict A, __global const uint", text)
     assert entry is not None

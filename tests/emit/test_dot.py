@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from stripe.emit.dot import block_graph
 from stripe.ir import parse_program, walk
-from tests.support.everything import EVERYTHING
+from tests.support.programs import source
 
 
 def test_the_picture_has_every_block_and_quotes_names() -> None:
-    program = parse_program(EVERYTHING)
+    program = parse_program(source("everything"))
     text = block_graph(program)
     assert text.count("{") == text.count("}")
     for path, _ in walk(program.entry):

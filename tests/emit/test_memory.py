@@ -12,52 +12,9 @@ from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
 from stripe.ir import StripeError, parse_program
 from tests.support.compilers import BUILD_NAMES, BUILDS
-from tests.support.exec_programs import checked, program
+from tests.support.programs import checked, load, source
 
-PLACED = """0: #program block [] ( // placed
-  #placed #user none new@0x00000000<DRAM[0]> A[0, 0] i32(4:8, 8:1)
-  #placed #user none new@0x00000080<DRAM[0]> O[0] i32(4:1)
-  #placed #tmp none new@0x00000080<DRAM[0]> T[0, 0] i32(4:8, 8:1)
-) {
-  0: #main block [] ( // main
-      in<DRAM[0]> A[0, 0] i32(4:8, 8:1)
-      inout<DRAM[0]> T[0, 0]:assign i32(4:8, 8:1)
-      out<DRAM[0]> O[0]:assign i32(4:1)
-      #placed none new@0x00000040<SRAM[0]> B[0, 0] i32({4:8}, 8:1)
-  ) {
-    0: #kernel block [i:4, j:8] ( // double
-        in<DRAM[0]> A[i, j] i32(1:8, 1:1)
-        out<DRAM[0]> T[i, j]:assign i32(1:8, 1:1)
-    ) {
-      0: $a = load(A)
-      1: $b = add($a, $a)
-      2: T = store($b)
-    }
-    1: #kernel block [i:4, j:8] ( // load
-        in<DRAM[0]> T[i, j] i32(1:8, 1:1)
-        out<SRAM[0]> B[i, j]:assign i32(1:8, 1:1)
-    ) {
-      0: $a = load(T)
-      1: B = store($a)
-    }
-    2: #kernel #thread block [i:4] ( // rows
-        in<SRAM[0]> B[i, 0] i32(1:8, 8:1)
-        out<DRAM[0]> O[i]:add i32(1:1)
-        #placed none new@0x00000010<SRAM[i]> R[0] i32(1:1)
-    ) {
-      0: block [j:8] ( // sum
-          in<SRAM[0]> B[0, j] i32(1:8, 1:1)
-          out<SRAM[0]> R[0]:add i32(1:1)
-      ) {
-        0: $b = load(B)
-        1: R = store($b)
-      }
-      1: $r = load(R)
-      2: O = store($r)
-    }
-  }
-}
-"""
+PLACED = source("emit/memory/placed")
 """O takes the memory of T once T is dead; B is spread over banks; R lies in the bank of its row."""
 
 
@@ -73,7 +30,7 @@ def test_placed_programs_run_in_arenas(options: CompileOptions) -> None:
 
 def test_a_wrong_placement_shows() -> None:
     """T over A: the kernel that doubles reads what it has just written only in arenas."""
-    wrong = checked(PLACED.replace("new@0x00000080<DRAM[0]> T", "new@0x00000020<DRAM[0]> T"))
+    wrong = load("emit/memory/overlapping")
     data = {"A": np.arange(32, dtype=np.int32).reshape(4, 8)}
     expected = (2 * data["A"]).sum(1)
     options = CompileOptions(level="O0")
@@ -91,45 +48,18 @@ def test_arenas_in_the_text() -> None:
 
 
 def test_buffers_that_overlap_are_not_restrict() -> None:
-    text = emit_c(checked(PLACED.replace("new@0x00000080<DRAM[0]> T", "new@0x00000020<DRAM[0]> T")))
+    text = emit_c(load("emit/memory/overlapping"))
     assert "static void kernel_double_(const int32_t *A_placed, int32_t *T)" in text
 
 
 def test_addresses_past_two_to_the_31() -> None:
     """Two bytes, three gigabytes apart: the pages between are never touched."""
-    stride = 3_000_000_000
-    built = checked(f"""0: #program block [] ( // far
-        #user none new@0x00000000<[0]> O[0] u8(2:{stride})
-    ) {{
-      0: #main block [] ( // main
-          out<[0]> O[0]:assign u8(2:{stride})
-      ) {{
-        0: #kernel block [i:2] ( // far
-            out<[0]> O[i]:assign u8(1:{stride})
-        ) {{
-          0: $c = (u8)7
-          1: O = store($c)
-        }}
-      }}
-    }}""")
+    built = load("emit/memory/addresses_past_two_to_the_31")
     assert compile_program(built).run({})["O"].tolist() == [7, 7]
 
 
 def test_a_size_that_nothing_can_address_is_an_error() -> None:
-    body = """0: #kernel block [i:2] ( // huge
-        out<[0]> O[i]:add u8(1:1)
-        none new@0x00000000<[0]> T[0, 0] i64(4611686018427387904:2, 2:1)
-    ) {
-      0: $c = (u8)1
-      1: O = store($c)
-      2: block [] ( // use
-          out<[0]> T[0, 0]:assign i64(1:2, 1:1)
-      ) {
-        0: $d = (i64)1
-        1: T = store($d)
-      }
-    }"""
-    built = program(body, inputs={}, outputs={"O": ((2,), "u8")})
+    built = load("emit/memory/a_size_that_nothing_can_address_is_an_error")
     with pytest.raises(StripeError, match=r"'T' takes \d+ bytes, which no address can reach"):
         emit_c(built)
 

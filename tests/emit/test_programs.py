@@ -16,7 +16,7 @@ from stripe.ir import Program, rewrite_matching, with_entry
 from tests.support.batch import merge, merge_arrays, split_arrays
 from tests.support.c_programs import Sample, convolution, matmul, samples, tagged, tiles
 from tests.support.compilers import COMPILERS, sanitized, strict
-from tests.support.exec_programs import program
+from tests.support.programs import build
 
 SAMPLES = samples()
 LEVELS = ("O0", "O1", "O2", "O3")
@@ -110,8 +110,7 @@ def test_a_tile_of_vectors_is_written_out_within_its_sum() -> None:
     """Where gcc has the choice, it may keep the tile in memory; loops that sum, and large tiles, are left to it."""
 
     def built(body: str, rows: int = 3) -> str:
-        inputs = {"A": ((rows, 9), "fp32"), "B": ((9, 8), "fp32")}
-        return emit_c(program(body, inputs=inputs, outputs={"C": ((rows, 8), "fp32")}))
+        return emit_c(build(f"in A {rows} 9; in B 9 8; out C {rows} 8", body))
 
     text = built(VECTORS)
     assert [line for line in text.splitlines() if "GCC unroll" in line] == ["#pragma GCC unroll 3"]

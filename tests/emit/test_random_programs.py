@@ -13,7 +13,7 @@ from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import Block, Program, rewrite_blocks, with_entry
-from tests.exec.test_random_programs import programs
+from tests.exec.random_programs import programs
 from tests.support.batch import Arrays, merge, merge_arrays, split_arrays
 from tests.support.compilers import STRICT, sanitized
 

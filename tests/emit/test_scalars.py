@@ -20,7 +20,7 @@ from stripe.ir import DTYPES, INTRINSICS, DType, Program
 from tests.support.batch import merge, merge_arrays, prefixed
 from tests.support.compilers import BUILD_NAMES, BUILDS
 from tests.support.corners import corner_arrays, corner_values
-from tests.support.exec_programs import elementwise, program
+from tests.support.programs import build, elementwise
 
 Case = tuple[str, Program, dict[str, npt.NDArray[Any]]]
 
@@ -104,7 +104,7 @@ def aggregation_cases() -> list[Case]:
           1: O = store($a)
         }}"""
         name = f"{agg} {dtype} [{order}]"
-        built = program(body, inputs={"A": ((3, 7), dtype.name)}, outputs={"O": ((3,), dtype.name)})
+        built = build(f"in A {dtype.name}(3 7); out O {dtype.name}(3)", body)
         pattern = [corner_values(dtype)[n % len(corner_values(dtype))] for n in range(21)]
         if dtype.is_float:
             pattern = [float(n % 4 - 1) for n in range(20)] + [math.nan]

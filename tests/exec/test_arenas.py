@@ -10,7 +10,7 @@ import pytest
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import Program, with_entry
-from tests.support.exec_programs import checked
+from tests.support.programs import checked, load
 
 DATA = {"A": np.arange(1, 9, dtype=np.int16)}
 
@@ -89,92 +89,14 @@ def test_an_output_that_another_buffer_overwrites() -> None:
 
 def test_a_sum_begins_at_zero_when_it_is_first_used() -> None:
     """S lies where T was: it must not be cleared while T is alive, and must not begin with what T left there."""
-    built = checked("""0: #program block [] (
-        #user #placed none new@0x00000000<DRAM[0]> A[0] i16(8:1)
-        #user #placed none new@0x00000010<DRAM[0]> O[0]:assign i16(1:1)
-    ) {
-      0: #main block [] (
-          in<DRAM[0]> A[0] i16(8:1)
-          out<DRAM[0]> O[0]:assign i16(1:1)
-          #placed none new@0x00000000<SRAM[0]> S[0]:add i16(1:1)
-          #placed none new@0x00000000<SRAM[0]> T[0]:assign i16(8:1)
-          #placed none new@0x00000010<SRAM[0]> U[0]:assign i16(8:1)
-      ) {
-        0: block [i:8] (
-            in<DRAM[0]> A[i] i16(1:1)
-            out<SRAM[0]> T[i]:assign i16(1:1)
-        ) {
-          0: $a = load(A)
-          1: T = store($a)
-        }
-        1: block [i:8] (
-            in<SRAM[0]> T[i] i16(1:1)
-            out<SRAM[0]> U[i]:assign i16(1:1)
-        ) {
-          0: $a = load(T)
-          1: U = store($a)
-        }
-        2: block [i:8] (
-            in<SRAM[0]> U[i] i16(1:1)
-            out<SRAM[0]> S[0]:add i16(1:1)
-        ) {
-          0: $a = load(U)
-          1: S = store($a)
-        }
-        3: block [] (
-            in<SRAM[0]> S[0] i16(1:1)
-            out<DRAM[0]> O[0]:assign i16(1:1)
-        ) {
-          0: $a = load(S)
-          1: O = store($a)
-        }
-      }
-    }""")
+    built = load("exec/arenas/sum_over_a_dead_buffer")
     assert interpret(built, DATA)["O"].tolist() == [36]
 
 
 @pytest.mark.parametrize("checks", [True, False])
 def test_banks_and_buffers_of_a_tile(checks: bool) -> None:
     """X spreads over two banks; each tile has a buffer in the unit of its number, at one address."""
-    built = checked("""0: #program block [] (
-        #user #placed none new@0x00000000<DRAM[0]> A[0, 0] i16(2:4, 4:1)
-        #user #placed none new@0x00000010<DRAM[0]> O[0, 0]:assign i16(2:4, 4:1)
-    ) {
-      0: #main block [] (
-          in<DRAM[0]> A[0, 0] i16(2:4, 4:1)
-          out<DRAM[0]> O[0, 0]:assign i16(2:4, 4:1)
-          #placed none new@0x00000040<SRAM[0]> X[0, 0]:assign i16({2:4}, 4:1)
-      ) {
-        0: block [i:2, j:4] (
-            in<DRAM[0]> A[i, j] i16(1:4, 1:1)
-            out<SRAM[0]> X[i, j]:assign i16(1:4, 1:1)
-        ) {
-          0: $a = load(A)
-          1: X = store($a)
-        }
-        1: #kernel block [t:2] (
-            in<SRAM[0]> X[t, 0] i16(1:4, 4:1)
-            out<DRAM[0]> O[t, 0]:assign i16(1:4, 4:1)
-            #placed none new@0x00000000<SRAM[t]> L[0]:add i16(4:1)
-        ) {
-          0: block [j:4] (
-              in<SRAM[0]> X[0, j] i16(1:4, 1:1)
-              out<SRAM[0]> L[j]:add i16(1:1)
-          ) {
-            0: $a = load(X)
-            1: $b = add($a, $a)
-            2: L = store($b)
-          }
-          1: block [j:4] (
-              in<SRAM[0]> L[j] i16(1:1)
-              out<DRAM[0]> O[0, j]:assign i16(1:4, 1:1)
-          ) {
-            0: $a = load(L)
-            1: O = store($a)
-          }
-        }
-      }
-    }""")
+    built = load("exec/arenas/banks")
     data = DATA["A"].reshape(2, 4)
     got = interpret(built, {"A": data}, checks=checks)["O"]
     assert got.tolist() == (2 * data).tolist()

@@ -8,7 +8,7 @@ import pytest
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import Program
-from tests.support.exec_programs import program
+from tests.support.programs import build, load
 
 DATA = {"A": np.arange(6, dtype=np.int32)}
 BUDGETS = pytest.mark.parametrize("budget", [1 << 30, 1])
@@ -16,7 +16,8 @@ BUDGETS = pytest.mark.parametrize("budget", [1 << 30, 1])
 
 def copy(head: str, source: str, target: str, size: int = 6) -> Program:
     """A kernel `copy` with `head` as indices and constraints, from A (6 elements) to O."""
-    return program(
+    return build(
+        f"in A i32(6); out O i32({size})",
         f"""0: #kernel block {head}
             in<[0]> A{source}
             out<[0]> O{target}
@@ -24,8 +25,6 @@ def copy(head: str, source: str, target: str, size: int = 6) -> Program:
           0: $a = load(A)
           1: O = store($a)
         }}""",
-        inputs={"A": ((6,), "i32")},
-        outputs={"O": ((size,), "i32")},
     )
 
 
@@ -55,22 +54,7 @@ def test_constraints_make_accesses_legal(budget: int) -> None:
 
 @BUDGETS
 def test_access_outside_the_box_of_a_view(budget: int) -> None:
-    built = program(
-        """0: #kernel block [t:2] ( // outer
-            in<[0]> B = A[3*t] i32(2:1)
-            out<[0]> O[3*t]:assign i32(3:1)
-        ) {
-          0: block [i:3] ( // inner
-              in<[0]> C = B[i] i32(1:1)
-              out<[0]> O[i]:assign i32(1:1)
-          ) {
-            0: $a = load(C)
-            1: O = store($a)
-          }
-        }""",
-        inputs={"A": ((6,), "i32")},
-        outputs={"O": ((6,), "i32")},
-    )
+    built = load("exec/checks/outside_the_box")
     with pytest.raises(ExecutionError) as caught:
         interpret(built, DATA, memory_budget=budget)
     assert str(caught.value) == (
@@ -105,14 +89,7 @@ def test_one_point_may_be_chosen_by_constraints(budget: int) -> None:
 
 @BUDGETS
 def test_blocks_in_sequence_may_assign_one_element(budget: int) -> None:
-    block = """block [i:6] (
-        in<[0]> A[i] i32(1:1)
-        out<[0]> O[i]:assign i32(1:1)
-    ) {
-      0: $a = load(A)
-      1: O = store($a)
-    }"""
-    built = program(f"0: {block}\n1: {block}", inputs={"A": ((6,), "i32")}, outputs={"O": ((6,), "i32")})
+    built = load("exec/checks/blocks_in_sequence_may_assign_one_element")
     assert interpret(built, DATA, memory_budget=budget)["O"].tolist() == list(range(6))
 
 
@@ -127,25 +104,7 @@ def test_an_output_must_be_written_everywhere(budget: int) -> None:
 
 @BUDGETS
 def test_an_undefined_element_must_not_be_read(budget: int) -> None:
-    built = program(
-        """0: block [i:5] ( // fill
-            in<[0]> A[i] i32(1:1)
-            out<[0]> T[i]:assign i32(1:1)
-        ) {
-          0: $a = load(A)
-          1: T = store($a)
-        }
-        1: block [i:6] ( // use
-            in<[0]> T[i] i32(1:1)
-            out<[0]> O[i]:assign i32(1:1)
-        ) {
-          0: $t = load(T)
-          1: O = store($t)
-        }""",
-        inputs={"A": ((6,), "i32")},
-        outputs={"O": ((6,), "i32")},
-        temporaries={"T": ((6,), "i32")},
-    )
+    built = load("exec/checks/undefined_element")
     with pytest.raises(ExecutionError) as caught:
         interpret(built, DATA, memory_budget=budget)
     message = "block 0:0:1 (use): error: load of 'T' reads 'T'[5], which nobody has written, at the point i=5"
@@ -153,62 +112,20 @@ def test_an_undefined_element_must_not_be_read(budget: int) -> None:
 
 
 def test_a_buffer_that_nobody_writes() -> None:
-    built = program(
-        """0: #kernel block [i:6] ( // use
-            in<[0]> T[i] i32(1:1)
-            out<[0]> O[i]:assign i32(1:1)
-        ) {
-          0: $t = load(T)
-          1: O = store($t)
-        }""",
-        inputs={},
-        outputs={"O": ((6,), "i32")},
-        temporaries={"T": ((6,), "i32")},
-    )
+    built = load("exec/checks/buffer_not_written")
     with pytest.raises(ExecutionError, match=r"load of 'T' reads 'T'\[0\], which nobody has written"):
         interpret(built, {})
 
 
 def test_undefined_local_memory_of_another_point() -> None:
     """Each point has its own L: what point 0 wrote is not there for point 1."""
-    built = program(
-        """0: #kernel block [i:6] ( // locals
-            in<[0]> A[i] i32(1:1)
-            out<[0]> O[i]:assign i32(1:1)
-            none new@0x00000000<[0]> L[0]:assign i32(1:1)
-        ) {
-          0: block [i = i] (
-              -i >= 0
-              in<[0]> A[0] i32(1:1)
-              out<[0]> L[0]:assign i32(1:1)
-          ) {
-            0: $a = load(A)
-            1: L = store($a)
-          }
-          1: $l = load(L)
-          2: O = store($l)
-        }""",
-        inputs={"A": ((6,), "i32")},
-        outputs={"O": ((6,), "i32")},
-    )
+    built = load("exec/checks/local_memory_of_another_point")
     with pytest.raises(ExecutionError, match=r"reads 'L'\[0\], which nobody has written, at the point i=1"):
         interpret(built, DATA)
 
 
 def test_memory_that_no_machine_has() -> None:
-    huge = 1 << 55
-    built = program(
-        f"""0: #kernel block [i:6] (
-            in<[0]> A[i] i32(1:1)
-            out<[0]> O[i]:assign i32(1:1)
-            none new@0x00000000<[0]> L[0]:assign i32({huge}:1)
-        ) {{
-          0: $a = load(A)
-          1: O = store($a)
-        }}""",
-        inputs={"A": ((6,), "i32")},
-        outputs={"O": ((6,), "i32")},
-    )
+    built = load("exec/checks/memory_that_no_machine_has")
     with pytest.raises(
         ExecutionError, match=r"the buffer 'L' takes .* bytes, more than the memory of this machine"
     ):

@@ -16,7 +16,7 @@ from stripe.exec.sanitize import SanitizerError
 from stripe.exec.toolchain import CompileError, cache_folder, find_compiler
 from stripe.ir import ConfigError, Program, StripeError
 from tests.support.c_programs import matmul, strided
-from tests.support.exec_programs import elementwise, program
+from tests.support.programs import load
 
 
 @pytest.fixture
@@ -237,14 +237,7 @@ def test_inputs_that_do_not_fit() -> None:
 
 def out_of_bounds() -> Program:
     """Reads one element past the end of A: nothing that the verifier of structure sees."""
-    body = """0: #kernel block [i:4] ( // past_the_end
-        in<[0]> A[1 + i] fp32(1:1)
-        out<[0]> O[i]:assign fp32(1:1)
-    ) {
-      0: $a = load(A)
-      1: O = store($a)
-    }"""
-    return program(body, inputs={"A": ((4,), "fp32")}, outputs={"O": ((4,), "fp32")})
+    return load("exec/compile/out_of_bounds")
 
 
 def test_the_sanitizers_report() -> None:
@@ -254,23 +247,7 @@ def test_the_sanitizers_report() -> None:
 
 
 def test_the_sanitizers_see_the_end_of_each_temporary() -> None:
-    body = """0: #kernel block [] ( // past_the_end
-        out<[0]> O[0]:assign fp32(1:1)
-        none new@0x00000000<[0]> T[0] fp32(8192:1)
-        none new@0x00000000<[0]> U[0] fp32(8192:1)
-    ) {
-      0: block [i:8192] ( // fill
-          out<[0]> T[1 + i]:assign fp32(1:1)
-          out<[0]> U[i]:assign fp32(1:1)
-      ) {
-        0: $c = (fp32)1.0
-        1: T = store($c)
-        2: U = store($c)
-      }
-      1: $t = load(T)
-      2: O = store($t)
-    }"""
-    built = program(body, inputs={}, outputs={"O": ((1,), "fp32")})
+    built = load("exec/compile/the_sanitizers_see_the_end_of_each_temporary")
     with pytest.raises(SanitizerError, match=r"insufficient space|heap-buffer-overflow"):
         compile_program(built, CompileOptions(sanitize=True)).run({})
 
@@ -279,7 +256,7 @@ def test_no_contraction_with_native_code() -> None:
     """(1 + e)^2 - 1 - 2e loses e^2 without fma and keeps it with: both compilers must lose it."""
     e = np.float32(2.0**-13)
     data = {"A": np.full(64, 1 + e, np.float32), "B": np.full(64, -1 - 2 * e, np.float32)}
-    built = elementwise("$m = mul($A, $A)\n$O = add($m, $B)", 64, {"A": "fp32", "B": "fp32"}, "fp32")
+    built = load("exec/compile/no_contraction_with_native_code")
     for compiler in ("gcc", "clang"):
         if toolchain.shutil.which(compiler):
             options = CompileOptions(compiler, level="O3", native=True)

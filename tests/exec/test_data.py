@@ -13,11 +13,12 @@ from stripe.exec.errors import ExecutionError
 from stripe.exec.exactness import best_magnitude, order_free
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, ConfigError, Program
-from tests.support.exec_programs import elementwise, program
+from tests.support.programs import build, elementwise, load
 
 
 def dot(size: int, dtype: str = "fp32", then: str = "") -> Program:
-    return program(
+    return build(
+        f"in A {dtype}({size}); in B {dtype}({size}); out O {dtype}(1)",
         f"""0: #kernel block [k:{size}] (
             in<[0]> A[k] {dtype}(1:1)
             in<[0]> B[k] {dtype}(1:1)
@@ -28,8 +29,6 @@ def dot(size: int, dtype: str = "fp32", then: str = "") -> Program:
           2: $o = mul($a, $b)
           {then or "3: O = store($o)"}
         }}""",
-        inputs={"A": ((size,), dtype), "B": ((size,), dtype)},
-        outputs={"O": ((1,), dtype)},
     )
 
 
@@ -52,28 +51,7 @@ def test_sums_of_random_inputs_are_exact(size: int, dtype: str) -> None:
 
 def test_the_range_shrinks_with_the_depth() -> None:
     """A product of three, summed twice: 300 * 300 * 8^3 does not fit 24 bits."""
-    chain = """0: block [i:300, k:300] (
-        in<[0]> A[k] fp32(1:1)
-        out<[0]> T[i]:add fp32(1:1)
-    ) {
-      0: $a = load(A)
-      1: $b = mul($a, $a)
-      2: $c = mul($a, $b)
-      3: T = store($c)
-    }
-    1: block [i:300] (
-        in<[0]> T[i] fp32(1:1)
-        out<[0]> O[0]:add fp32(1:1)
-    ) {
-      0: $t = load(T)
-      1: O = store($t)
-    }"""
-    built = program(
-        chain,
-        inputs={"A": ((300,), "fp32")},
-        outputs={"O": ((1,), "fp32")},
-        temporaries={"T": ((300,), "fp32")},
-    )
+    built = load("exec/data/the_range_shrinks_with_the_depth")
     magnitude = best_magnitude(built)
     assert 300 * 300 * magnitude**3 <= 1 << 24
     assert magnitude == 4
@@ -81,41 +59,20 @@ def test_the_range_shrinks_with_the_depth() -> None:
 
 
 def test_indices_states_and_domains() -> None:
-    built = program(
-        "0: O = gather(D, I)",
-        inputs={"D": ((7, 2), "fp32"), "I": ((200,), "i32")},
-        outputs={"O": ((200, 2), "fp32")},
-    )
+    built = load("exec/data/indices_states_and_domains")
     index = random_inputs(built)["I"]
     assert index.min() == 0 and index.max() == 6
-    built = program(
-        "0: (T, U) = prng_step(S)",
-        inputs={"S": ((3, 64), "u32")},
-        outputs={"T": ((3, 64), "u32"), "U": ((5,), "fp32")},
-    )
+    built = load("exec/data/indices_states_and_domains_2")
     assert random_inputs(built)["S"].min() >= 16
-    assert random_inputs(elementwise("$O = log($A)", 50, {"A": "fp32"}, "fp32"))["A"].min() >= 1
-    within = random_inputs(elementwise("$O = acos($A)", 50, {"A": "fp32"}, "fp32"))["A"]
+    assert random_inputs(load("exec/data/indices_states_and_domains_3"))["A"].min() >= 1
+    within = random_inputs(load("exec/data/indices_states_and_domains_4"))["A"]
     assert np.abs(within).max() < 1 and np.unique(within).size > 5
-    quotient = random_inputs(elementwise("$O = div($A, $B)", 50, {"A": "i8", "B": "i8"}, "i8"))
+    quotient = random_inputs(load("exec/data/indices_states_and_domains_5"))
     assert quotient["B"].min() >= 1
 
 
 def test_indices_are_seen_through_a_cast() -> None:
-    built = program(
-        """0: block [i:200] (
-            in<[0]> I[i] i64(1:1)
-            out<[0]> J[i]:assign i32(1:1)
-        ) {
-          0: $a = load(I)
-          1: $b = cast($a, i32)
-          2: J = store($b)
-        }
-        1: O = gather(D, J)""",
-        inputs={"D": ((100,), "i8"), "I": ((200,), "i64")},
-        outputs={"O": ((200,), "i8")},
-        temporaries={"J": ((200,), "i32")},
-    )
+    built = load("exec/data/cast_index")
     index = random_inputs(built)["I"]
     assert 50 < index.max() < 100 and index.min() >= 0
 
@@ -141,7 +98,7 @@ def test_files_keep_all_dtypes(tmp_path: Path) -> None:
 
 
 def test_bf16_from_fp32_when_nothing_is_lost(tmp_path: Path) -> None:
-    built = elementwise("$O = ident($A)", 2, {"A": "bf16"}, "bf16")
+    built = load("exec/data/bf16_from_fp32_when_nothing_is_lost")
     path = tmp_path / "data.npz"
     np.savez(path, A=np.array([1.5, 3], np.float32))
     assert load_inputs(built, path)["A"].dtype == DTYPES["bf16"].numpy()
@@ -151,7 +108,7 @@ def test_bf16_from_fp32_when_nothing_is_lost(tmp_path: Path) -> None:
 
 
 def test_files_that_do_not_fit(tmp_path: Path) -> None:
-    built = elementwise("$O = ident($A)", 2, {"A": "fp32"}, "fp32")
+    built = load("exec/data/files_that_do_not_fit")
     path = tmp_path / "data.npz"
     with pytest.raises(ExecutionError, match="No such file"):
         load_inputs(built, path)
@@ -189,8 +146,8 @@ def test_tolerance_follows_the_program() -> None:
     assert tolerance_for(third) == LOOSE
     half = dot(50, then="3: $c = (fp32)2.0\n4: $d = div($o, $c)\n5: O = store($d)")
     assert tolerance_for(half) == EXACT
-    assert tolerance_for(elementwise("$O = div($A, $B)", 4, {"A": "fp32", "B": "fp32"}, "fp32")) == EXACT
-    assert tolerance_for(elementwise("$O = exp($A)", 4, {"A": "fp32"}, "fp32")) == LOOSE
+    assert tolerance_for(load("exec/data/tolerance_follows_the_program")) == EXACT
+    assert tolerance_for(load("exec/data/tolerance_follows_the_program_2")) == LOOSE
 
 
 def test_comparison_is_exact_by_default() -> None:

@@ -14,7 +14,7 @@ import pytest
 from stripe.exec.arith import constant
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, INTRINSICS, DType
-from tests.support.exec_programs import elementwise
+from tests.support.programs import elementwise
 
 INTEGERS = [name for name, dtype in DTYPES.items() if dtype.is_integer]
 FLOATS = [name for name, dtype in DTYPES.items() if dtype.is_float]

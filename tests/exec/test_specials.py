@@ -8,15 +8,11 @@ import pytest
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, Program
-from tests.support.exec_programs import program
+from tests.support.programs import build, load
 
 
 def gather(index: str = "i32") -> Program:
-    return program(
-        "0: O = gather(D, I)",
-        inputs={"D": ((4, 2), "fp32"), "I": ((2, 3), index)},
-        outputs={"O": ((2, 3, 2), "fp32")},
-    )
+    return build(f"in D fp32(4 2); in I {index}(2 3); out O fp32(2 3 2)", "0: O = gather(D, I)")
 
 
 @pytest.mark.parametrize("dtype", ["i32", "i64", "u64"])
@@ -29,10 +25,8 @@ def test_gather_clamps(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["fp32", "i8", "bf16", "u64"])
 def test_scatter_adds_from_zero_and_drops_what_lies_outside(dtype: str) -> None:
-    built = program(
-        "0: O = scatter(E, I, V)",
-        inputs={"E": ((5, 2), dtype), "I": ((5,), "i32"), "V": ((3,), "i32")},
-        outputs={"O": ((3, 2), dtype)},
+    built = build(
+        f"in E {dtype}(5 2); in I i32(5); in V i32(3); out O {dtype}(3 2)", "0: O = scatter(E, I, V)"
     )
     updates = np.arange(1, 11).reshape(5, 2)
     index = np.array([2, 0, 2, -1, 3], np.int32)
@@ -59,10 +53,8 @@ def step(s: list[int]) -> int:
 @pytest.mark.parametrize("shape", [(3, 5), (4,), (2, 4, 2), (1,)])
 def test_generator(shape: tuple[int, ...]) -> None:
     """Four columns make the elements in turn; columns without an element keep their state."""
-    built = program(
-        "0: (T, U) = prng_step(S)",
-        inputs={"S": ((3, 4), "u32")},
-        outputs={"T": ((3, 4), "u32"), "U": (shape, "fp32")},
+    built = build(
+        f"in S u32(3 4); out T u32(3 4); out U fp32({' '.join(map(str, shape))})", "0: (T, U) = prng_step(S)"
     )
     state = np.random.default_rng(3).integers(16, 1 << 32, (3, 4)).astype(np.uint32)
     got = interpret(built, {"S": state})
@@ -76,41 +68,12 @@ def test_generator(shape: tuple[int, ...]) -> None:
 
 def test_specials_in_every_lane() -> None:
     """A gather per point from its own row, through views and into local memory."""
-    built = program(
-        """0: #kernel block [t:3] ( // rows
-            t >= 0
-            in<[0]> D[t, 0] i32(1:4, 4:1)
-            in<[0]> I[t, 0] i32(1:2, 2:1)
-            out<[0]> O[t, 0]:assign i32(1:8, 8:1)
-            none new@0x00000000<[0]> L[0, 0, 0]:assign i32(1:8, 2:4, 4:1)
-        ) {
-          0: L = gather(D, I)
-          1: block [a:2, b:4] (
-              in<[0]> L[0, a, b] i32(1:8, 1:4, 1:1)
-              out<[0]> O[0, 4*a + b]:assign i32(1:8, 1:1)
-          ) {
-            0: $l = load(L)
-            1: O = store($l)
-          }
-        }""",
-        inputs={"D": ((3, 4), "i32"), "I": ((3, 2), "i32")},
-        outputs={"O": ((3, 8), "i32")},
-    )
+    built = load("exec/specials/specials_in_every_lane")
     data = np.arange(12, dtype=np.int32).reshape(3, 4)
     with pytest.raises(
         ExecutionError, match=r"rows.*gather: gather of \(1, 4\) at \(1, 2\) gives \(1, 2, 4\)"
     ):
-        bad = program(
-            """0: #kernel block [t:3] ( // rows
-                in<[0]> D[t, 0] i32(1:4, 4:1)
-                in<[0]> I[t, 0] i32(1:2, 2:1)
-                out<[0]> O[t, 0]:assign i32(1:8, 8:1)
-            ) {
-              0: O = gather(D, I)
-            }""",
-            inputs={"D": ((3, 4), "i32"), "I": ((3, 2), "i32")},
-            outputs={"O": ((3, 8), "i32")},
-        )
+        bad = load("exec/specials/specials_in_every_lane_2")
         interpret(bad, {"D": data, "I": np.zeros((3, 2), np.int32)})
     for budget in (1 << 30, 1):
         got = interpret(built, {"D": data, "I": np.zeros((3, 2), np.int32)}, memory_budget=budget)["O"]
@@ -118,34 +81,12 @@ def test_specials_in_every_lane() -> None:
 
 
 def test_specials_are_checked() -> None:
-    built = program(
-        """0: block [i:3] (
-            in<[0]> A[i] i32(1:1)
-            out<[0]> T[i]:assign i32(1:1)
-        ) {
-          0: $a = load(A)
-          1: T = store($a)
-        }
-        1: O = gather(T, A)""",
-        inputs={"A": ((4,), "i32")},
-        outputs={"O": ((4,), "i32")},
-        temporaries={"T": ((4,), "i32")},
-    )
+    built = load("exec/specials/specials_are_checked")
     with pytest.raises(ExecutionError, match="special reads elements of 'T', which nobody has written"):
         interpret(built, {"A": np.arange(4, dtype=np.int32)})
 
 
 def test_a_special_over_the_edge() -> None:
-    built = program(
-        """0: #kernel block [t:2] ( // edge
-            in<[0]> D[2*t] i32(3:1)
-            in<[0]> I[0] i32(2:1)
-            out<[0]> O[2*t]:assign i32(2:1)
-        ) {
-          0: O = gather(D, I)
-        }""",
-        inputs={"D": ((4,), "i32"), "I": ((2,), "i32")},
-        outputs={"O": ((4,), "i32")},
-    )
+    built = load("exec/specials/a_special_over_the_edge")
     with pytest.raises(ExecutionError, match="special reads 'D', which reaches out of 'D', at the point t=1"):
         interpret(built, {"D": np.arange(4, dtype=np.int32), "I": np.zeros(2, np.int32)})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stripe.ir import StripeError
 from stripe.tile import ast, compile_tile
 from stripe.tile.printer import print_polynomial
-from tests.tile.test_contraction_property import anchor, polynomials
+from tests.tile.random_polynomials import anchor, polynomials
 
 INDICES = ("i", "j", "k", "l")
 DTYPES = ("fp32", "fp32", "fp32", "i32", "i8", "u8", "fp16", "bf16", "fp64", "i64", "u32", "i16")

@@ -16,7 +16,7 @@ _here = Path(__file__).resolve().parent
 config.name = "stripe-opt"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".tile", ".stripe", ".test"]
-config.excludes = ["Inputs", "whole"]
+config.excludes = ["Inputs", "proof", "whole"]
 config.test_source_root = str(_here)
 config.test_exec_root = str(_here.parents[1] / "build" / "lit")
 config.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), config.environment["PATH"]])

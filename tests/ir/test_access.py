@@ -24,6 +24,7 @@ from stripe.ir import (
     separating,
     step,
 )
+from tests.support.programs import load
 
 NAMES: tuple[str, ...] = ("x", "y", "z")
 
@@ -56,10 +57,7 @@ def test_steps(view: str, moved: dict[str, int | None]) -> None:
 
 
 def test_the_step_of_a_view_in_its_nest() -> None:
-    program = parse_program(
-        "0: #program block [] (\nnone new@0x0 O[0] i8(64:1)\n) { 0: #main block [] (\nout O[0] i8(64:1)\n) {"
-        " 0: block [x:8] (\nout O[8*x] i8(8:1)\n) { 0: block [x:8] (\nout O[x] i8(1:1)\n) { } } } }"
-    )
+    program = load("ir/access/the_step_of_a_view_in_its_nest")
     view = nest_at(program.entry, (0, 0, 0, 0)).views["O"]
     assert isinstance(view, View)
     assert str(address(view)) == "8*x@2 + x@3"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stripe.ir import Program, StripeError, check_magnitude, parse_program, print_program, verify_structural
 from stripe.ir.text.json_ir import json_schema, parse_json, program_json
 from stripe.tile import compile_tile
-from tests.support.everything import EVERYTHING
+from tests.support.programs import source
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.tile"))
@@ -107,7 +107,7 @@ def test_golden_programs_read_back() -> None:
 
 
 def test_every_kind_of_node() -> None:
-    made = json.loads(round_trip(parse_program(EVERYTHING)))
+    made = json.loads(round_trip(parse_program(source("everything"))))
     main = made["entry"]["statements"][0]
     kernel, gather = main["statements"]
     assert (gather["op"], gather["outputs"], gather["inputs"], gather["deps"]) == (
@@ -158,7 +158,7 @@ INNER = (*KERNEL, "statements", 0)
 def test_wrong_programs_are_refused_with_the_path(
     path: tuple[str | int, ...], value: Any, message: str, hint: str
 ) -> None:
-    made: Any = program_json(parse_program(EVERYTHING))
+    made: Any = program_json(parse_program(source("everything")))
     place = made
     for step in path[:-1]:
         place = place[step]
@@ -181,7 +181,7 @@ def test_text_that_is_no_json_has_a_line() -> None:
     with pytest.raises(StripeError, match="nested too deeply"):
         parse_json("[" * 100_000)
     affine = '{"offset": 0, "terms": [{"coefficient": 1, "divisor": 2, "floor": '
-    made: Any = program_json(parse_program(EVERYTHING))
+    made: Any = program_json(parse_program(source("everything")))
     made["entry"]["refinements"][0]["access"][0] = json.loads(affine * 90 + "{}" + "}]}" * 90)
     with pytest.raises(StripeError, match="nested too deeply"):
         parse_json(json.dumps(made))
@@ -190,7 +190,7 @@ def test_text_that_is_no_json_has_a_line() -> None:
 @given(st.data())
 def test_a_changed_program_is_refused_or_reads_as_text(data: st.DataObject) -> None:
     """One value replaced at random: what passes reading and the verifier has a text that reads back."""
-    made: Any = program_json(parse_program(EVERYTHING))
+    made: Any = program_json(parse_program(source("everything")))
     place = made
     while True:
         steps = list(place) if isinstance(place, dict) else list(range(len(place)))

@@ -15,51 +15,14 @@ from stripe.ir import (
     with_entry,
     with_statement,
 )
+from tests.support.programs import load, source
 
-GOOD = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<DRAM[0]> I[0, 0] fp32(8:16, 16:1)
-    #tmp none new@0x00000000<DRAM[0]> T[0] fp32(8:1)
-    #user none new@0x00000000<DRAM[0]> O[0] fp32(8:1)
-) {
-  0: #main block [] ( // main
-      in<DRAM[0]> I[0, 0] fp32(8:16, 16:1)
-      inout<DRAM[0]> T[0]:assign fp32(8:1)
-      out<DRAM[0]> O[0]:assign fp32(8:1)
-  ) {
-    0: #kernel block<DSP[0]> [k:16, x:8] ( // sum
-        7 - x >= 0
-        in<DRAM[0]> I[x, k] fp32(1:16, 1:1)
-        out<DRAM[0]> T[x]:add fp32(1:1)
-    ) {
-      0: $I = load(I)
-      1: T = store($I)
-    }
-    1[0]: #kernel block<DSP[0]> [x:8] ( // outer
-        in<DRAM[0]> T[x] fp32(1:1)
-        out<DRAM[0]> O[x]:assign fp32(1:1)
-    ) {
-      0: block [x.o = x] ( // inner
-          in<DRAM[0]> T[0] fp32(1:1)
-          out<DRAM[0]> O[0]:assign fp32(1:1)
-      ) {
-        0: $T = load(T)
-        1: $c = (fp32)2.0
-        2: $b = cmp_lt($T, $c)
-        3: $i = load_index(1 + x.o)
-        4: $j = cast($i, fp32)
-        5: $r = cond($b, $T, $j)
-        6: O = store($r)
-      }
-    }
-  }
-}
-"""
+GOOD = source("ir/verifier/good")
 
 
 def test_a_valid_program_has_no_diagnostics() -> None:
     assert verify_structural(parse_program(GOOD)) == []
-    assert verify_structural(parse_program(GOOD.replace("#main", "#main #scheduled")), Stage.SCHEDULED) == []
+    assert verify_structural(load("ir/verifier/a_valid_program_has_no_diagnostics"), Stage.SCHEDULED) == []
 
 
 BROKEN = {
@@ -111,20 +74,18 @@ def test_broken_programs(name: str) -> None:
 
 
 def test_all_errors_are_collected() -> None:
-    text = GOOD.replace("I[x, k] fp32(", "I[x, k] fp16(").replace("[k:16, x:8]", "[k:0, x:8]")
+    text = source("ir/verifier/all_errors_are_collected")
     assert len(verify_structural(parse_program(text))) >= 2
 
 
 def test_mixed_operand_types() -> None:
-    text = GOOD.replace("$r = cond($b, $T, $j)", "$r = add($T, $i)")
+    text = source("ir/verifier/mixed_operand_types")
     (found,) = verify_structural(parse_program(text))
     assert "must have one dtype, not fp32, i32" in str(found)
 
 
 def test_one_buffer_one_aggregation() -> None:
-    text = GOOD.replace("O[x]:assign", "O[x]:max").replace(
-        "O[0]:assign fp32(1:1)\n      )", "O[0]:max fp32(1:1)\n      )"
-    )
+    text = source("ir/verifier/one_buffer_one_aggregation")
     program = parse_program(text)
     assert verify_structural(program) == []
     assert allocation_agg(program.entry, "O") is Agg.MAX

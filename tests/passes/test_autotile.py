@@ -21,10 +21,9 @@ from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
-from tests.passes import test_fusion_property
 from tests.passes.kernels import kernel, program_of
-from tests.passes.programs import assert_same_results, run_pass
-from tests.passes.test_vectorize import matmul
+from tests.passes.programs import assert_same_results, matmul, run_pass
+from tests.passes.random_kernels import Made, programs
 
 SHAPES = {"I": (10, 4), "K": (3, 4, 2), "O": (10, 2)}
 CONV = kernel(
@@ -194,10 +193,8 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @settings(max_examples=80)
-@given(test_fusion_property.programs(), OPTIONS, st.booleans())
-def test_autotile_keeps_the_meaning(
-    made: test_fusion_property.Made, options: dict[str, object], fused: bool
-) -> None:
+@given(programs(), OPTIONS, st.booleans())
+def test_autotile_keeps_the_meaning(made: Made, options: dict[str, object], fused: bool) -> None:
     kernels, shapes, outputs = made
     program = program_of(kernels, shapes, outputs)
     if fused:

@@ -3,47 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import Block, Program, parse_program, print_block, rewrite_matching, with_entry
+from stripe.ir import Block, Program, print_block, rewrite_matching, with_entry
 from stripe.rewrite.tile import tile_block
-from tests.passes.programs import CHAIN, lines_of, run_pass
-
-CONV = """\
-0: #program block [] ( // conv
-    #user none new@0x00000000<DRAM[0]> I[0, 0] fp32(10:4, 4:1)
-    #user none new@0x00000000<DRAM[0]> K[0, 0, 0] fp32(3:8, 4:2, 2:1)
-    #user none new@0x00000000<DRAM[0]> O[0, 0] fp32(10:2, 2:1)
-) {
-  0: #main block [] ( // main
-      in<DRAM[0]> I[0, 0] fp32(10:4, 4:1)
-      in<DRAM[0]> K[0, 0, 0] fp32(3:8, 4:2, 2:1)
-      out<DRAM[0]> O[0, 0]:assign fp32(10:2, 2:1)
-  ) {
-    0: #conv #kernel block [ci:4, co:2, k:3, x:10] ( // conv
-        -1 + k + x >= 0
-        10 - k - x >= 0
-        in<DRAM[0]> I[-1 + k + x, ci] fp32(1:4, 1:1)
-        in<DRAM[0]> K[k, ci, co] fp32(1:8, 1:2, 1:1)
-        out<DRAM[0]> O[x, co]:add fp32(1:2, 1:1)
-    ) {
-      0: $I = load(I)
-      1: $K = load(K)
-      2: $m = mul($I, $K)
-      3: O = store($m)
-    }
-  }
-}
-"""
-SRAM: dict[str, Any] = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
-
-
-def tiled(text: str = CONV, tag: str = "conv", **sizes: int) -> Program:
-    program = parse_program(text)
-    return with_entry(program, rewrite_matching(program.entry, [tag], lambda block: tile_block(block, sizes)))
+from tests.passes.programs import CHAIN, SRAM, STRIDED, lines_of, run_pass, tiled
+from tests.support.programs import source
 
 
 def block_of(program: Program, number: int) -> str:
@@ -98,34 +65,6 @@ def tile_inside(block: Block) -> Block:
     return replace(block, statements=(replace(again, tags=again.tags.add("inner")),))
 
 
-STRIDED = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<[0]> I[0] fp32(20:1)
-    #user none new@0x00000000<[0]> O[0] fp32(20:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> I[0] fp32(20:1)
-      out<[0]> O[0]:assign fp32(20:1)
-  ) {
-    0: #even #kernel block [x:10] ( // even
-        in<[0]> I[2*x] fp32(1:1)
-        out<[0]> O[18 - 2*x]:assign fp32(1:1)
-    ) {
-      0: $I = load(I)
-      1: O = store($I)
-    }
-    1: #kernel block [x:10] ( // odd
-        in<[0]> I[1 + 2*x] fp32(1:1)
-        out<[0]> O[1 + 2*x]:assign fp32(1:1)
-    ) {
-      0: $I = load(I)
-      1: O = store($I)
-    }
-  }
-}
-"""
-
-
 def test_only_written_elements_of_an_assigned_output_go_back() -> None:
     result, _ = run_pass(tiled(STRIDED, "even", x=4), "cache", reqs=["even"], **SRAM)
     store = block_of(result, 2).splitlines()
@@ -146,10 +85,7 @@ def test_ref_picks_what_a_tagged_block_inside_uses() -> None:
 
 
 def test_what_is_read_before_it_is_written_is_declined() -> None:
-    text = STRIDED.replace("#kernel block [x:10] ( // odd", "#odd #kernel block [x:10] ( // odd")
-    text = text.replace("in<[0]> I[1 + 2*x]", "in<[0]> I = O[18 - 2*x]").replace(
-        "out<[0]> O[0]", "inout<[0]> O[0]"
-    )
+    text = source("passes/cache/read_before_written")
     packed, _ = run_pass(text, "package", reqs=["odd"], package_set=["pack"], interpreted=False)
     result, remarks = run_pass(packed, "cache", reqs=["pack"], dirs=["inout"], interpreted=False)
     assert result is packed

@@ -13,46 +13,9 @@ from stripe.ir import DTYPES, Affine, Block, ConstantBuffer, Index, Program, Ref
 from stripe.rewrite.copy import Element, fill_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
+from tests.support.programs import source
 
-FILLED = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<[0]> I[0] fp32(8:1)
-    #user none new@0x00000000<[0]> O[0] fp32(8:1)
-    #tmp none new@0x00000000<[0]> T[0] fp32(8:1)
-    #tmp none new@0x00000000<[0]> U[0] fp32(8:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> I[0] fp32(8:1)
-      out<[0]> O[0]:assign fp32(8:1)
-      inout<[0]> T[0]:assign fp32(8:1)
-      inout<[0]> U[0]:assign fp32(8:1)
-  ) {
-    0: #kernel block [x:8] ( // fill
-        out<[0]> T[x]:assign fp32(1:1)
-    ) {
-      0: $c = (fp32)0.5
-      1: T = store($c)
-    }
-    1: #kernel block [x:8] ( // copy
-        in<[0]> T[x] fp32(1:1)
-        out<[0]> U[x]:assign fp32(1:1)
-    ) {
-      0: $t = load(T)
-      1: U = store($t)
-    }
-    2: #kernel #use block [x:8] ( // use
-        in<[0]> I[x] fp32(1:1)
-        in<[0]> U[7 - x] fp32(1:1)
-        out<[0]> O[x]:assign fp32(1:1)
-    ) {
-      0: $i = load(I)
-      1: $u = load(U)
-      2: $o = mul($i, $u)
-      3: O = store($o)
-    }
-  }
-}
-"""
+FILLED = source("passes/constant_tensor/filled")
 
 
 def test_a_chain_of_copies_of_a_constant_is_seen_through() -> None:

@@ -20,8 +20,8 @@ from stripe.ir import (
 )
 from stripe.rewrite.tile import tile_block
 from tests.passes.kernels import kernel, program_of
-from tests.passes.programs import lines_of, run_pass
-from tests.passes.test_cache import CONV, tiled
+from tests.passes.programs import CONV, lines_of, run_pass, tiled
+from tests.support.programs import source
 
 SHAPES = {"A": (2, 20, 6), "T": (2, 20, 6), "O": (2, 18, 6)}
 
@@ -80,7 +80,7 @@ def test_user_tensors_are_copied_in_and_out() -> None:
 
 
 def test_copies_run_where_the_kernel_runs() -> None:
-    located = CONV.replace("#kernel block [", "#kernel block<CONV[1]> [")
+    located = source("passes/layout/copies_run_where_the_kernel_runs")
     result, _ = run_pass(located, "layout", refs=["O"], order=[1, 0])
     assert len(lines_of(result, "block<CONV[1]>")) == 2
 
@@ -130,26 +130,10 @@ def test_declines(options: dict[str, object], reason: str) -> None:
 
 
 def test_declines_specials_and_placed_buffers() -> None:
-    text = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<[0]> D[0, 0] fp32(4:3, 3:1)
-    #user none new@0x00000000<[0]> J[0] i32(5:1)
-    #user none new@0x00000000<[0]> O[0, 0] fp32(5:3, 3:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> D[0, 0] fp32(4:3, 3:1)
-      in<[0]> J[0] i32(5:1)
-      out<[0]> O[0, 0]:assign fp32(5:3, 3:1)
-  ) {
-    0: O = gather(D, J)
-  }
-}
-"""
+    text = source("passes/layout/special")
     _, remarks = run_pass(text, "layout", refs=["D"], order=[1, 0], interpreted=False)
     assert "the special gather uses it as a whole" in str(remarks[0])
-    placed = CONV.replace(
-        "#user none new@0x00000000<DRAM[0]> I", "#placed #user none new@0x00000000<DRAM[0]> I"
-    )
+    placed = source("passes/layout/placed")
     _, remarks = run_pass(placed, "layout", refs=["I"], order=[1, 0])
     assert "it has its place in a memory already" in str(remarks[0])
 

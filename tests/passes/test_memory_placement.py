@@ -24,37 +24,8 @@ from stripe.passes.base import PassContext
 from stripe.passes.memory_placement.packing import Item, pack
 from stripe.passes.registry import find_pass
 from stripe.verify.machine.schedule import check_placement
-from tests.passes.programs import lines_of, run_pass
-
-
-def chain(sizes: list[int], *, ordered: bool = True, dtype: str = "i8") -> str:
-    """I -> T0 -> T1 -> … -> O: each kernel copies the first element and fills its buffer of the given size."""
-    names = [f"T{n}" for n in range(len(sizes))]
-    head = [f"    #user none new@0x00000000<DRAM[0]> I[0] {dtype}(4:1)"]
-    head += [
-        f"    #tmp none new@0x00000000<DRAM[0]> {n}[0] {dtype}({s}:1)"
-        for n, s in zip(names, sizes, strict=True)
-    ]
-    head += [f"    #user none new@0x00000000<DRAM[0]> O[0] {dtype}(4:1)"]
-    views = [f"      in<DRAM[0]> I[0] {dtype}(4:1)"]
-    views += [f"      inout<DRAM[0]> {n}[0]:assign {dtype}({s}:1)" for n, s in zip(names, sizes, strict=True)]
-    views += [f"      out<DRAM[0]> O[0]:assign {dtype}(4:1)"]
-    body: list[str] = []
-    flow = ["I", *names, "O"]
-    extent = [4, *sizes, 4]
-    for number in range(len(flow) - 1):
-        deps = f"[{number - 1}]" if number and ordered else ""
-        body += [
-            f"    {number}{deps}: #kernel block<DSP[0]> [x:{extent[number + 1]}] ( // k{number}",
-            f"        in<DRAM[0]> {flow[number]}[0] {dtype}(1:1)",
-            f"        out<DRAM[0]> {flow[number + 1]}[x]:assign {dtype}(1:1)",
-            "    ) {",
-            f"      0: $v = load({flow[number]})",
-            f"      1: {flow[number + 1]} = store($v)",
-            "    }",
-        ]
-    lines = ["0: #program block [] ( // p", *head, ") {", "  0: #main block [] ( // main", *views, "  ) {"]
-    return "\n".join([*lines, *body, "  }", "}", ""])
+from tests.passes.programs import chain, lines_of, run_pass
+from tests.support.programs import load, source
 
 
 def placed(text: str | Program, **options: Any) -> tuple[Program, str]:
@@ -89,20 +60,13 @@ def test_dtypes_align_their_elements() -> None:
 
 
 def test_buffers_inside_kernels_take_their_turn() -> None:
-    text = chain([8, 8]).replace(
-        "        in<DRAM[0]> I[0] i8(1:1)\n",
-        "        in<DRAM[0]> I[0] i8(1:1)\n        none new@0x00000000<DRAM[0]> L[0] i8(32:1)\n",
-    )
-    text = text.replace(
-        "        in<DRAM[0]> T1[0] i8(1:1)\n",
-        "        in<DRAM[0]> T1[0] i8(1:1)\n        none new@0x00000000<DRAM[0]> L[0] i8(32:1)\n",
-    )
+    text = source("passes/memory_placement/buffer_inside_a_kernel")
     _, remark = placed(text)
     assert remark == "applied: DRAM[0]: 6 buffers in 48 bytes; lower bound 48, 0.0 % above it"
 
 
 def test_what_does_not_fit_is_an_error_with_the_sizes() -> None:
-    text = chain([200_000, 200_000]).replace("DRAM[0]", "SRAM[0]")
+    text = source("passes/memory_placement/too_large")
     hardware = load_hardware("dsp_conv", {"NUM_SRAM": 1, "SRAM_SIZE_KIB": 256})
     instance = find_pass("memory_placement").model_validate({})
     with pytest.raises(ConfigError, match="take 400008 bytes, it has 262144"):
@@ -112,7 +76,7 @@ def test_what_does_not_fit_is_an_error_with_the_sizes() -> None:
 def test_it_is_idempotent_and_needs_locations() -> None:
     once, _ = placed(chain([64, 64, 64]))
     assert placed(once)[0] is once
-    unlocated = parse_program(chain([64]).replace("<DRAM[0]>", "<[0]>"))
+    unlocated = load("passes/memory_placement/no_locations")
     assert run_pass(unlocated, "memory_placement")[0] is unlocated
 
 

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import ConfigError, parse_program, print_program
+from stripe.ir import ConfigError, print_program
 from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
-from tests.passes.programs import CHAIN, lines_of, run_pass
-from tests.passes.test_cache import CONV, SRAM, tiled
-from tests.passes.test_vectorize import matmul, on
+from tests.passes.programs import CHAIN, CONV, SRAM, lines_of, matmul, on, run_pass, tiled
+from tests.support.programs import load
 
 
 def test_work_is_split_over_parts() -> None:
@@ -59,7 +58,7 @@ def test_wrong_options_are_errors() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             find_pass("partition").model_validate({"reqs": ["matmul"], **options}).run(
-                parse_program(matmul(20)), PassContext()
+                load("passes/partition/wrong_options_are_errors"), PassContext()
             )
 
 

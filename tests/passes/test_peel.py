@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import parse_program, print_program
-from tests.passes.programs import CHAIN, lines_of, run_pass
-from tests.passes.test_cache import CONV, tiled
+from tests.passes.programs import CHAIN, CONV, lines_of, run_pass, tiled
+from tests.support.programs import source
 
 
 def test_a_halo_is_peeled_into_interior_and_two_edges() -> None:
@@ -36,7 +36,7 @@ def test_uneven_tiles_and_halos_leave_no_test_in_the_interior() -> None:
 
 
 def test_dependences_follow_the_parts() -> None:
-    text = CONV.replace("    0: #conv", "    0: #conv") + ""
+    text = source("passes/peel/dependences_follow_the_parts")
     after = """    1[0]: #kernel block [x:10] ( // after
         in<DRAM[0]> I[x, 0] fp32(1:4, 1:1)
         out<DRAM[0]> P[x]:assign fp32(1:1)
@@ -60,9 +60,7 @@ def test_dependences_follow_the_parts() -> None:
 def test_declines_and_leaves_alone() -> None:
     program = parse_program(CHAIN)
     assert run_pass(program, "peel", reqs=["fused"])[0] is program
-    tight = (
-        CONV.replace("10 - k - x", "2 - k - x").replace("-1 + k + x", "-2 + k + x").replace("I[-2", "I[-2")
-    )
+    tight = source("passes/peel/declines_and_leaves_alone")
     result, remarks = run_pass(tight, "peel", reqs=["conv"])
     assert "k is not peeled: constraints matter for each of its 3 values" in str(remarks[0])
     assert result == parse_program(tight)

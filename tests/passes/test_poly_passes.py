@@ -4,49 +4,9 @@ from __future__ import annotations
 
 from stripe.ir import parse_program, print_program
 from tests.passes.programs import CHAIN, lines_of, run_pass
+from tests.support.programs import source
 
-HALVES = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<[0]> I[0] fp32(4:1)
-    #tmp none new@0x00000000<[0]> T[0] fp32(8:1)
-    #user none new@0x00000000<[0]> O[0] fp32(8:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> I[0] fp32(4:1)
-      inout<[0]> T[0]:assign fp32(8:1)
-      out<[0]> O[0]:assign fp32(8:1)
-  ) {
-    0: #kernel block [x:4] ( // low
-        in<[0]> I[x] fp32(1:1)
-        out<[0]> T[x]:assign fp32(1:1)
-    ) {
-      0: $i = load(I)
-      1: T = store($i)
-    }
-    1[0]: #kernel block [x:4] ( // high
-        in<[0]> I[x] fp32(1:1)
-        out<[0]> T[4 + x]:assign fp32(1:1)
-    ) {
-      0: $i = load(I)
-      1: T = store($i)
-    }
-    2: #kernel block [x:4] ( // of low
-        in<[0]> T[x] fp32(1:1)
-        out<[0]> O[2*x]:assign fp32(1:1)
-    ) {
-      0: $t = load(T)
-      1: O = store($t)
-    }
-    3: #kernel block [x:4] ( // of both
-        in<[0]> T[2*x] fp32(1:1)
-        out<[0]> O[1 + 2*x]:assign fp32(1:1)
-    ) {
-      0: $t = load(T)
-      1: O = store($t)
-    }
-  }
-}
-"""
+HALVES = source("passes/poly_passes/halves")
 
 
 def test_compute_deps_sees_regions() -> None:

@@ -22,9 +22,7 @@ from stripe.ir import (
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.rewrite.tile import tile_block
-from tests.passes.programs import assert_same_results, lines_of, run_pass
-from tests.passes.test_cache import CONV, SRAM, tiled
-from tests.passes.test_vectorize import on
+from tests.passes.programs import CONV, SRAM, assert_same_results, lines_of, on, run_pass, tiled
 
 OPTIONS: dict[str, Any] = {
     "reqs": ["conv"],

@@ -16,8 +16,8 @@ from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.time import UnitLoad, list_schedule
-from tests.passes.programs import assert_same_results, lines_of
-from tests.passes.test_memory_placement import chain
+from tests.passes.programs import assert_same_results, chain, lines_of
+from tests.support.programs import source
 
 NEAR: dict[str, Any] = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
 
@@ -67,8 +67,7 @@ def test_memory_is_reused_and_the_new_owner_waits() -> None:
 
 
 def test_what_is_needed_again_last_is_evicted_and_comes_back() -> None:
-    text = chain([500, 500, 200])
-    text = text.replace("in<DRAM[0]> T2[0] i8(1:1)", "in<DRAM[0]> T2 = T0[0] i8(1:1)")
+    text = source("passes/schedule/needed_again_last")
     result, _ = scheduled(text, mem_KiB=1, num_banks=1)
     names = " ".join(heads(result))
     assert "swap_out_T0^0" in names
@@ -81,25 +80,7 @@ def test_an_operand_that_is_resident_is_stored_and_streamed_where_nothing_else_f
     assert lines_of(result, "#buffers=2")
 
 
-TILED = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<DRAM[0]> I[0] i8(4096:1)
-    #user none new@0x00000000<DRAM[0]> O[0] i8(4096:1)
-) {
-  0: #main block [] ( // main
-      in<DRAM[0]> I[0] i8(4096:1)
-      out<DRAM[0]> O[0]:assign i8(4096:1)
-  ) {
-    0: #kernel block<DSP[0]> [x:4096] ( // copy
-        in<DRAM[0]> I[x] i8(1:1)
-        out<DRAM[0]> O[x]:assign i8(1:1)
-    ) {
-      0: $I = load(I)
-      1: O = store($I)
-    }
-  }
-}
-"""
+TILED = source("passes/schedule/tiled")
 
 
 def test_what_does_not_fit_is_tiled_and_streamed_through_several_buffers() -> None:
@@ -115,7 +96,7 @@ def test_what_does_not_fit_is_tiled_and_streamed_through_several_buffers() -> No
 
 
 def test_what_cannot_fit_is_an_error_with_the_sizes() -> None:
-    text = chain([64]).replace("#kernel block<DSP[0]> [x:64] ( // k0", "#kernel block<DSP[0]> [x:64] ( // k0")
+    text = source("passes/schedule/what_cannot_fit_is_an_error_with_the_sizes")
     with pytest.raises(ConfigError, match="k0 does not fit into the near memory: 1 banks of 5 bytes"):
         scheduled(text, mem_KiB=5 / 1024, num_banks=1, alignment=4, pipeline_depth=2)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stripe.ir import parse_program, print_program
-from tests.passes.programs import CHAIN, lines_of, run_pass
-from tests.passes.test_vectorize import matmul
+from tests.passes.programs import CHAIN, lines_of, matmul, run_pass
+from tests.support.programs import source
 
 
 def test_localize_moves_the_temporary_to_where_it_is_used() -> None:
@@ -25,27 +25,13 @@ def test_localize_does_not_report_twice_on_one_buffer() -> None:
 
 
 def test_localize_gives_views_the_local_strides() -> None:
-    text = CHAIN.replace("T[0] fp32(6:1)", "T[0] fp32(6:2)").replace(
-        "T[0]:assign fp32(6:1)", "T[0]:assign fp32(6:2)"
-    )
-    text = text.replace("T[one + x]:assign fp32(1:1)", "T[one + x]:assign fp32(2:2)")
-    text = text.replace("T[0]:add fp32(1:1)", "T[0]:add fp32(1:2)").replace(
-        "in<[0]> T[0] fp32(1:1)", "in<[0]> T[0] fp32(1:2)"
-    )
+    text = source("passes/simple_passes/temporary_with_strides")
     result, _ = run_pass(text, "localize")
     assert "#tmp none new@0x00000000<[0]> T[0] fp32(2:1)" in lines_of(result, "none new")
 
 
 def test_localize_leaves_a_buffer_with_two_users() -> None:
-    second = """    1: #kernel block [x:6] ( // again
-        in<[0]> T[x] fp32(1:1)
-        out<[0]> O[x]:assign fp32(1:1)
-    ) {
-      0: $T = load(T)
-      1: O = store($T)
-    }
-"""
-    result, remarks = run_pass(CHAIN.replace("    }\n  }\n}\n", "    }\n" + second + "  }\n}\n"), "localize")
+    result, remarks = run_pass(source("passes/simple_passes/temporary_with_two_users"), "localize")
     assert "2 statements use it" in str(remarks[0])
     assert [line for line in lines_of(result, "none new") if "T[0]" in line] == [
         "#tmp none new@0x00000000<[0]> T[0] fp32(6:1)"  # it moves from the entry to main, and no further
@@ -57,32 +43,7 @@ def test_localize_is_idempotent() -> None:
     assert run_pass(once, "localize")[0] is once
 
 
-SCALARS = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<[0]> I[0] fp32(6:1)
-    #user none new@0x00000000<[0]> O[0] fp32(6:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> I[0] fp32(6:1)
-      out<[0]> O[0]:assign fp32(6:1)
-  ) {
-    0: #kernel block [x:6] ( // k
-        in<[0]> I[x] fp32(1:1)
-        none new@0x00000000<[0]> T[0]:add fp32(1:1)
-        none new@0x00000000<[0]> U[0] fp32(1:1)
-        out<[0]> O[x]:assign fp32(1:1)
-    ) {
-      0: $I = load(I)
-      1: T = store($I)
-      2[0]: T = store($I)
-      3: $T = load(T)
-      4: U = store($T)
-      5[3]: $U = load(U)
-      6: O = store($U)
-    }
-  }
-}
-"""
+SCALARS = source("passes/simple_passes/scalars")
 
 
 def test_scalarize_forwards_and_merges_by_the_aggregation() -> None:
@@ -99,9 +60,7 @@ def test_scalarize_forwards_and_merges_by_the_aggregation() -> None:
 
 
 def test_scalarize_reads_the_identity_before_the_first_store() -> None:
-    text = SCALARS.replace("0: $I = load(I)", "0: $I = load(T)").replace(
-        "2[0]: T = store($I)", "2: $J = load(I)"
-    )
+    text = source("passes/simple_passes/scalars_read_first")
     result, _ = run_pass(text, "scalarize")
     assert lines_of(result, "$") == [
         "0: $T_add = (fp32)0.0",
@@ -112,7 +71,7 @@ def test_scalarize_reads_the_identity_before_the_first_store() -> None:
 
 
 def test_scalarize_leaves_what_is_read_undefined() -> None:
-    text = SCALARS.replace("T[0]:add", "T[0]").replace("0: $I = load(I)", "0: $I = load(T)")
+    text = source("passes/simple_passes/scalars_read_undefined")
     _, remarks = run_pass(text, "scalarize", interpreted=False)
     assert "T stays a buffer: it is read before it is written" in str(remarks[0])
 
@@ -140,15 +99,7 @@ def test_prune_indexes_substitutes_single_values_and_drops_unused() -> None:
     }
 
 
-UNUSED = CHAIN.replace(
-    "          in<[0]> I[0, k] fp32(1:4, 1:1)\n",
-    "          in<[0]> I[0, k] fp32(1:4, 1:1)\n          in<[0]> J[0] fp32(1:1)\n",
-).replace(
-    "        in<[0]> I[x, one] fp32(1:4, 4:1)\n",
-    "        in<[0]> I[x, one] fp32(1:4, 4:1)\n        in<[0]> J[x] fp32(1:1)\n",
-).replace(
-    "      in<[0]> I[0, 0] fp32(6:4, 4:1)\n", "      in<[0]> I[0, 0] fp32(6:4, 4:1)\n      in<[0]> J[0] fp32(6:1)\n"
-).replace("    #tmp none", "    #user none new@0x00000000<[0]> J[0] fp32(6:1)\n    #tmp none")  # fmt: skip
+UNUSED = source("passes/simple_passes/unused")  # fmt: skip
 
 
 def test_prune_refinements_keeps_the_signature() -> None:
@@ -164,23 +115,7 @@ def test_prune_refinements_keeps_the_signature() -> None:
 
 
 def test_dce_drops_what_reaches_no_output() -> None:
-    dead = """    1[0]: #kernel block [x:6] ( // dead
-        in<[0]> T[x] fp32(1:1)
-        out<[0]> D[x]:assign fp32(1:1)
-    ) {
-      0: $T = load(T)
-      1: D = store($T)
-    }
-"""
-    text = CHAIN.replace("    }\n  }\n}\n", "    }\n" + dead + "  }\n}\n")
-    text = text.replace(
-        "    #user none new@0x00000000<[0]> O[0]",
-        "    #tmp none new@0x00000000<[0]> D[0] fp32(6:1)\n    #user none new@0x00000000<[0]> O[0]",
-    )
-    text = text.replace(
-        "      out<[0]> O[0]:assign fp32(6:1)\n  )",
-        "      out<[0]> D[0]:assign fp32(6:1)\n      out<[0]> O[0]:assign fp32(6:1)\n  )",
-    )
+    text = source("passes/simple_passes/dead_kernel")
     result, _ = run_pass(text, "dce")
     assert result == run_pass(CHAIN, "dce")[0]
     assert "D[" not in print_program(result)
@@ -221,10 +156,7 @@ def test_package_wraps_and_passes_indices_through() -> None:
 
 
 def test_reorder_indexes_by_stride_and_by_name() -> None:
-    text = SCALARS.replace("I[0] fp32(6:1)", "I[0, 0] fp32(6:4, 4:1)").replace(
-        "I[x] fp32(1:1)", "I[x, k] fp32(1:4, 1:1)"
-    )
-    text = text.replace("block [x:6] (", "block [k:4, x:6] (").replace("O[x]:assign", "O[x]:add")
+    text = source("passes/simple_passes/sum_of_rows")
     assert "[x:6, k:4]" in print_program(run_pass(text, "reorder_indexes")[0])
     assert "[k:4, x:6]" in print_program(run_pass(text, "reorder_indexes", order=["x"])[0])
 
@@ -238,7 +170,7 @@ def test_reorder_indexes_by_what_an_index_moves(by: str, loops: str) -> None:
 
 
 def test_reorder_indexes_keeps_a_sum_in_a_register_where_no_vectors_are() -> None:
-    text = matmul(32).replace("B[k, n] fp32(1:32, 1:1)", "B[k, 31 - n] fp32(1:32, 1:1)")
+    text = source("passes/simple_passes/matmul_reversed")
     assert "[m:6, n:32, k:5]" in print_program(run_pass(text, "reorder_indexes", by="vector")[0])
 
 
@@ -246,11 +178,8 @@ def test_reorder_indexes_keeps_a_sum_in_a_register_where_no_vectors_are() -> Non
     ("threads", "outer", "inner"), [(4, "[k:1, x:3]", "[k:4, x:2, x.o = x]"), (2, "[k:1, x:2]", "[k:4, x:3]")]
 )
 def test_thread_splits_output_indices_alone(threads: int, outer: str, inner: str) -> None:
-    text = CHAIN.replace("[k:4, x.o = x]", "[k:4]")
-    unfused = SCALARS.replace("I[0] fp32(6:1)", "I[0, 0] fp32(6:4, 4:1)").replace(
-        "I[x] fp32(1:1)", "I[x, k] fp32(1:4, 1:1)"
-    )
-    unfused = unfused.replace("block [x:6] (", "block [k:4, x:6] (").replace("O[x]:assign", "O[x]:add")
+    text = source("passes/simple_passes/chain_without_passed_index")
+    unfused = source("passes/simple_passes/sum_of_rows")
     result, remarks = run_pass(unfused, "thread", reqs=["kernel"], threads=threads)
     assert outer in print_program(result)
     assert inner.split(", x.o")[0] in print_program(result)

@@ -10,9 +10,8 @@ from stripe.hw.schema import ExecUnit, HardwareModel, MemUnit
 from stripe.ir import ConfigError, Program, parse_program, print_program, verify_structural
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
-from tests.passes.programs import CHAIN, assert_same_results, lines_of
-from tests.passes.test_cache import CONV
-from tests.passes.test_vectorize import matmul, on
+from tests.passes.programs import CHAIN, CONV, assert_same_results, lines_of, matmul, on
+from tests.support.programs import load, source
 
 
 def gpu(
@@ -65,14 +64,7 @@ def test_lanes_run_along_the_output_and_share_inputs() -> None:
 
 def test_a_sum_may_run_over_the_lanes_too() -> None:
     """With 8 summands a load fetches a row of A for all lanes at once."""
-    text = (
-        matmul(32)
-        .replace("5:1)", "8:1)")
-        .replace("6:5,", "6:8,")
-        .replace("1:5,", "1:8,")
-        .replace("(5:32", "(8:32")
-    )
-    text = text.replace("k:5", "k:8")
+    text = source("passes/subgroup/sum_of_eight")
     result, remarks = grouped(text)
     assert "8 lanes along k, n" in str(remarks[0])
     assert lines_of(result, "#broadcast", " A[")[-1] == "#broadcast in<[0]> A[0, 0, 0] fp32(1:6, 1:1, 1:1)"
@@ -118,7 +110,7 @@ def test_a_model_without_latencies_takes_the_largest_tile() -> None:
 def test_machines_without_subgroups_are_refused() -> None:
     with pytest.raises(ConfigError, match="needs a hardware model"):
         find_pass("subgroup").model_validate({"reqs": ["matmul"]}).run(
-            parse_program(matmul(8)), PassContext()
+            load("passes/subgroup/machines_without_subgroups_are_refused"), PassContext()
         )
     with pytest.raises(ConfigError, match="no unit with subgroups"):
         on("x86_avx512", matmul(8), "subgroup", reqs=["matmul"])

@@ -12,8 +12,8 @@ from stripe.hw.load import load_hardware
 from stripe.ir import ConfigError, Program, StripeError, parse_program, print_program, verify_structural
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
-from tests.passes.programs import CHAIN, lines_of, run_pass
-from tests.passes.test_cache import CONV
+from tests.passes.programs import CONV, lines_of, run_pass
+from tests.support.programs import source
 
 DOT: dict[str, Any] = {
     "name": "dot_32",
@@ -33,34 +33,7 @@ SQUARE: dict[str, Any] = {
     ],
 }
 
-SLIDES = """\
-0: #program block [] ( // layer
-    #user none new@0x00000000<[0]> I[0, 0, 0] i8(1024:32768, 1024:32, 32:1)
-    #user none new@0x00000000<[0]> K1[0, 0, 0, 0] i8(3:6144, 3:2048, 32:64, 64:1)
-    #user none new@0x00000000<[0]> O1[0, 0, 0] i8(1024:65536, 1024:64, 64:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> I[0, 0, 0] i8(1024:32768, 1024:32, 32:1)
-      in<[0]> K1[0, 0, 0, 0] i8(3:6144, 3:2048, 32:64, 64:1)
-      out<[0]> O1[0, 0, 0]:assign i8(1024:65536, 1024:64, 64:1)
-  ) {
-    0: #agg_op_add #comb_op_mul #kernel block [ci:32, co:64, kx:3, ky:3, x:1024, y:1024] ( // kernel_0
-        -1 + kx + x >= 0
-        1024 - kx - x >= 0
-        -1 + ky + y >= 0
-        1024 - ky - y >= 0
-        in<[0]> I[-1 + kx + x, -1 + ky + y, ci] i8(1:32768, 1:32, 1:1)
-        in<[0]> K1[kx, ky, ci, co] i8(1:6144, 1:2048, 1:64, 1:1)
-        out<[0]> O1[x, y, co]:add i8(1:65536, 1:64, 1:1)
-    ) {
-      0: $I = load(I)
-      1: $K1 = load(K1)
-      2: $O1 = mul($I, $K1)
-      3: O1 = store($O1)
-    }
-  }
-}
-"""
+SLIDES = source("passes/tensorize/slides")
 REQS = ["agg_op_add", "comb_op_mul"]
 
 
@@ -109,7 +82,7 @@ def test_slide_19_keeps_the_rest_inside() -> None:
 def test_inputs_match_in_any_order() -> None:
     result, _ = run_pass(CONV, "tensorize", reqs=["conv"], stencils=[DOT])
     assert "#stencil_i1 co:2" in print_program(result)
-    swapped = CONV.replace("$m = mul($I, $K)", "$m = mul($K, $I)")
+    swapped = source("passes/tensorize/inputs_match_in_any_order")
     assert "#stencil_i1 co:2" in print_program(
         run_pass(swapped, "tensorize", reqs=["conv"], stencils=[DOT])[0]
     )
@@ -160,7 +133,7 @@ def test_declines(change: dict[str, Any], reason: str) -> None:
 
 
 def test_declines_what_is_no_contraction() -> None:
-    text = CHAIN.replace("O = store($S)", "O = store($T)")
+    text = source("passes/tensorize/declines_what_is_no_contraction")
     _, remarks = run_pass(text, "tensorize", reqs=["square"], stencils=[DOT])
     assert "what is stored is not the operation on the loads" in str(remarks[0])
 

@@ -4,33 +4,13 @@ from __future__ import annotations
 
 from stripe.ir import parse_program, print_program
 from tests.passes.programs import CHAIN, lines_of, run_pass
+from tests.support.programs import source
 
-SUM = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<[0]> I[0, 0] fp32(3:4, 4:1)
-    #user none new@0x00000000<[0]> O[0] fp32(4:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> I[0, 0] fp32(3:4, 4:1)
-      out<[0]> O[0]:assign fp32(4:1)
-  ) {
-    0: #kernel block [#lane x:3, y:4] ( // k
-        2 - x - y >= 0
-        in<[0]> I[x, y] fp32(1:4, 1:1)
-        out<[0]> O[y]:add fp32(1:1)
-    ) {
-      0: $i = load(I)
-      1[0]: O = store($i)
-    }
-  }
-}
-"""
+SUM = source("passes/unroll/sum")
 
 
 def test_unroll_all() -> None:
-    result, remarks = run_pass(
-        SUM.replace("        2 - x - y >= 0\n", ""), "unroll", reqs=["kernel"], max_points=12
-    )
+    result, remarks = run_pass(source("passes/unroll/unroll_all"), "unroll", reqs=["kernel"], max_points=12)
     assert str(remarks[0]) == "applied: k: x, y unrolled into 12 copies"
     assert len(lines_of(result, "= load(")) == 12
     assert "I_x2_y3 = I[2, 3]" in print_program(result)

@@ -2,58 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.hw.load import load_hardware
-from stripe.ir import ConfigError, Program, parse_program
-from stripe.passes.base import PassContext, Remark
-from stripe.passes.registry import find_pass
-from tests.passes.programs import CHAIN, assert_same_results, lines_of, run_pass
-from tests.passes.test_cache import STRIDED
-
-MATMUL = """\
-0: #program block [] ( // p
-    #user none new@0x00000000<[0]> A[0, 0] fp32(6:5, 5:1)
-    #user none new@0x00000000<[0]> B[0, 0] fp32(5:SIZE, SIZE:1)
-    #user none new@0x00000000<[0]> C[0, 0] fp32(6:SIZE, SIZE:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> A[0, 0] fp32(6:5, 5:1)
-      in<[0]> B[0, 0] fp32(5:SIZE, SIZE:1)
-      out<[0]> C[0, 0]:assign fp32(6:SIZE, SIZE:1)
-  ) {
-    0: #kernel #matmul block [k:5, m:6, n:SIZE] ( // matmul
-        in<[0]> A[m, k] fp32(1:5, 1:1)
-        in<[0]> B[k, n] fp32(1:SIZE, 1:1)
-        out<[0]> C[m, n]:add fp32(1:SIZE, 1:1)
-    ) {
-      0: $A = load(A)
-      1: $B = load(B)
-      2: $C = mul($A, $B)
-      3: C = store($C)
-    }
-  }
-}
-"""
-
-
-def matmul(size: int) -> str:
-    """C[m, n] = sum over k of A[m, k] * B[k, n] with 6 rows, 5 summands and `size` columns."""
-    return MATMUL.replace("SIZE", str(size))
-
-
-def on(machine: str, program: Program | str, name: str, **options: Any) -> tuple[Program, list[Remark]]:
-    """Runs one pass with a shipped hardware model; the results stay the same."""
-    source = parse_program(program) if isinstance(program, str) else program
-    remarks: list[Remark] = []
-    instance = find_pass(name).model_validate(options)
-    result = instance.run(source, PassContext(load_hardware(machine, {}), remarks.append))
-    assert_same_results(source, result)
-    return result, remarks
+from stripe.ir import ConfigError, parse_program
+from tests.passes.programs import CHAIN, lines_of, matmul, on, run_pass
+from tests.support.programs import source
 
 
 def test_vectors_run_along_the_contiguous_index_of_the_output() -> None:
@@ -83,7 +38,7 @@ def test_only_tag_leaves_the_loops() -> None:
 
 
 def test_inputs_are_not_gathered() -> None:
-    text = STRIDED.replace("O[18 - 2*x]", "O[x]").replace("O[1 + 2*x]", "O[10 + x]")
+    text = source("passes/vectorize/inputs_are_not_gathered")
     result, remarks = run_pass(text, "vectorize", reqs=["even"], vector_bytes=16)
     assert result == parse_program(text)
     assert "x moves I by 2 elements" in str(remarks[0])

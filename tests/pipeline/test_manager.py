@@ -16,7 +16,7 @@ from stripe.pipeline.passlist import entry_json, parse_passes
 from stripe.pipeline.printing import PrintPrograms, Remarks, Shown
 from stripe.pipeline.timing import Timing
 from stripe.pipeline.verification import RoundTripCheck, StructureCheck
-from tests.support.programs import MATMUL
+from tests.support.programs import MATMUL, source
 
 PROGRAM = parse_program(MATMUL)
 
@@ -111,7 +111,7 @@ def test_an_unmet_stage_names_who_ran_what_is_missing_and_who_ensures_it() -> No
 
 @pytest.mark.usefixtures("bad_passes")
 def test_a_program_that_comes_scheduled_satisfies_a_pass_that_requires_it() -> None:
-    located = MATMUL.replace("<[0]>", "<DRAM[0]>").replace("#kernel block [", "#kernel block<CONV[0]> [")
+    located = source("pipeline/manager/scheduled")
     located = located.replace("#main", "#main #scheduled")
     program = parse_program(located)
     assert PassManager(parse_passes("needs_schedule")).run(program) is program

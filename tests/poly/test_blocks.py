@@ -31,6 +31,7 @@ from stripe.poly import (
     view_box,
 )
 from tests.poly.programs import conv
+from tests.support.programs import source
 
 
 def kernel(number: int) -> Nest:
@@ -179,31 +180,7 @@ def test_a_block_is_simplified_under_the_blocks_outside() -> None:
     assert simplify_block(Nest.root(replace(conv(), statements=(never,))).enter(0)) is None
 
 
-NESTED = """
-0: #program block [] ( // copy
-    #user none new@0x00000000 A[0] fp32(16:1)
-    #user none new@0x00000000 B[0] fp32(16:1)
-) {
-  0: #main block [] ( // main
-      in A[0] fp32(16:1)
-      out B[0]:assign fp32(16:1)
-  ) {
-    0: #kernel block [x:4] ( // tiles
-        in A[4*x] fp32(4:1)
-        out B[4*x]:assign fp32(4:1)
-    ) {
-      0: block [x:4, o=x] ( // inner
-          14 - 4*o - x >= 0
-          in A[x] fp32(1:1)
-          out B[x]:assign fp32(1:1)
-      ) {
-        0: $A = load(A)
-        1: B = store($A)
-      }
-    }
-  }
-}
-"""
+NESTED = source("poly/blocks/nested")
 
 
 def test_indices_that_are_passed_in_are_followed() -> None:

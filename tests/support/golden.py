@@ -19,7 +19,9 @@ from tests.support.shell import Outcome, ShellError, parse_line, run_pipeline
 SUFFIXES = frozenset({".tile", ".stripe", ".test"})
 """`.test` is for command lines that need no input file."""
 INPUTS = "Inputs"
-"""Folders of this name hold what tests read, not tests."""
+"""Folders of this name hold files that tests read, not tests."""
+PROOF = "proof"
+"""The folder of programs before and after a rewrite, which `tests/verify` proves (`tests/verify/pairs.py`)."""
 
 _RUN = re.compile(r"(?://|#)\s*RUN:\s*(.*?)\s*$")
 _SHOWN_LINES = 60
@@ -124,7 +126,7 @@ class GoldenItem(pytest.Item):
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect golden tests, wherever below a folder `golden` they lie."""
     inside = file_path.relative_to(parent.config.rootpath).parts
-    if file_path.suffix in SUFFIXES and "golden" in inside and INPUTS not in inside:
+    if file_path.suffix in SUFFIXES and "golden" in inside and not {INPUTS, PROOF} & {*inside}:
         return GoldenFile.from_parent(parent, path=file_path)
     return None
 

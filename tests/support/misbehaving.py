@@ -1,18 +1,95 @@
-"""A pytest plugin: the fixture that registers passes which misbehave on purpose."""
+"""Passes that misbehave on purpose, and a pytest plugin: the fixture that registers them."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
+from stripe.ir import Block, ConfigError, Index, Program, Stage, rewrite_blocks, with_entry
 from stripe.passes import registry
-from tests.support import programs
+from stripe.passes.base import Pass, PassContext
+
+
+class Crash(Pass):
+    """Raises what no pass should."""
+
+    pass_name: ClassVar[str] = "crash"
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        raise RuntimeError("the pass fell over")
+
+
+class Invalid(Pass):
+    """Leaves IR that the verifier rejects."""
+
+    pass_name: ClassVar[str] = "invalid"
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def spoil(block: Block) -> Block:
+            return (
+                replace(block, indices=(*block.indices, Index("bad", 0))) if "kernel" in block.tags else block
+            )
+
+        return with_entry(program, rewrite_blocks(program.entry, spoil))
+
+
+class Wrong(Pass):
+    """Changes what the program computes: the kernel skips its last row."""
+
+    pass_name: ClassVar[str] = "wrong"
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def spoil(block: Block) -> Block:
+            first, *rest = block.indices or (Index("none"),)
+            return (
+                replace(block, indices=(replace(first, range=first.range - 1), *rest))
+                if "kernel" in block.tags
+                else block
+            )
+
+        return with_entry(program, rewrite_blocks(program.entry, spoil))
+
+
+class Refuses(Pass):
+    """Finds an error that the user can change, and says a remark before."""
+
+    pass_name: ClassVar[str] = "refuses"
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        context.missed("kernel_0", "not done: 3 of 4")
+        raise ConfigError("this machine cannot do that", hint="take another")
+
+
+class NeedsPlaces(Pass):
+    """Wants a scheduled program."""
+
+    pass_name: ClassVar[str] = "needs_schedule"
+    requires: ClassVar[Stage] = Stage.SCHEDULED
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        return program
+
+
+class EnsuresLocated(Pass):
+    """Says that the program is located afterwards, and does nothing for it."""
+
+    pass_name: ClassVar[str] = "says_located"
+    ensures: ClassVar[Stage | None] = Stage.LOCATED
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        return program
+
+
+MISBEHAVING: tuple[type[Pass], ...] = (Crash, Invalid, Wrong, Refuses, NeedsPlaces, EnsuresLocated)
+"""Registered by the fixture `bad_passes`."""
 
 
 @pytest.fixture
 def bad_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The passes of `tests.support.programs` under their names, as if their module were one of `stripe.passes`."""
-    monkeypatch.setitem(sys.modules, "stripe.passes.misbehaving", programs)
-    for pass_class in programs.MISBEHAVING:
+    """These passes under their names, as if this module were one of `stripe.passes`."""
+    monkeypatch.setitem(sys.modules, "stripe.passes.misbehaving", sys.modules[__name__])
+    for pass_class in MISBEHAVING:
         monkeypatch.setitem(registry.BUILTIN, pass_class.pass_name, f"misbehaving:{pass_class.__name__}")

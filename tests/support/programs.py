@@ -1,109 +1,75 @@
-"""Small programs that the tests of pipeline and command lines share, and passes that misbehave on purpose."""
+"""Programs by name, from `tests/programs`, and one builder for programs that parameters decide."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar
+import re
+from collections.abc import Mapping
+from pathlib import Path
 
-from stripe.ir import Block, ConfigError, Index, Program, Stage, rewrite_blocks, with_entry
-from stripe.passes.base import Pass, PassContext
+from stripe.ir import Program, parse_program, row_major, verify_structural
 
-MATMUL = """\
-0: #program block [] ( // mm
-    #user none new@0x00000000<[0]> A[0, 0] fp32(8:6, 6:1)
-    #user none new@0x00000000<[0]> B[0, 0] fp32(6:4, 4:1)
-    #user none new@0x00000000<[0]> C[0, 0] fp32(8:4, 4:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> A[0, 0] fp32(8:6, 6:1)
-      in<[0]> B[0, 0] fp32(6:4, 4:1)
-      out<[0]> C[0, 0]:assign fp32(8:4, 4:1)
-  ) {
-    0: #agg_op_add #comb_op_mul #contraction #kernel block [i:8, j:4, k:6, one:1] ( // kernel_0
-        in<[0]> A[i, k] fp32(1:6, 1:1)
-        in<[0]> B[k, j] fp32(1:4, 1:1)
-        out<[0]> C[i, j]:add fp32(1:4, 1:1)
-    ) {
-      0: $A = load(A)
-      1: $B = load(B)
-      2: $C = mul($A, $B)
-      3: C = store($C)
-    }
-  }
-}
-"""
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+
+
+def source(name: str) -> str:
+    """The text of `tests/programs/NAME.stripe`."""
+    return (PROGRAMS / f"{name}.stripe").read_text("utf-8")
+
+
+def load(name: str) -> Program:
+    """The program of `tests/programs/NAME.stripe`."""
+    return parse_program(source(name), f"{name}.stripe")
+
+
+MATMUL = source("matmul")
 """A matrix product; its index `one` is there for `prune_indexes` to drop."""
 
 
-class Crash(Pass):
-    """Raises what no pass should."""
-
-    pass_name: ClassVar[str] = "crash"
-
-    def run(self, program: Program, context: PassContext) -> Program:
-        raise RuntimeError("the pass fell over")
-
-
-class Invalid(Pass):
-    """Leaves IR that the verifier rejects."""
-
-    pass_name: ClassVar[str] = "invalid"
-
-    def run(self, program: Program, context: PassContext) -> Program:
-        def spoil(block: Block) -> Block:
-            return (
-                replace(block, indices=(*block.indices, Index("bad", 0))) if "kernel" in block.tags else block
-            )
-
-        return with_entry(program, rewrite_blocks(program.entry, spoil))
+def checked(text: str) -> Program:
+    """The program of `text`, structurally valid."""
+    program = parse_program(text, "test.stripe")
+    problems = [str(diagnostic) for diagnostic in verify_structural(program)]
+    assert not problems, problems
+    return program
 
 
-class Wrong(Pass):
-    """Changes what the program computes: the kernel skips its last row."""
+def build(tensors: str, kernels: str, name: str = "test") -> Program:
+    """A program from its tensors and the statements of its main, structurally valid.
 
-    pass_name: ClassVar[str] = "wrong"
-
-    def run(self, program: Program, context: PassContext) -> Program:
-        def spoil(block: Block) -> Block:
-            first, *rest = block.indices or (Index("none"),)
-            return (
-                replace(block, indices=(replace(first, range=first.range - 1), *rest))
-                if "kernel" in block.tags
-                else block
-            )
-
-        return with_entry(program, rewrite_blocks(program.entry, spoil))
-
-
-class Refuses(Pass):
-    """Finds an error that the user can change, and says a remark before."""
-
-    pass_name: ClassVar[str] = "refuses"
-
-    def run(self, program: Program, context: PassContext) -> Program:
-        context.missed("kernel_0", "not done: 3 of 4")
-        raise ConfigError("this machine cannot do that", hint="take another")
-
-
-class NeedsPlaces(Pass):
-    """Wants a scheduled program."""
-
-    pass_name: ClassVar[str] = "needs_schedule"
-    requires: ClassVar[Stage] = Stage.SCHEDULED
-
-    def run(self, program: Program, context: PassContext) -> Program:
-        return program
+    A tensor is `ROLE NAME dtype(SIZES)`, such as `in A i8(3 4)`, row-major; lines or `;` separate tensors. The role
+    is `in`, `out`, `inout` or `tmp` (a buffer between kernels); a dtype left out is fp32: `in A 3 4`.
+    """
+    entry: list[str] = []
+    main: list[str] = []
+    for line in re.split(r"[;\n]\s*", tensors.strip()):
+        role, tensor, sizes = line.split(maxsplit=2)
+        dtype, _, sizes = sizes.rpartition("(")
+        dims = row_major(tuple(int(size) for size in sizes.rstrip(")").split()))
+        zeros = ", ".join("0" for _ in dims)
+        stored = f"{dtype or 'fp32'}({', '.join(f'{dim.size}:{dim.stride}' for dim in dims)})"
+        entry.append(
+            f"    #{'tmp' if role == 'tmp' else 'user'} none new@0x00000000 {tensor}[{zeros}] {stored}"
+        )
+        agg = "" if role == "in" else ":assign"
+        main.append(f"      {'inout' if role == 'tmp' else role} {tensor}[{zeros}]{agg} {stored}")
+    text = "\n".join([
+        f"0: #program block [] ( // {name}", *entry, ") {",
+        "  0: #main block [] ( // main", *main, "  ) {", kernels, "  }", "}",
+    ])  # fmt: skip
+    return checked(text)
 
 
-class EnsuresLocated(Pass):
-    """Says that the program is located afterwards, and does nothing for it."""
-
-    pass_name: ClassVar[str] = "says_located"
-    ensures: ClassVar[Stage | None] = Stage.LOCATED
-
-    def run(self, program: Program, context: PassContext) -> Program:
-        return program
-
-
-MISBEHAVING: tuple[type[Pass], ...] = (Crash, Invalid, Wrong, Refuses, NeedsPlaces, EnsuresLocated)
-"""Registered by the fixture `bad_passes`."""
+def elementwise(statements: str, count: int, inputs: Mapping[str, str], output: str) -> Program:
+    """Loads each input vector X into $X, runs `statements`, and stores $O into the vector O of dtype `output`."""
+    refs = [f"in<[0]> {name}[i] {dtype}(1:1)" for name, dtype in inputs.items()]
+    lines = [f"${name} = load({name})" for name in inputs]
+    lines += [line.strip() for line in statements.strip().splitlines()] + ["O = store($O)"]
+    newline = "\n"
+    body = f"""0: #kernel block [i:{count}] ( // elementwise
+{newline.join(refs)}
+out<[0]> O[i]:assign {output}(1:1)
+) {{
+{newline.join(f"{number}: {line}" for number, line in enumerate(lines))}
+}}"""
+    tensors = [*(f"in {name} {dtype}({count})" for name, dtype in inputs.items()), f"out O {output}({count})"]
+    return build("\n".join(tensors), body)

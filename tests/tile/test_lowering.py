@@ -10,35 +10,9 @@ from stripe.ir import Block, Program, parse_program, print_block, print_program,
 from stripe.tile import compile_tile
 from stripe.tile.bind import rename_tensors
 from stripe.tile.typed import Op
+from tests.support.programs import load, source
 
-CONV = """0: #program block [] ( // conv
-    #user none new@0x00000000<[0]> I[0, 0, 0] i8(1024:32768, 1024:32, 32:1)
-    #user none new@0x00000000<[0]> K1[0, 0, 0, 0] i8(3:6144, 3:2048, 32:64, 64:1)
-    #user none new@0x00000000<[0]> O1[0, 0, 0] i8(1024:65536, 1024:64, 64:1)
-) {
-  0: #main block [] ( // main
-      in<[0]> I[0, 0, 0] i8(1024:32768, 1024:32, 32:1)
-      in<[0]> K1[0, 0, 0, 0] i8(3:6144, 3:2048, 32:64, 64:1)
-      out<[0]> O1[0, 0, 0]:assign i8(1024:65536, 1024:64, 64:1)
-  ) {
-    0: #agg_op_add #comb_op_mul #contraction #kernel block [ci:32, co:64, kx:3, ky:3, x:1024, y:1024] ( // kernel_0
-        // O1[x, y, co : X, Y, CO] = +(I[-1 + kx + x, -1 + ky + y, ci] * K1[kx, ky, ci, co])
-        -1 + kx + x >= 0
-        1024 - kx - x >= 0
-        -1 + ky + y >= 0
-        1024 - ky - y >= 0
-        in<[0]> I[-1 + kx + x, -1 + ky + y, ci] i8(1:32768, 1:32, 1:1)
-        in<[0]> K1[kx, ky, ci, co] i8(1:6144, 1:2048, 1:64, 1:1)
-        out<[0]> O1[x, y, co]:add i8(1:65536, 1:64, 1:1)
-    ) {
-      0: $I = load(I)
-      1: $K1 = load(K1)
-      2: $O1 = mul($I, $K1)
-      3: O1 = store($O1)
-    }
-  }
-}
-"""
+CONV = source("tile/lowering/conv")
 
 
 def program(inputs: str, statements: str, outputs: str = "O") -> Program:
@@ -229,7 +203,7 @@ def test_reshapes_stay_affine_where_they_can() -> None:
 
 
 def test_allocations() -> None:
-    made = program("A[N=6]", "B = exp(A); O = B + 1; P = 2;", "O, P")
+    made = load("tile/lowering/allocations")
     assert [(ref.name, " ".join(ref.words)) for ref in made.entry.refinements] == [
         ("A", "user"), ("O", "user"), ("P", "user"), ("B", "tmp"),
     ]  # fmt: skip

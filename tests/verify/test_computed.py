@@ -16,6 +16,7 @@ from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Equal
+from tests.support.programs import load, source
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "argmax.tile"
 
@@ -42,32 +43,7 @@ def test_a_wrong_bit_in_a_folded_constant_is_seen() -> None:
     assert not isinstance(prove_equal(before, mutant), Equal)
 
 
-FILLED = """0: #program block [] ( // filled
-    #user none new@0x00000000 A[0] fp32(1:1)
-    #user none new@0x00000000 O[0] fp32(1:1)
-    #tmp none new@0x00000000 T[0] fp32(1:1)
-) {
-  0: #main block [] ( // main
-      in A[0] fp32(1:1)
-      inout T[0]:assign fp32(1:1)
-      out O[0]:assign fp32(1:1)
-  ) {
-    0: $c = (fp32)2.0
-    1: $d = neg($c)
-    2: T = store($d)
-    3: #kernel block [] ( // use
-        in A[0] fp32(1:1)
-        in T[0] fp32(1:1)
-        out O[0]:assign fp32(1:1)
-    ) {
-      0: $A = load(A)
-      1: $T = load(T)
-      2: $O = mul($A, $T)
-      3: O = store($O)
-    }
-  }
-}
-"""
+FILLED = source("verify/computed/filled")
 
 
 def with_constant(text: str, value: float) -> Program:
@@ -94,8 +70,7 @@ def test_a_constant_that_is_written_beside_main() -> None:
     views = "      in A[0] fp32(1:1)\n      inout T[0]:assign fp32(1:1)\n      out O[0]:assign fp32(1:1)\n"
     assert views in FILLED
     head = FILLED[: FILLED.index("    3: #kernel")] + "  }\n  1: block [] ( // beside\n" + views + "  ) {\n"
-    again = "    0: $A = load(A)\n    1: T = store($A)\n"
-    before = parse_program(head + again + use.replace("3: #kernel", "2: #kernel"))
+    before = load("verify/computed/a_constant_that_is_written_beside_main")
     after = with_constant(
         head.replace("    2: T = store($d)\n", "") + use.replace("3: #kernel", "0: #kernel"), -2
     )

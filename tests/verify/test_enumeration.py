@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from stripe.ir import Program, parse_program, verify_structural
+from stripe.ir import Program, verify_structural
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
 from stripe.verify.enumeration import InvalidProgram, decide, points
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown
+from tests.support.programs import load
 from tests.verify.mutate import Mutant, mutants, surroundings
-from tests.verify.pairs import MATMUL, MATMUL_TENSORS, Pair, pairs, program
+from tests.verify.pairs import Pair, pairs
 from tests.verify.pass_pairs import pass_pairs
 
 PAIRS = [*pairs(), *pass_pairs()]
@@ -43,7 +44,7 @@ def test_all_mutants(pair: Pair) -> None:
 
 
 def test_many_points_are_unknown() -> None:
-    matmul = program(MATMUL_TENSORS, MATMUL)
+    matmul = load("verify/enumeration/many_points_are_unknown")
     assert points(matmul) == 2 + 8 * 10 * 12
     assert isinstance(decide(matmul, matmul, most_points=900), Unknown)
 
@@ -57,19 +58,8 @@ def test_the_witness_is_an_element() -> None:
     assert str(found.witness.before) == "A[5]"
 
 
-RACE = """
-    0: #kernel block [i:4, j:3] ( // race
-        in A[i] fp32(1:1)
-        out B[0]:assign fp32(1:1)
-    ) {
-      0: $A = load(A)
-      1: B = store($A)
-    }
-"""
-
-
 def test_a_race_is_undefined() -> None:
-    race = program("in A 4\nout B 1", RACE)
+    race = load("verify/enumeration/a_race_is_undefined")
     with pytest.raises(InvalidProgram, match=r"two points touch B\[0\]: one by 'assign', one by 'assign'"):
         decide(race, race)
 
@@ -100,33 +90,9 @@ def test_results_of_passes(name: str, passes: str) -> None:
     assert isinstance(decide(before, after), Equal)
 
 
-NESTED = """
-0: #program block [] ( // nested
-    #user none new@0x00000000 A[0] fp32(75:1)
-    #user none new@0x00000000 B[0] fp32(75:1)
-) {
-  0: #main block [] ( // main
-      in A[0] fp32(75:1)
-      out B[0]:assign fp32(75:1)
-  ) {
-    0: #kernel block [x:75] ( // copy
-        in A[ACCESS] fp32(1:1)
-        out B[x]:assign fp32(1:1)
-    ) {
-      0: $A = load(A)
-      1: B = store($A)
-    }
-  }
-}
-"""
-
-
 def test_nested_floors_are_only_numbers() -> None:
-    plain = parse_program(NESTED.replace("ACCESS", "x"), "plain.stripe")
-    nested = "5*floor((x + floor(x/7) - floor(x/7))/5) + x mod 5"
-    packed = parse_program(NESTED.replace("ACCESS", nested), "packed.stripe")
-    wrong = parse_program(
-        NESTED.replace("ACCESS", "5*floor((x + floor(x/75))/5) + (x + 1) mod 5"), "wrong.stripe"
-    )
+    plain = load("verify/enumeration/nested_plain")
+    packed = load("verify/enumeration/nested_packed")
+    wrong = load("verify/enumeration/nested_wrong")
     assert isinstance(decide(plain, packed), Equal)
     assert isinstance(decide(plain, wrong), Different)

@@ -29,7 +29,7 @@ from stripe.passes.memory_placement.units import may_alias, unit_path
 from stripe.passes.registry import find_pass
 from stripe.verify.machine.schedule import check_placement, check_schedule
 from stripe.verify.machine.units import Place
-from tests.passes.test_memory_placement import chain
+from tests.support.programs import load, source
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def hardware() -> HardwareModel:
 @pytest.fixture(scope="module")
 def scheduled(hardware: HardwareModel) -> Program:
     """Four buffers of 400 bytes take turns in a memory of 1 KiB, then DRAM is placed."""
-    program = parse_program(chain([400, 400, 400, 400]))
+    program = load("verify/machine/scheduled")
     for name, options in (
         ("schedule", {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}),
         ("memory_placement", {"locs": [{"name": "DRAM"}]}),
@@ -69,22 +69,9 @@ def test_a_missing_dependence_is_found(scheduled: Program, hardware: HardwareMod
 
 
 def test_a_scalar_that_nothing_waits_for_is_found() -> None:
-    text = """0: #program block [] ( // scalars
-    #user none new@0x00000000 A[0] fp32(1:1)
-    #user none new@0x00000000 O[0] fp32(1:1)
-) {
-  0: #main block [] ( // main
-      in A[0] fp32(1:1)
-      out O[0]:assign fp32(1:1)
-  ) {
-    0: $a = load(A)
-    1[0]: $b = neg($a)
-    2[1]: O = store($b)
-  }
-}
-"""
+    text = source("verify/machine/scalar_waited_for")
     assert check_schedule(parse_program(text)) == []
-    (found,) = check_schedule(parse_program(text.replace("2[1]", "2[0]")))
+    (found,) = check_schedule(load("verify/machine/scalar_not_waited_for"))
     assert "no dependence orders it after statement 1, which defines '$b'" in str(found)
 
 
@@ -121,9 +108,9 @@ def test_an_unreachable_memory_is_found(scheduled: Program, hardware: HardwareMo
 
 
 def test_an_address_that_cuts_elements_is_found(hardware: HardwareModel) -> None:
-    text = chain([8], dtype="fp32").replace("#tmp none new@0x00000000", "#placed #tmp none new@0x00000104")
+    text = source("verify/machine/aligned")
     assert check_placement(parse_program(text), hardware) == []
-    (found,) = check_placement(parse_program(text.replace("0x00000104", "0x00000106")), hardware)
+    (found,) = check_placement(load("verify/machine/not_aligned"), hardware)
     assert "'T0' lies at byte 262, its elements take 4" in str(found)
 
 

@@ -9,7 +9,7 @@ from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
-from tests.verify.pairs import program
+from tests.support.programs import build
 
 WHOLE = """
     0: #kernel block [k:2, x:7, y:3] ( // produce
@@ -99,7 +99,7 @@ def written(text: str, agg: str = "add", dtype: str = "fp32", identity: str = "0
     """The program with another aggregation, dtype and identity."""
     buffers = tensors(dtype) + (f"\ntmp T {dtype}(7 3)" if text == WHOLE else "")
     text = text.replace(":add", f":{agg}").replace("fp32", dtype).replace("IDENTITY", identity)
-    return program(buffers, text)
+    return build(buffers, text)
 
 
 @pytest.mark.parametrize(("agg", "dtype", "identity"), IDENTITIES)

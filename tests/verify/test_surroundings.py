@@ -24,9 +24,8 @@ from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
-from tests.verify.pairs import BLUR, BLUR_TENSORS, program
+from tests.support.programs import build, load
 
-SCALED_TENSORS = "in A 4\nin W 4\nout O 4"
 SCALED = """
     {number}: #kernel block [i:4] ( // scale
         in A[i] fp32(1:1)
@@ -38,17 +37,6 @@ SCALED = """
       2: $O = mul($A, $W)
       3: O = store($O)
     }}"""
-WRITTEN_TENSORS = "in A 4\ntmp W 4\nout O 4"
-WRITTEN = """
-    0: #kernel block [i:4] ( // weights
-        {reads}
-        out W[i]:assign fp32(1:1)
-    ) {{
-      0: $W = {value}
-      1: W = store($W)
-    }}"""
-TWOS = WRITTEN.format(reads="", value="(fp32)2.0") + SCALED.format(number=1)
-COPIED = WRITTEN.format(reads="in A[i] fp32(1:1)", value="load(A)") + SCALED.format(number=1)
 
 
 def with_role(before: Program, name: str, role: Role) -> Program:
@@ -65,7 +53,7 @@ def with_constant(before: Program, values: list[int]) -> Program:
 
 
 def scaled() -> Program:
-    return program(SCALED_TENSORS, SCALED.format(number=0))
+    return load("verify/surroundings/scaled")
 
 
 def not_equal(before: Program, after: Program) -> None:
@@ -85,27 +73,28 @@ def test_constants_with_other_contents() -> None:
 
 @pytest.mark.parametrize("text", ["A 4\nin W 4", "W 4\nin A 4"])
 def test_an_input_that_nothing_gives_any_more(text: str) -> None:
-    before = program(f"in {text}\nout O 4", SCALED.format(number=0))
+    before = build(f"in {text}\nout O 4", SCALED.format(number=0))
     not_equal(before, with_role(before, "W", Role.TEMPORARY))
     not_equal(before, with_constant(before, [1, 2, 3, 4]))
 
 
 def test_a_constant_that_is_written() -> None:
     not_equal(
-        with_constant(scaled(), [1, 2, 3, 4]), with_constant(program(WRITTEN_TENSORS, COPIED), [1, 2, 3, 4])
+        with_constant(scaled(), [1, 2, 3, 4]),
+        with_constant(load("verify/surroundings/scaled_by_a_copy"), [1, 2, 3, 4]),
     )
 
 
 def test_a_folded_constant_that_is_written_again() -> None:
-    before = program(WRITTEN_TENSORS, TWOS)
+    before = load("verify/surroundings/scaled_by_two")
     assert prove_equal(before, with_constant(scaled(), [2, 2, 2, 2])) == Equal()
     not_equal(before, with_constant(scaled(), [2, 2, 2, 3]))
-    not_equal(before, with_constant(program(WRITTEN_TENSORS, COPIED), [2, 2, 2, 2]))
+    not_equal(before, with_constant(load("verify/surroundings/scaled_by_a_copy"), [2, 2, 2, 2]))
 
 
 def test_an_allocation_smaller_than_what_lies_in_it() -> None:
     """Blocks and views are the same, so that nothing but the allocation differs."""
-    before = program(BLUR_TENSORS, BLUR)
+    before = load("verify/surroundings/blur")
     refs = tuple(replace(r, dims=(Dim(10, 1),)) if r.name == "T" else r for r in before.entry.refinements)
     after = replace(before, entry=replace(before.entry, refinements=refs))
     not_equal(before, after)
@@ -138,7 +127,7 @@ def updated(agg: str, *values: str) -> Program:
     for number, value in enumerate(values):
         lines += [f"$V{number} = {value}", f"X = store($V{number})"]
     body = "\n      ".join(f"{number}: {line}" for number, line in enumerate(lines))
-    return program(UPDATED_TENSORS, UPDATED.format(view=f"inout X[i]:{agg} fp32(1:1)", body=body))
+    return build(UPDATED_TENSORS, UPDATED.format(view=f"inout X[i]:{agg} fp32(1:1)", body=body))
 
 
 def test_a_merge_into_an_input_begins_with_what_was_given() -> None:
@@ -172,7 +161,7 @@ def kept(*pieces: tuple[int, int, str]) -> Program:
             if source == "A"
             else text.replace(f"in X[{first}", f"in V = X[{first}").replace("load(X)", "load(V)")
         )
-    return program("in A 4\ninout X 4", "".join(kernels))
+    return build("in A 4\ninout X 4", "".join(kernels))
 
 
 def test_an_input_keeps_what_nobody_writes() -> None:
@@ -191,7 +180,7 @@ def test_an_input_keeps_what_nobody_writes() -> None:
 @pytest.mark.parametrize("agg", ["add", "mul"])
 def test_merges_of_bools_are_not_counted(agg: str) -> None:
     repeated = REPEATED.replace("add", agg)
-    once, twice = (program("in A bool(4)\nout O bool(4)", repeated.format(count=n)) for n in (1, 2))
+    once, twice = (build("in A bool(4)\nout O bool(4)", repeated.format(count=n)) for n in (1, 2))
     assert prove_equal(once, twice) == Equal()
     assert run_both(once, twice) == ""
 
@@ -204,18 +193,13 @@ REPEATED = """
       0: $A = load(A)
       1: O = store($A)
     }}"""
-SCALARS = """
-    0: $A = load(A)
-    1: $B = {op}($A)
-    2: O = store($B)"""
 
 
 def test_scalars_of_main() -> None:
     """The store is the same in both, what it stores is not."""
-    before = program("in A 1\nout O 1", SCALARS.format(op="neg"))
-    not_equal(before, program("in A 1\nout O 1", SCALARS.format(op="relu")))
-    other = SCALARS.replace("$B", "$C")
-    assert prove_equal(before, program("in A 1\nout O 1", other.format(op="neg"))) == Equal()
+    before = load("verify/surroundings/scalars_of_main")
+    not_equal(before, load("verify/surroundings/scalars_of_main_relu"))
+    assert prove_equal(before, load("verify/surroundings/scalars_of_main_renamed")) == Equal()
 
 
 GENERATED = """
@@ -237,7 +221,7 @@ GENERATED = """
 
 def generated(rows: int, columns: int) -> Program:
     tensors = f"in S u32(3 4)\nout N u32(3 4)\ntmp V {rows} {columns}\nout O 2 2"
-    return program(tensors, GENERATED.format(rows=rows, columns=columns))
+    return build(tensors, GENERATED.format(rows=rows, columns=columns))
 
 
 def test_random_numbers_in_another_shape() -> None:
@@ -247,26 +231,13 @@ def test_random_numbers_in_another_shape() -> None:
 
 def test_a_block_beside_main() -> None:
     """What it writes counts, under the names that it has for the buffers."""
-    text = print_program(program("in A 1\nout O 1", SCALARS.format(op="neg")))
+    text = print_program(load("verify/surroundings/scalars_of_main"))
     assert text.endswith("  }\n}\n")
-    beside = """  1: block [] ( // beside
-      in B = A[0] fp32(1:1)
-      out P = O[0]:assign fp32(1:1)
-  ) {
-    0: #kernel block [] ( // again
-        in B[0] fp32(1:1)
-        out P[0]:assign fp32(1:1)
-    ) {
-      0: $B = load(B)
-      1: P = store($B)
-    }
-  }
-"""
     before = parse_program(text)
-    after = parse_program(text.removesuffix("}\n") + beside + "}\n")
+    after = load("verify/surroundings/beside_main")
     assert prove_equal(after, replace(after)) == Equal()
     not_equal(before, after)
-    renamed = parse_program(text.removesuffix("}\n") + beside.replace("$B", "$C") + "}\n")
+    renamed = load("verify/surroundings/beside_main_renamed")
     assert prove_equal(after, renamed) == Equal()
 
 
@@ -295,7 +266,7 @@ def picked(*sums: tuple[int, int, str]) -> Program:
         for number, (first, count, source) in enumerate(sums)
     ]
     tensors = "in A 4 3\nin B 4 3\nin I i32(2)\nout O 2\ntmp T 4"
-    return program(tensors, "".join(kernels) + PICKED.format(number=len(sums)))
+    return build(tensors, "".join(kernels) + PICKED.format(number=len(sums)))
 
 
 def test_an_operand_of_a_special_that_agrees_in_part() -> None:

@@ -10,7 +10,7 @@ from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
-from tests.verify.pairs import program
+from tests.support.programs import build, load, source
 
 COPY = """
     {number}: #kernel block [i:4] ( // to_{target}
@@ -26,7 +26,7 @@ TENSORS = "in A 4\nout O 4\ntmp T 4\ntmp U 4"
 def copies(*steps: str) -> Program:
     """A program of copies: `AT` copies A to T."""
     kernels = [COPY.format(number=n, source=step[0], target=step[1]) for n, step in enumerate(steps)]
-    return program(TENSORS, "".join(kernels))
+    return build(TENSORS, "".join(kernels))
 
 
 def wrong(before: Program, after: Program) -> Different:
@@ -57,54 +57,14 @@ def test_a_merge_of_what_starts_at_the_identity_only_by_a_later_merge() -> None:
     merge = COPY.replace(":assign", ":add")
     steps = (merge.format(number=0, source="T", target="U"), merge.format(number=1, source="A", target="T"))
     output = COPY.format(number=2, source="A", target="O")
-    before = program(TENSORS, "".join((*steps, output)))
+    before = build(TENSORS, "".join((*steps, output)))
     assert check_program(before) == []
-    wrong(before, program(TENSORS, steps[0] + output.replace("2: #kernel", "1: #kernel")))
-
-
-PADDED = """
-    0: #kernel block [i:4] ( // copy
-        in A[i] fp32(1:1)
-        out P[i]:assign fp32(1:1)
-    ) {{
-      0: $A = load(A)
-      1: P = store($A)
-    }}
-    1: #kernel block [i:2] ( // rest
-        out P[4 + i]:assign fp32(1:1)
-    ) {{
-      0: $z = (fp32)0.0
-      1: P = store($z)
-    }}
-    2: #kernel block [i:6] ( // weights
-        3 - i >= 0
-        in B[i] fp32(1:1)
-        out W[i]:assign fp32(1:1)
-    ) {{
-      0: $B = load(B)
-      1: W = store($B)
-    }}
-    3: #kernel block [i:2] ( // more_weights
-        out W[4 + i]:assign fp32(1:1)
-    ) {{
-      0: $z = (fp32)0.0
-      1: W = store($z)
-    }}
-    4: #kernel block [i:6] ( // sum
-        in P[i] fp32(1:1)
-        in W[i] fp32(1:1)
-        out O[0]:add fp32(1:1)
-    ) {{
-      0: $P = load(P)
-      1: $W = load(W)
-      2: $O = mul($P, $W)
-      3: O = store($O)
-    }}"""
+    wrong(before, build(TENSORS, steps[0] + output.replace("2: #kernel", "1: #kernel")))
 
 
 def test_padding_that_is_multiplied_by_zero_is_written() -> None:
     """What nobody wrote may be infinite."""
-    before = program("in A 4\nin B 4\nout O 1\ntmp P 6\ntmp W 6", PADDED.format())
+    before = load("verify/unchanged_statements/padded")
     text = print_program(before)
     start, end = text.index("    1: #kernel"), text.index("    2: #kernel")
     after = text[:start] + text[end:]
@@ -113,55 +73,23 @@ def test_padding_that_is_multiplied_by_zero_is_written() -> None:
     wrong(before, parse_program(after))
 
 
-BESIDE = """0: #program block [] ( // beside
-    #user none new@0x00000000 A[0] fp32(4:1)
-    #user none new@0x00000000 O[0] fp32(4:1)
-) {
-  0: #main block [] ( // main
-      in A[0] fp32(4:1)
-      out O[0]:add fp32(4:1)
-  ) {
-    0: #kernel block [i:4] ( // once
-        in A[i] fp32(1:1)
-        out O[i]:add fp32(1:1)
-    ) {
-      0: $A = load(A)
-      1: O = store($A)
-    }
-  }
-  1: block [b:3] ( // again
-      1 - b >= 0
-      in A[0] fp32(4:1)
-      out O[0]:add fp32(4:1)
-  ) {
-    0: #kernel block [i:4] ( // more
-        in A[i] fp32(1:1)
-        out O[i]:add fp32(1:1)
-    ) {
-      0: $A = load(A)
-      1: O = store($A)
-    }
-  }
-}
-"""
+BESIDE = source("verify/unchanged_statements/beside")
 
 
 def test_a_block_beside_main_that_is_repeated() -> None:
     before = parse_program(BESIDE)
-    assert prove_equal(before, parse_program(BESIDE.replace("[b:3]", "[b:4]"))) == Equal()
+    assert prove_equal(before, load("verify/unchanged_statements/beside_repeated")) == Equal()
     for mutant in (
-        BESIDE.replace("[b:3]", "[b:1]"),
-        BESIDE.replace("1 - b", "b - 2"),
-        BESIDE.replace("1 - b", "-b"),
+        source("verify/unchanged_statements/beside_repeated_2"),
+        source("verify/unchanged_statements/beside_repeated_3"),
+        source("verify/unchanged_statements/beside_repeated_4"),
     ):
         wrong(before, parse_program(mutant))
 
 
 def test_statements_of_different_blocks_that_are_repeated_alike() -> None:
     """Each block writes every element once; both statements in one block do so at two points without order."""
-    text = BESIDE.replace(":add", ":assign").replace("      1 - b >= 0\n", "").replace("[b:3]", "[b:4]")
-    text = text.replace("#main block []", "#main block [b:4]")
-    text = text.replace("block [i:4]", "block [b=b]").replace("A[i]", "A[b]").replace("O[i]", "O[b]")
+    text = source("verify/unchanged_statements/main_repeated")
     before = parse_program(text)
     assert check_program(before) == []
     assert prove_equal(before, parse_program(text)) == Equal()
@@ -188,7 +116,7 @@ CHOICE = """
 
 
 def test_zero_and_minus_zero() -> None:
-    first, second = (program("in A 4\nout O 4", CHOICE.format(zero=zero)) for zero in ("0.0", "-0.0"))
+    first, second = (build("in A 4\nout O 4", CHOICE.format(zero=zero)) for zero in ("0.0", "-0.0"))
     assert first != second
     judgement = judge(first, second)
     assert not judgement.accepted
@@ -196,6 +124,6 @@ def test_zero_and_minus_zero() -> None:
 
 
 def test_not_a_number_is_the_same_constant() -> None:
-    text = print_program(program("in A 4\nout O 4", CHOICE.format(zero="nan")))
+    text = print_program(load("verify/unchanged_statements/choice_nan"))
     assert parse_program(text) == parse_program(text)
     assert prove_equal(parse_program(text), parse_program(text)) == Equal()
