@@ -44,7 +44,9 @@ class Compiled:
 
     @property
     def verdicts(self) -> list[str]:
-        return [line for line in self.err.splitlines() if line.startswith("verify: ")]
+        """The answers of the proof; `--remarks` adds their assumptions, which are no answers."""
+        lines = [line for line in self.err.splitlines() if line.startswith("verify: ")]
+        return [line for line in lines if not line.startswith("verify: assuming ")]
 
 
 @cache
