@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from stripe.config.model import ConfigModel, Documented, Scalar
 from stripe.hw.tables import (
@@ -345,6 +346,12 @@ class HardwareModel(ConfigModel):
         default_factory=dict, description="parameters that it was rendered with"
     )
     sources: tuple[Documented, ...] = Field(default=(), description="where its numbers come from")
+
+    @override
+    def __repr__(self) -> str:
+        """The machine by its units; the fields have the rest."""
+        units = ", ".join(f"{unit.count} {name}" for name, unit in self.units.items())
+        return f"<HardwareModel {self.name}: {units}>"
 
     @property
     def units(self) -> dict[str, MemUnit | ExecUnit | TxUnit]:
