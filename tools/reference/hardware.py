@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 from pydantic import BaseModel
 
@@ -26,7 +27,7 @@ from stripe.hw.schema import (
 )
 from stripe.pipeline.describe import options_of
 from tools.reference.markdown import code, table
-from tools.reference.modules import parts, trees
+from tools.reference.modules import nodes, parts
 
 CLASSES: dict[str, type[BaseModel]] = {
     "HardwareModel": HardwareModel, "Unit": Unit, "MemUnit": MemUnit, "ExecUnit": ExecUnit, "Stencil": Stencil,
@@ -130,28 +131,32 @@ def readers(class_name: str, name: str) -> str:
 def _accessors(name: str) -> frozenset[str]:
     """The attribute itself, and the methods of the schema that are made of it."""
     found = {name}
-    methods = [node for node in ast.walk(trees()["hw/schema"]) if isinstance(node, ast.FunctionDef)]
-    while (
-        more := {
-            method.name for method in methods if not method.name.startswith("_") and found & _read_in(method)
-        }
-        - found
-    ):
+    while more := {method for method, read in _methods().items() if found & read} - found:
         found |= more
     return frozenset(found)
 
 
-def _read_in(tree: ast.AST) -> frozenset[str]:
-    return frozenset(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+@cache
+def _methods() -> dict[str, frozenset[str]]:
+    """The public methods of the schema with the attributes that they read."""
+    methods = [node for node in nodes()["hw/schema"] if isinstance(node, ast.FunctionDef)]
+    return {node.name: _read(ast.walk(node)) for node in methods if not node.name.startswith("_")}
 
 
-def _attributes() -> Mapping[str, frozenset[str]]:
-    if not _CACHE:
-        _CACHE.update({module: _read_in(tree) for module, tree in trees().items()})
-    return _CACHE
+@cache
+def _attributes() -> dict[str, frozenset[str]]:
+    """The attributes that each module reads."""
+    return {module: _read(found) for module, found in nodes().items()}
 
 
-_CACHE: dict[str, frozenset[str]] = {}
+def _read(found: Iterable[ast.AST]) -> frozenset[str]:
+    return frozenset(node.attr for node in found if isinstance(node, ast.Attribute))
+
+
+@cache
+def machine(name: str) -> HardwareModel:
+    """The shipped model of that name."""
+    return load_hardware(name)
 
 
 def _fields(class_name: str) -> Callable[[], str]:
@@ -199,7 +204,7 @@ def _models() -> str:
 
 
 def _model(name: str) -> tuple[str, ...]:
-    model = load_hardware(name)
+    model = machine(name)
     units = ", ".join(
         f"{unit.count} {known}" if unit.count > 1 else known for known, unit in model.units.items()
     )
@@ -217,14 +222,14 @@ def _sources() -> str:
 
 def _sources_of(name: str) -> Iterator[str]:
     """The publications behind a model, each once; references by parameter name are no sources."""
-    found = (entry.source for entry in load_hardware(name).sources if entry.is_verified)
+    found = (entry.source for entry in machine(name).sources if entry.is_verified)
     yield from dict.fromkeys(source for source in found if not source.startswith("parameter "))
 
 
 def _rates() -> str:
     rows: list[tuple[str, ...]] = []
     for name in shipped("hwmodels"):
-        for unit_name, unit in load_hardware(name).exec_units.items():
+        for unit_name, unit in machine(name).exec_units.items():
             rates = ", ".join(f"`{key}` {rate:g}" for key, rate in unit.ops_per_cycle.items())
             rows.append((f"`{name}`", f"`{unit_name}`", rates))
     return table(("model", "unit", "operations in one cycle, by key"), rows)

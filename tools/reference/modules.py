@@ -29,14 +29,25 @@ _PARTS = {
 }
 
 
+_ASKED = ("cost", "emit", "exec", "hw", "passes", "rewrite", "tile", "verify")
+"""The packages that read hardware models, and set or ask for tags."""
+
+
 @cache
 def trees() -> dict[str, ast.Module]:
     """The modules by path below `stripe/`, without suffix."""
     package = ROOT / "stripe"
     return {
         path.relative_to(package).with_suffix("").as_posix(): ast.parse(path.read_text("utf-8"))
-        for path in sorted(package.rglob("*.py"))
+        for name in _ASKED
+        for path in sorted((package / name).rglob("*.py"))
     }
+
+
+@cache
+def nodes() -> dict[str, tuple[ast.AST, ...]]:
+    """The nodes of each module."""
+    return {module: tuple(ast.walk(tree)) for module, tree in trees().items()}
 
 
 def part_of(module: str) -> str | None:

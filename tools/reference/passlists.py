@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from stripe.config.files import find_file, shipped
-from stripe.hw import load_hardware
 from stripe.ir import Stage
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.passlist import hardware_of, load_pass_list
+from tools.reference.hardware import machine
 from tools.reference.markdown import table
 
 _COMMENT = re.compile(r"^\s*(?://|##)\s?(.*)$")
@@ -55,7 +55,7 @@ def _list(name: str) -> Iterator[str]:
     path = find_file(name, "optconfigs")
     head, written = reasons(path.read_text("utf-8"))
     hardware = hardware_of(path)
-    parameters = load_hardware(hardware).parameters if hardware else {}
+    parameters = machine(hardware).parameters if hardware else {}
     entries = load_pass_list(path, parameters).entries
     of_template = {entry.name: _template_of(entry.name, dict(written)) for entry in entries}
     yield f"### {name}\n\n{head}\n"

@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from stripe.passes.registry import BUILTIN, find_pass
 from tools.reference.markdown import table
-from tools.reference.modules import part_of, parts, trees
+from tools.reference.modules import nodes, part_of, parts
 
 _SETTERS = ("add", "set", "of")
 _READERS = ("has_all", "has_any", "get")
@@ -19,22 +19,20 @@ def found() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """The modules that set each tag, and those that ask for it."""
     setters: dict[str, set[str]] = defaultdict(set)
     readers: dict[str, set[str]] = defaultdict(set)
-    for module, tree in trees().items():
-        if module.startswith("ir/"):
-            continue
-        constants = _constants(tree)
-        for node in ast.walk(tree):
+    for module, inside in nodes().items():
+        constants = _constants(inside)
+        for node in inside:
             for found_in, words in ((setters, _set(node, constants)), (readers, _asked(node, constants))):
                 for word in words:
                     found_in[word].add(module)
     return setters, readers
 
 
-def _constants(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+def _constants(inside: tuple[ast.AST, ...]) -> dict[str, tuple[str, ...]]:
     """Words, and tuples of words, that a module gives a name."""
     return {
         target.id: tuple(_literals([node.value]))
-        for node in ast.walk(tree)
+        for node in inside
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -62,8 +60,8 @@ def _asked(node: ast.AST, constants: dict[str, tuple[str, ...]]) -> Iterator[str
         yield from _named(node.args, constants)
 
 
-def _named(nodes: list[ast.expr], constants: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    for node in nodes:
+def _named(found: list[ast.expr], constants: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    for node in found:
         if isinstance(node, ast.Name):
             yield from constants.get(node.id, ())
 
@@ -87,8 +85,8 @@ def _on_tags(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("Tags", "tags")
 
 
-def _literals(nodes: list[ast.expr]) -> Iterator[str]:
-    for node in nodes:
+def _literals(found: list[ast.expr]) -> Iterator[str]:
+    for node in found:
         if isinstance(node, ast.IfExp):
             yield from _literals([node.body, node.orelse])
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
