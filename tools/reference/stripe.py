@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 
 from stripe.ir import Agg, Block, walk
-from stripe.ir.dtypes import FP32, I8
+from stripe.ir.dtypes import FP32, I8, DType
 from stripe.ir.intrinsics import INTRINSICS, SPECIALS
-from stripe.ir.tags import BLOCK_WORDS, FIELD_WORDS, REFINEMENT_WORDS
+from stripe.ir.tags import BLOCK_WORDS, FIELD_WORDS, INDEX_WORDS, REFINEMENT_WORDS
 from stripe.passes.registry import BUILTIN
 from stripe.tile import compile_tile
 from tools.reference.markdown import code, table
@@ -54,6 +54,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
         "dependences and places of its statements are those of a schedule",
         "schedule",
     ),
+    "spatial": ("`is_spatial`", "its points run at the same time, on units of their own", "map"),
     "pipeline_depth": (
         "`pipeline_depth`",
         "number of tiles in flight that the buffers inside have copies for",
@@ -129,8 +130,8 @@ def _aggregations() -> str:
     return table(("aggregation", "identity in fp32", "identity in i8"), rows)
 
 
-def _identity(agg: Agg, dtype: object) -> str:
-    return "none" if agg is Agg.ASSIGN else str(agg.identity(FP32 if dtype is FP32 else I8))
+def _identity(agg: Agg, dtype: DType) -> str:
+    return "none" if agg is Agg.ASSIGN else str(agg.identity(dtype))
 
 
 def _words() -> str:
@@ -140,7 +141,7 @@ def _words() -> str:
         )
     rows = [
         (f"`#{word}`", kind, *WORDS[word][:2], _setters(WORDS[word][2]))
-        for kind, words in (("allocation", REFINEMENT_WORDS), ("block", BLOCK_WORDS))
+        for kind, words in (("allocation", REFINEMENT_WORDS), ("block", BLOCK_WORDS), ("index", INDEX_WORDS))
         for word in words
     ]
     return table(("word", "on", "field", "meaning", "set by"), rows)
