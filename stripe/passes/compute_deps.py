@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from stripe.ir import Block, Nest, with_statements
-from stripe.passes.base import NestPass, PassContext, PassGroup, Reqs
+from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
 from stripe.poly import statement_deps
 
 
@@ -19,6 +19,7 @@ class ComputeDeps(NestPass):
 
     Flow, anti and output dependences on exact regions: two statements that touch different elements are independent,
     contributions with one aggregation to one element commute. What follows from other dependences is left out.
+    A schedule keeps its dependences: some of them order buffers that share bytes.
     """
 
     pass_name: ClassVar[str] = "compute_deps"
@@ -27,7 +28,11 @@ class ComputeDeps(NestPass):
 
     reqs: Reqs = ("main",)
 
-    def rewrite(self, nest: Nest, context: PassContext) -> Block:
+    refused: ClassVar[str] = "left as it is"
+
+    def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
+        if nest.block.is_scheduled:
+            return Refusal("its schedule has set the dependences, also of buffers that share bytes")
         deps = statement_deps(nest)
         statements = [
             statement if statement.deps == found else replace(statement, deps=found)
