@@ -154,6 +154,8 @@ def loop_nest(nest: Nest) -> LoopNest | Refusal:
             return Refusal("it is not two loads, a product and a store")
     if block.ref(result).agg is not Agg.ADD:
         return Refusal(f"{result} is not summed")
+    if not block.indices:
+        return Refusal("it has one point alone")
     if block.passed or block.allocs:
         return Refusal("indices are passed in, or it has allocations of its own")
     operands: list[Operand] = []
