@@ -16,7 +16,7 @@ Coordinates = tuple[LaneValue, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Box:
+class LaneBox:
     """A view that an access goes through, or the allocation at its root; `place` is the element relative to it."""
 
     ref: Refinement
@@ -29,7 +29,7 @@ class View:
 
     ref: Refinement
     buffer: Buffer
-    boxes: tuple[Box, ...]
+    boxes: tuple[LaneBox, ...]
 
     @property
     def origin(self) -> Coordinates:
@@ -83,9 +83,9 @@ def open_view(frame: Frame, ref: Refinement, source: View) -> View:
     """The view `ref` of `source`, whose lanes are those of the frame outside."""
     added = len(frame.extents) - (len(frame.parent.extents) if frame.parent else 0)
     step = tuple(evaluate(affine, frame.values, frame.extents) for affine in ref.access)
-    here = Box(ref, tuple(LaneValue(0, (0,) * len(frame.extents)) for _ in ref.dims))
+    here = LaneBox(ref, tuple(LaneValue(0, (0,) * len(frame.extents)) for _ in ref.dims))
     outer = tuple(
-        Box(box.ref, tuple(p.widen(added) + s for p, s in zip(box.place, step, strict=True)))
+        LaneBox(box.ref, tuple(p.widen(added) + s for p, s in zip(box.place, step, strict=True)))
         for box in source.boxes
     )
     return View(ref, source.buffer, (here, *outer))
@@ -113,7 +113,9 @@ def check_bounds(frame: Frame, view: View, verb: str) -> bool:
     return safe
 
 
-def _out_of_bounds(frame: Frame, view: View, box: Box, verb: str, lane: tuple[int, ...]) -> ExecutionError:
+def _out_of_bounds(
+    frame: Frame, view: View, box: LaneBox, verb: str, lane: tuple[int, ...]
+) -> ExecutionError:
     element = [place.at(lane) for place in box.place]
     sizes = ", ".join(map(str, box.ref.sizes))
     what = "the allocation" if box.ref.is_alloc else "the view"

@@ -20,7 +20,7 @@ from stripe.exec.access import load, store
 from stripe.exec.arena import ArenaMemory
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
-from stripe.exec.frame import Box, Frame, View, open_view
+from stripe.exec.frame import Frame, LaneBox, View, open_view
 from stripe.exec.lanes import (
     BoolArray,
     LaneValue,
@@ -123,7 +123,7 @@ class _Run:
         agg = allocation_agg(frame.block, ref.name)
         buffer = self.memory.allocate(frame, ref, agg, initial)
         here = tuple(constant_value(0, len(frame.extents)) for _ in ref.dims)
-        frame.views[ref.name] = View(ref, buffer, (Box(ref, here),))
+        frame.views[ref.name] = View(ref, buffer, (LaneBox(ref, here),))
 
     def _run_block(self, block: Block, path: Path, outer: Frame) -> None:
         plan = self.plans[path]
