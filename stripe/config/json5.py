@@ -81,6 +81,9 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _STRAIGHT = dict.fromkeys("“”„‟″«»", '"') | dict.fromkeys("‘’‚‛′", "'")
 
 
+_SYNTAX = 'objects are {"key": value, ...}, lists [value, ...]'
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -256,10 +259,12 @@ class _Reader:
             hint = "it stands for something left out; fill that in"
             return JsonSyntaxError("an ellipsis '…' (U+2026) is no part of JSON", self._pos, hint)
         if not char:
-            return JsonSyntaxError(f"the text ends where {wanted} should be", self._pos)
+            return JsonSyntaxError(
+                f"the text ends where {wanted} should be", self._pos, "is a bracket or a quote left open?"
+            )
         word = _NAME.match(self._text, self._pos)
         found = word.group() if word else char
-        hint = f'strings take quotes: "{found}"' if word and wanted == "a value" else None
+        hint = f'strings take quotes: "{found}"' if word and wanted == "a value" else _SYNTAX
         shown = f"'{found}'" if found.isprintable() else f"the character U+{ord(found):04X}"
         return JsonSyntaxError(f"expected {wanted}, found {shown}", self._pos, hint, len(found))
 

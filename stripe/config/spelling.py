@@ -168,7 +168,7 @@ class _Reader:
         def member() -> None:
             key = self._key("the name of an option")
             if key in into:
-                raise self._error(f"'{key}' stands here twice", None)
+                raise self._error(f"'{key}' stands here twice", "take one of them out")
             if not (self._accept("=") or self._accept(":")):
                 raise self._error(
                     f"expected '{sign}' after '{key}'", f"options are written {{{key}{sign}value}}"
@@ -186,7 +186,9 @@ class _Reader:
                 return
             item()
         if not self._accept(closing):
-            raise self._error(f"expected ',' or '{closing}'", None)
+            raise self._error(
+                f"expected ',' or '{closing}'", f"write '{closing}' where the options or the list end"
+            )
 
     def _value(self, depth: int) -> JsonValue:
         if depth > _MAX_DEPTH:
@@ -216,7 +218,7 @@ class _Reader:
             return str(_read_word(string))
         if word := self._match(_WORD):
             return word
-        raise self._error(f"expected {what}", None)
+        raise self._error(f"expected {what}", "passes are written as 'fusion{a_reqs=[conv]},dce'")
 
     def _blank(self) -> None:
         match = _BLANK.match(self._text, self._pos)

@@ -121,7 +121,11 @@ def _located(
     if details["type"] == "missing":
         present = value_at(value, path)
         near = closest(key, present) if isinstance(present, dict) else None
-        hint = f"'{near}' may be meant" if near and near not in _keys_at(model_class, path) else None
+        hint = (
+            f"'{near}' may be meant"
+            if near and near not in _keys_at(model_class, path)
+            else f'add "{key}": …'
+        )
         return document.error(f"the key '{key}' is missing", (*at, *path), hint)
     return document.error(_reason(details), (*at, *path), _instead(details), on_key="[key]" in loc)
 

@@ -143,7 +143,7 @@ JINJA = "see Jinja's manual for its syntax"
         ('{\n "a": “b” }', 2, 7, "a typographic quote “ (U+201C)", 'write "'),
         ('{\n "a": {{ NUM }},\n "b": c }', 3, 7, "expected a value, found 'c'", 'strings take quotes: "c"'),
         ('{\n {% for i in range(2) %}\n "a{{ i }}": 1\n {% endfor %}\n}', 3, None,
-         "expected ',' or '}', found '\"'", None),
+         "expected ',' or '}', found '\"'", 'objects are {"key": value, ...}, lists [value, ...]'),
         ('{% include "part.json" %}', 1, None, "there is no 'part.json' in the template's folder",
          "name a file that lies beside it"),
         ("{\n {% set x = 1 / %} }", 2, None, "unexpected 'end of statement block'", JINJA),
@@ -182,7 +182,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     for name, reason in [
         ("latin.json", "this is not UTF-8 text (byte 7 is 0xe9)"),
         ("binary.json", "this is a binary file"),
-        ("big.json", "the file has 1100000 characters, more than 1000000"),
+        ("big.json", "the file has more than 1000000 characters"),
         ("", "this is a directory, not a file"),
         ("latim.json", "there is no such file"),
     ]:
