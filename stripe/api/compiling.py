@@ -84,7 +84,7 @@ def run_passes(
             require(hardware, (str, os.PathLike), "a hardware model", "give its name or path")
         )
     entries, machine = read_setup(steps, hardware, parameters, "passes")
-    instruments: list[Instrument] = [] if on_remark is None else [_Remarks(on_remark)]
+    instruments: list[Instrument] = [] if on_remark is None else [_RemarkListener(on_remark)]
     if verify != "none":
         from stripe.pipeline.verification import StructureCheck
 
@@ -160,7 +160,7 @@ def _quiet(_text: str) -> None:
     """Messages of checks that go on: undecided properties, and proofs that hold."""
 
 
-class _Remarks(Instrument):
+class _RemarkListener(Instrument):
     """Hands remarks to the caller."""
 
     def __init__(self, listen: Callable[[str, Remark], object]) -> None:

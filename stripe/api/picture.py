@@ -25,19 +25,19 @@ def boxes(block: Block) -> int:
 
 def block_picture(block: Block) -> str:
     """The SVG document."""
-    box = _box_of(block)
+    box = _figure_of(block)
     canvas = Canvas(box.width + 2 * _PAD, box.height + 2 * _PAD)
     _draw(canvas, box, _PAD, _PAD)
     return canvas.document()
 
 
 @dataclass(frozen=True, slots=True)
-class _Box:
+class _Figure:
     """A block or a special: its title, its buffers with their labels, and its parts with the buffers that they use."""
 
     title: tuple[str, ...]
     buffers: tuple[tuple[str, str], ...] = ()
-    parts: tuple[tuple[_Box, frozenset[str], frozenset[str]], ...] = ()
+    parts: tuple[tuple[_Figure, frozenset[str], frozenset[str]], ...] = ()
 
     @property
     def labels(self) -> float:
@@ -61,9 +61,9 @@ class _Box:
         return self.head + (inside + _GAP if self.parts else 0.0) + _PAD
 
 
-def _box_of(statement: Block | Special) -> _Box:
+def _figure_of(statement: Block | Special) -> _Figure:
     if isinstance(statement, Special):
-        return _Box((statement.op,))
+        return _Figure((statement.op,))
     ranges = ", ".join(
         f"{index.name}:{index.range}" if index.affine is None else f"{index.name} = {index.affine}"
         for index in statement.indices
@@ -77,11 +77,11 @@ def _box_of(statement: Block | Special) -> _Box:
     for ref in statement.refinements:
         where = f" <{ref.location}>" if ref.location else ""
         buffers.append((ref.name, f"{ref.name} {ref.dtype}({', '.join(map(str, ref.sizes))}){where}"))
-    parts = ((_box_of(s), frozenset(reads_of(s)), frozenset(writes_of(s))) for s in nested)
-    return _Box(tuple(title), tuple(buffers), tuple(parts))
+    parts = ((_figure_of(s), frozenset(reads_of(s)), frozenset(writes_of(s))) for s in nested)
+    return _Figure(tuple(title), tuple(buffers), tuple(parts))
 
 
-def _draw(canvas: Canvas, box: _Box, x: float, y: float) -> None:
+def _draw(canvas: Canvas, box: _Figure, x: float, y: float) -> None:
     canvas.rect(x, y, box.width, box.height, PAPER, stroke=MUTED)
     for number, text in enumerate(box.title):
         color = MUTED if number else INK
