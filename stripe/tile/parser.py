@@ -55,7 +55,7 @@ def read_source(path: Path) -> str:
 
 def _parse(text: str, filename: str, start: str) -> object:
     from stripe.ir.text.grammar import automaton
-    from stripe.ir.text.lalr import Mismatch
+    from stripe.ir.text.lalr import NotInGrammar
     from stripe.tile.tree import Builder
 
     source = SourceText(text)
@@ -64,7 +64,7 @@ def _parse(text: str, filename: str, start: str) -> object:
     check_brackets(text, filename)
     try:
         return automaton("tile").read(text, start, Builder(source, filename).actions)
-    except Mismatch:
+    except NotInGrammar:
         raise _syntax_error(source, filename, start) from None
 
 

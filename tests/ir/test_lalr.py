@@ -12,7 +12,7 @@ from lark import Tree
 from stripe.ir import StripeError, parse_program, print_program
 from stripe.ir.text import grammar
 from stripe.ir.text.builder import IrBuilder
-from stripe.ir.text.lalr import Action, Automaton, Mismatch
+from stripe.ir.text.lalr import Action, Automaton, NotInGrammar
 from stripe.tile import compile_tile
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tile"))
@@ -74,7 +74,7 @@ def test_the_work_is_linear() -> None:
 def test_a_text_that_does_not_fit() -> None:
     text = blocks(2)
     for wrong in (text[:-2], text + "x", text.replace("1: block", "1 block"), text.replace("2*i", "2*?")):
-        with pytest.raises(Mismatch):
+        with pytest.raises(NotInGrammar):
             calls(wrong)
         with pytest.raises(StripeError):
             parse_program(wrong)

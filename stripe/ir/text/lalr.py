@@ -29,7 +29,7 @@ _LONGEST = 400
 """Characters of the longest text that is looked up among the texts so far."""
 
 
-class Mismatch(Exception):
+class NotInGrammar(Exception):
     """The text does not fit the grammar."""
 
 
@@ -62,7 +62,7 @@ class _State:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Stacks:
     """The stacks of one parse: states, and for each state but the first the value and the offset of its symbol."""
 
     text: str
@@ -134,8 +134,8 @@ class Automaton:
         self._states: dict[int, _State] = {}
 
     def read(self, text: str, start: str, actions: Mapping[str, Action]) -> Any:
-        """The value of `text` as the rule `start`; raises Mismatch."""
-        run = _Run(text, actions, [self._table.start_states[start]])
+        """The value of `text` as the rule `start`; raises NotInGrammar."""
+        run = _Stacks(text, actions, [self._table.start_states[start]])
         last, stack, states = self._table.end_states[start], run.stack, self._states
         place = 0  # behind the last word
         while True:
@@ -149,7 +149,7 @@ class Automaton:
                 found = state.match(text, since)
             if found is None:
                 if text[since:].strip(_SPACES):
-                    raise Mismatch
+                    raise NotInGrammar
                 kind, begin = "$END", len(text)
             else:
                 kind = found.lastgroup or ""
@@ -161,7 +161,7 @@ class Automaton:
             while target is None:
                 rule = state.reductions.get(kind)
                 if rule is None:
-                    raise Mismatch
+                    raise NotInGrammar
                 run.reduce(rule, begin, place)
                 state = states.get(stack[-1]) or self._state(stack[-1])
                 number = state.gotos[rule.origin]
@@ -171,7 +171,7 @@ class Automaton:
                 state = states.get(number) or self._state(number)
                 target = state.shifts.get(kind)
             if found is None:
-                raise Mismatch
+                raise NotInGrammar
             stack.append(target)
             run.values.append((found[found.lastgroup or ""], begin))
             run.begins.append(begin)

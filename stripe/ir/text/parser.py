@@ -61,7 +61,7 @@ def _read(text: str, filename: str, rule: str) -> tuple[Any, Mapping[int, tuple[
     """The value of a rule, and the places of the parts of a program by their id."""
     from stripe.ir.text.builder import IrBuilder
     from stripe.ir.text.grammar import automaton
-    from stripe.ir.text.lalr import Mismatch
+    from stripe.ir.text.lalr import NotInGrammar
 
     def fail(reason: str, word: Word, hint: str) -> NoReturn:
         raise _error(text, LineTable(text).span(filename, word[1], max(len(word[0]), 1)), reason, hint)
@@ -70,7 +70,7 @@ def _read(text: str, filename: str, rule: str) -> tuple[Any, Mapping[int, tuple[
     builder = IrBuilder(fail)
     try:
         return automaton("stripe").read(text, rule, builder.actions), builder.places
-    except Mismatch:
+    except NotInGrammar:
         raise _syntax_error(text, filename, rule) from None
     except ValueError:  # of int(), which refuses thousands of digits
         if (found := _LONG_NUMBER.search(text)) is None:
