@@ -62,7 +62,7 @@ def cast(value: str, source: DType, target: DType, writer: Writer) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _Callees:
     """The functions that a form calls by name, noted as they are asked for."""
 
     find: Callable[[str], str]
@@ -81,8 +81,8 @@ def _filled(form: str, args: Sequence[str], dtype: DType, writer: Writer) -> str
         c=writer.dialect.scalar_type(dtype),
         one=writer.literal(1, dtype.compute),
         negative="" if dtype.is_float else _wrapping("-", ("0", args[0]), dtype, writer),
-        math=_Names(math),
-        helper=_Names(lambda name: writer.helpers.need(f"{name}_{dtype}")),
+        math=_Callees(math),
+        helper=_Callees(lambda name: writer.helpers.need(f"{name}_{dtype}")),
     )
 
 
