@@ -104,7 +104,7 @@ def test_c_is_not_run_where_it_would_leave_its_tensors(
     path = tmp_path / "wrong.stripe"
     path.write_text(MATMUL.replace("i:8", "i:8000"), "utf-8")
     assert main([str(path), "--engine", "c", *compare]) == 1
-    assert "the input: error: A[8, 0]: read out of bounds of (8, 6)" in capsys.readouterr().err
+    assert f"{path}: error: A[8, 0]: read out of bounds of (8, 6)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", ["1000000, N=1000000", "1000000000000000000"])
@@ -174,7 +174,7 @@ def test_a_wrong_program_that_nobody_checked_is_no_fault_of_ours(tmp_path: Path,
     path = tmp_path / "wrong.stripe"
     path.write_text(MATMUL.replace("i:8", "i:99999999"), "utf-8")
     assert main([str(path), "--engine", "c", "--verify", "none"]) == 1
-    assert "the input: error: A[8, 0]: read out of bounds of (8, 6)" in capsys.readouterr().err
+    assert f"{path}: error: A[8, 0]: read out of bounds of (8, 6)" in capsys.readouterr().err
 
 
 def test_code_that_the_compiler_refuses_leaves_a_reproducer(
