@@ -20,6 +20,10 @@ ENUMERATED = 50_000
 """Programs with more points are not enumerated where the proof has no answer: half a second each."""
 
 
+TANGLED = 20
+"""How much longer a step of isl may take where floors are nested."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """The verdict and, where it is not *equal*, the run of both programs; `misplaced` has errors in addresses."""
@@ -74,6 +78,8 @@ def judge(
 ) -> Judgement:
     """Proves that `after` computes what `before` does. Where the proof has no answer small programs are enumerated;
     where the answer is not *equal* both programs run."""
+    if _is_tangled(before, after):
+        operations //= TANGLED
     verdict = prove_equal(before, after, operations=operations)
     if isinstance(verdict, Unknown):
         verdict = _enumerated(before, after, verdict)
@@ -81,6 +87,23 @@ def judge(
     if isinstance(verdict, Equal) or misplaced:
         return Judgement(verdict, policy, misplaced=misplaced)
     return Judgement(verdict, policy, run_on_all(before, after, policy.assumed))
+
+
+def _is_tangled(*programs: Program) -> bool:
+    """Whether isl steps may be slow for these programs, and enumeration is fast: floors of floors, and few points."""
+    if any(enumeration.points(program) > ENUMERATED for program in programs):
+        return False
+    affines = (
+        affine
+        for program in programs
+        for _, block in walk(program.entry)
+        for affine in (
+            *(c.affine for c in block.constraints),
+            *(a for r in block.refinements for a in r.access),
+        )
+    )
+    atoms = (atom for affine in affines for atom, _ in affine.terms)
+    return any(not isinstance(atom, str) and not atom.arg.is_linear for atom in atoms)
 
 
 def _enumerated(before: Program, after: Program, unknown: Unknown) -> Verdict:
