@@ -19,8 +19,6 @@ from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal, Unknown, Verdict
 
-from .test_enumeration import NESTED
-
 ROOT = Path(__file__).parents[2]
 MOST_POINTS = 5_000
 LISTS = ("autotile{reqs=[kernel],outer_set=[tile],inner_set=[inner]},dce", "fusion,localize,scalarize,dce")
@@ -84,10 +82,9 @@ def test_passes_of_golden_tests_and_examples(path: Path, passes: str) -> None:
 
 def test_nested_floors_get_fewer_steps_of_isl(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step is slow there, and enumeration answers anyway."""
-    plain = parse_program(NESTED.replace("ACCESS", "x"), "plain.stripe")
-    nested = parse_program(
-        NESTED.replace("ACCESS", "5*floor((x + floor(x/80))/5) + x mod 5"), "nested.stripe"
-    )
+    text = (ROOT / "tests/verify/programs/copy.stripe").read_text("utf-8")
+    plain = parse_program(text, "copy.stripe")
+    nested = parse_program(text.replace("A[x]", "A[5*floor((x + floor(x/80))/5) + x mod 5]"), "nested.stripe")
     asked: list[int] = []
 
     def unknown(*_: Program, operations: int) -> Verdict:
