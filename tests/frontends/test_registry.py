@@ -71,11 +71,11 @@ def test_its_reference_judges_a_run(toy: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_a_reproducer_holds_its_bytes(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def fall(_target: object, _program: object) -> str:
+    def fall(_program: object) -> str:
         raise RuntimeError("emission fell over")
 
     with monkeypatch.context() as patched:
-        patched.setattr("stripe.emit.targets.StripeTarget.emit", fall)
+        patched.setattr("stripe.cli.commands.opt.print_program", fall)
         assert opt([str(toy), "--dump-dir", str(tmp_path / "d")]) == 70
     path = capsys.readouterr().err.split("--run-reproducer ")[1].strip()
     assert json.loads(Path(path).read_text("utf-8"))["input"] == "VE9ZAAT6"
