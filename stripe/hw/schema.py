@@ -235,6 +235,9 @@ class ExecUnit(Unit):
     registers: int | None = Field(
         default=None, gt=0, description="vector registers (of a thread, where there are threads)"
     )
+    register_file: UnitName = Field(
+        default="REGS", description="name that locates data in the registers, for a unit that has some"
+    )
     register_bytes: int | None = Field(
         default=None, gt=0, description="size of a register; absent: vector_bytes"
     )
@@ -357,6 +360,11 @@ class HardwareModel(ConfigModel):
     def units(self) -> dict[str, MemUnit | ExecUnit | TxUnit]:
         """All units by name: memories, then what computes, then what moves."""
         return {**self.mem_units, **self.exec_units, **self.tx_units}
+
+    @property
+    def register_files(self) -> frozenset[str]:
+        """Names that locate data in registers of units."""
+        return frozenset(unit.register_file for unit in self.exec_units.values() if unit.registers is not None)
 
     @property
     def unit_names(self) -> tuple[str, ...]:

@@ -146,6 +146,8 @@ def _missing(place: Place, hardware: HardwareModel, *, memory: bool) -> Iterator
     levels = place.location.devices
     for level, device in enumerate(levels):
         unit = hardware.units.get(device.name)
+        if unit is None and memory and device.name in hardware.register_files:
+            continue
         if unit is None:
             near = closest(device.name, hardware.unit_names)
             known = f"its units are {', '.join(hardware.unit_names)}"
