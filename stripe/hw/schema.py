@@ -364,7 +364,9 @@ class HardwareModel(ConfigModel):
     @property
     def register_files(self) -> frozenset[str]:
         """Names that locate data in registers of units."""
-        return frozenset(unit.register_file for unit in self.exec_units.values() if unit.registers is not None)
+        return frozenset(
+            unit.register_file for unit in self.exec_units.values() if unit.registers is not None
+        )
 
     @property
     def unit_names(self) -> tuple[str, ...]:

@@ -357,11 +357,11 @@ def test_a_reproducer_holds_the_program_that_the_result_is_compared_with(
     other = tmp_path / "other.stripe"
     other.write_text(MATMUL.replace("C[i, j]:add", "C[i, j]:max"), "utf-8")
 
-    def fall(_target: object, _program: object) -> str:
+    def fall(_program: object) -> str:
         raise RuntimeError("emission fell over")
 
     with monkeypatch.context() as patched:
-        patched.setattr("stripe.emit.targets.StripeTarget.emit", fall)
+        patched.setattr("stripe.cli.commands.opt.print_program", fall)
         assert main([mm, "--verify-against", mm, "--dump-dir", str(tmp_path / "d")]) == 70
     path = Path(capsys.readouterr().err.split("--run-reproducer ")[1].strip())
     assert main(["--run-reproducer", str(path)]) == 0

@@ -19,6 +19,7 @@ from stripe.exec.exactness import best_magnitude, order_free, uses_transcendenta
 from stripe.exec.interp import interpret
 from stripe.exec.sanitize import SanitizerError
 from stripe.exec.toolchain import CompileError
+from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Block,
     Program,
@@ -223,7 +224,7 @@ def check_machine(checked: Checked, counts: Counts) -> Failure | None:
     """The checkers of schedule and placement accept the program, it computes the same in any order that its dependences
     allow, and corrupted it is refused or computes the same, too."""
     case, program = checked.case, checked.after
-    if not claims_something(program):
+    if not claims_something(program) or _foreign(checked.before, case.hardware):
         return None
     counts.checked += 1
     random = Random(print_program(program))
@@ -245,6 +246,18 @@ def check_machine(checked: Checked, counts: Counts) -> Failure | None:
     except Hang:
         return None
     return None
+
+
+def _foreign(program: Program, hardware: HardwareModel) -> bool:
+    """Whether a program that was drawn with locations names units of another machine."""
+    blocks = [block for _, block in walk(program.entry)]
+    places = [
+        *(block.location for block in blocks),
+        *(ref.location for block in blocks for ref in block.refinements),
+    ]
+    return any(
+        device.name and device.name not in hardware.units for place in places for device in place.devices
+    )
 
 
 def _differs_in_some_order(checked: Checked, program: Program, random: Random) -> str:

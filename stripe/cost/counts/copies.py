@@ -1,7 +1,7 @@
 """Transfers: blocks that copy a box between two memories, and which elements of a tensor a copy holds.
 
 A transfer is a block with one load, one store of the loaded value, and nothing else, that runs on a transfer unit,
-moves between two memories, or moves between a buffer and an allocation further inside.
+moves between two memories, or moves each element once between a buffer and an allocation further inside.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stripe.ir import Affine, Agg, Block, Buffer, Load, Location, Nest, Store, View
+from stripe.ir.access import determined
+from stripe.ir.nest import UNKNOWN
 from stripe.poly import Access, leaf_accesses
 
 
@@ -67,10 +69,20 @@ def as_transfer(nest: Nest, transfer_units: Iterable[str] = ()) -> Transfer | No
             return None
     moves = block.ref(source).location.name != block.ref(target).location.name
     nested = len(nest.views[source].buffer.path) != len(nest.views[target].buffer.path)
+    nested = nested and _moves_once(block, source) and _moves_once(block, target)
     if not (moves or nested or block.location.name in set(transfer_units)):
         return None
     (read,), (written,) = leaf_accesses(nest, 0), leaf_accesses(nest, 1)
     return Transfer(nest, read, written)
+
+
+def _moves_once(block: Block, name: str) -> bool:
+    """Whether the points of a block touch different elements of the view `name`: a copy does, a reduction does not."""
+    ref = block.ref(name)
+    known = {index.name for index in block.passed}
+    ranges = {index.name: UNKNOWN if index.is_passed else (0, index.range - 1) for index in block.indices}
+    found = determined(zip(ref.access, ref.sizes, strict=True), ranges, known)
+    return found.issuperset(index.name for index in block.iterated)
 
 
 def location_of(nest: Nest, access: Access) -> Location:

@@ -83,31 +83,20 @@ def _about(domain: Domain, names: frozenset[str]) -> Domain:
 
 def check_units(nests: Sequence[Nest], hardware: HardwareModel) -> list[Diagnostic]:
     """Every unit that a location names is in the machine, at every point; buffers are in memories. The registers of an
-    execution unit are no memory of the model: local buffers without an address may have any name for them."""
+    execution unit count by the name that the model gives them."""
     found: list[Diagnostic] = []
-    registers = any(unit.register_file_bytes for unit in hardware.exec_units.values())
     for nest in nests:
         block = nest.block
         about: list[tuple[str, Place, Refinement | None]] = []
         if block.location:
             location = block.location.subs(nest.local)
             about.append(("the block", Place(location, _about(nest.domain, location.names())), None))
-        about += [
-            (f"'{ref.name}'", Place.of(ref, nest), ref)
-            for ref in block.refinements
-            if ref.location and not (registers and _in_registers(ref, nest, hardware))
-        ]
+        about += [(f"'{ref.name}'", Place.of(ref, nest), ref) for ref in block.refinements if ref.location]
         for what, place, ref in about:
             for message, hint in _missing(place, hardware, memory=ref is not None):
                 part: Part | None = None if ref is None else ("refinement", block.refinements.index(ref))
                 found.append(Diagnostic(f"{what} is located in {message}", nest.path, block.name, hint, part))
     return found
-
-
-def _in_registers(ref: Refinement, nest: Nest, hardware: HardwareModel) -> bool:
-    """Whether the buffer of a refinement may be in registers: local to a kernel, unplaced, in no unit of the model."""
-    path = nest.views[ref.name].buffer.path
-    return len(path) > 2 and ref.offset is None and ref.location.name not in hardware.units
 
 
 def check_views(nests: Sequence[Nest]) -> list[Diagnostic]:
