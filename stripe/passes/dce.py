@@ -21,7 +21,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
-from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
+from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_inputs
 
 
 class DeadCodeElimination(Pass):
@@ -60,7 +60,7 @@ class DeadCodeElimination(Pass):
                 return _tidy(_eliminate(block, frozenset(live), context), user)
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
-        return drop_constants(with_entry(program, visit(program.entry)))
+        return drop_constants(with_entry(program, with_inputs(visit(program.entry), program)))
 
 
 def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> Block:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stripe.ir import Affine, Block, Program, Role, substitute, uses_by_name
+from stripe.ir import (
+    Affine,
+    Block,
+    Direction,
+    Program,
+    Role,
+    Statement,
+    map_statements,
+    substitute,
+    uses_by_name,
+)
 from stripe.rewrite.tile import used_indices
 
 
@@ -23,6 +33,22 @@ def prune_refinements(block: Block, user: frozenset[str]) -> Block:
         if ref.role is Role.USER or (main and ref.source in user) or ref.name in used
     )
     return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)
+
+
+def with_inputs(entry: Block, program: Program) -> Block:
+    """`entry`, rewritten from that of `program`, with a main that still reads all inputs, as the caller passes them."""
+    inputs = {ref.name for ref in program.inputs}
+
+    def signed(statement: Statement) -> Statement:
+        if not isinstance(statement, Block) or not statement.is_main:
+            return statement
+        refs = tuple(
+            replace(ref, dir=Direction.INOUT) if ref.source in inputs and ref.dir is Direction.OUT else ref
+            for ref in statement.refinements
+        )
+        return statement if refs == statement.refinements else replace(statement, refinements=refs)
+
+    return map_statements(entry, signed)
 
 
 def drop_constants(program: Program) -> Program:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
@@ -93,6 +94,11 @@ class Schedule(Pass):
             raise ValueError(f"alignment {self.alignment} is more than the {self.mem_KiB} KiB of the memory")
         return self
 
+    @override
+    def ensured(self, program: Program) -> Stage | None:
+        """The stage of a program that was scheduled; none where the pass declined."""
+        return super().ensured(program) if program.main.is_scheduled else None
+
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when a statement cannot be made to fit, with the sizes."""
         self._check_units(context)
@@ -102,6 +108,14 @@ class Schedule(Pass):
                 if block.points > 1:
                     context.missed(
                         block, f"not scheduled: it has {block.points} points, each with its own part"
+                    )
+                    continue
+                both = {ref.name for ref in program.inputs} & {ref.name for ref in program.outputs}
+                if both:
+                    # A near copy would begin at the identity of merges, not at the values that the caller passes.
+                    names = ", ".join(sorted(both))
+                    context.missed(
+                        block, f"not scheduled: {names} is input and output of the program at once"
                     )
                     continue
                 entry = self._scheduled(entry, path, context)
