@@ -67,7 +67,7 @@ class _SafeStream:
 def safe_stderr() -> Generator[None]:
     """Messages of a command pass through a stream that escapes control characters, and never fails."""
     before: TextIO | None = sys.stderr  # None when the process was started with it closed
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - no path of a file
         sys.stderr = cast("TextIO", cast(object, _SafeStream(before or nowhere)))
         try:
             yield

@@ -31,15 +31,15 @@ class Registry(Generic[_Base]):
 
     def names(self) -> tuple[str, ...]:
         """All full names, sorted."""
-        return tuple(sorted({*self.builtin, *_third_party(self.group)}))
+        return tuple(sorted({*self.builtin, *registered(self.group)}))
 
     def find(self, name: str) -> type[_Base]:
         """The class called `name` (short names included); ConfigError that names the nearest otherwise."""
         full = self.short.get(name, name)
         if full in self.builtin:
             found = _load(f"{self.package}.{self.builtin[full]}")
-        elif full in _third_party(self.group):
-            found = self._load_third_party(full, _third_party(self.group)[full])
+        elif full in registered(self.group):
+            found = load_registered(self.noun, full, registered(self.group)[full], self.group)
         else:
             hint = did_you_mean(name, [*self.names(), *self.short], f"{self.listing} lists them")
             raise ConfigError(f"unknown {self.noun} '{name}'", hint=hint)
@@ -50,19 +50,24 @@ class Registry(Generic[_Base]):
             )
         return found
 
-    def _load_third_party(self, name: str, place: str) -> object:
-        """ConfigError when the package that registered the class is broken: no fault of ours."""
-        try:
-            return _load(place)
-        except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
-            raise ConfigError(
-                f"the {self.noun} '{name}' cannot be loaded from '{place}': {type(error).__name__}: {error}",
-                hint=f"repair or remove the package that registers it in the group {self.group}",
-            ) from None
+
+def load_registered(noun: str, name: str, place: str, group: str) -> object:
+    """The object at `module:attribute` that another package registers under `name` in an entry-point group.
+
+    Raises ConfigError when that package is broken: no fault of ours.
+    """
+    try:
+        return _load(place)
+    except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
+        raise ConfigError(
+            f"the {noun} '{name}' cannot be loaded from '{place}': {type(error).__name__}: {error}",
+            hint=f"repair or remove the package that registers it in the group {group}",
+        ) from None
 
 
 @cache
-def _third_party(group: str) -> dict[str, str]:
+def registered(group: str) -> dict[str, str]:
+    """The entry points of a group: names, and `module:attribute` of each."""
     from importlib.metadata import entry_points  # reads the descriptions of all packages
 
     return {point.name: point.value for point in entry_points(group=group)}

@@ -34,25 +34,18 @@ TEXT_DEFAULT = "tile"
 @cache
 def third_party() -> dict[str, FrontEnd]:
     """The front ends that other packages register. Raises ConfigError when such a package is broken."""
-    from importlib.metadata import entry_points
-
+    from stripe.config.registry import load_registered, registered
     from stripe.ir.errors import ConfigError
 
     found: dict[str, FrontEnd] = {}
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            front_end: object = point.load()
-        except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
-            raise ConfigError(
-                f"the front end '{point.name}' cannot be loaded from '{point.value}': {type(error).__name__}: {error}",
-                hint=f"repair or remove the package that registers it in the group {ENTRY_POINT_GROUP}",
-            ) from None
+    for name, place in registered(ENTRY_POINT_GROUP).items():
+        front_end = load_registered("front end", name, place, ENTRY_POINT_GROUP)
         if not isinstance(front_end, FrontEnd):
             raise ConfigError(
-                f"the entry point of front end '{point.name}' is no FrontEnd",
+                f"the entry point of front end '{name}' is no FrontEnd",
                 hint="it must be a stripe.frontends.frontend.FrontEnd",
             )
-        found[point.name] = front_end
+        found[name] = front_end
     return found
 
 

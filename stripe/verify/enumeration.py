@@ -4,10 +4,6 @@ An element of a buffer holds the number of a term in a table that both programs 
 that two programs are equal when their outputs hold the same numbers. Nothing here comes from `stripe.poly` or from the
 proof: the one is the check of the other. The run also finds accesses out of bounds, reads of undefined elements,
 elements assigned twice, and races between the points of a block.
-
-Two terms are one where the meaning of Stripe has them so: contributions to an element by an aggregation form a multiset
-(a set where once is as good as twice), partial merges are part of the merge that they go into, operands commute where
-the bits stay the same, and operations on numbers are computed.
 """
 
 from __future__ import annotations
@@ -24,11 +20,9 @@ from stripe.exec import arith
 from stripe.exec.layout import constant_array
 from stripe.ir import (
     DTYPES,
-    INTRINSICS,
     Agg,
     Block,
     Constant,
-    DType,
     Intrinsic,
     Load,
     LoadIndex,
@@ -37,188 +31,21 @@ from stripe.ir import (
     Special,
     Store,
     allocation_agg,
-    result_dtype,
 )
-from stripe.verify.assumptions import Assumption, in_order
+from stripe.verify.assumptions import in_order
+from stripe.verify.enumerated_terms import TermTable
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
 
 MOST_POINTS = 200_000
 """Programs with more points are not enumerated; Python runs some 10^5 points a second."""
 
 Integers: TypeAlias = npt.NDArray[np.int64]
-Key: TypeAlias = tuple[Any, ...]
 Position: TypeAlias = tuple[tuple[int, int], ...]
 """The runs of blocks around a statement, outermost first: the number of the run and the point in it."""
 
 
 class InvalidProgram(Exception):
     """A program that does something undefined; the text says what, and for which element."""
-
-
-class TermTable:
-    """Terms by number. `chains` takes an addition written as an operation for a sum by aggregation (minima, maxima,
-    *and* and *or* likewise), and `finite` leaves products with 0 out of sums of floats. `relied` are the assumptions of
-    all merges."""
-
-    def __init__(self, *, chains: bool = False, finite: bool = False) -> None:
-        self.relied: set[Assumption] = set()
-        self._chains = chains
-        self._numbers: dict[Key, int] = {}
-        self._keys: list[Key] = []
-        self._dtypes: list[DType] = []
-        self._finite = finite
-
-    def _of(self, key: Key, dtype: DType) -> int:
-        number = self._numbers.setdefault(key, len(self._keys))
-        if number == len(self._keys):
-            self._keys.append(key)
-            self._dtypes.append(dtype)
-        return number
-
-    def element(self, name: str, flat: int, dtype: DType) -> int:
-        """An element of an input, by its place in row-major order."""
-        return self._of(("input", name, flat), dtype)
-
-    def number(self, value: arith.Array, dtype: DType) -> int:
-        """A constant, by its bytes."""
-        return self._of(("number", dtype.name, value.tobytes()), dtype)
-
-    def beginning(self, agg: Agg, dtype: DType) -> int:
-        """The identity that an accumulator begins with: of use to merges by the same aggregation alone."""
-        return self._of(("beginning", agg, dtype.name), dtype)
-
-    def is_beginning(self, term: int) -> bool:
-        return self._keys[term][0] == "beginning"
-
-    def special(self, op: str, output: int, boxes: Key, place: int, dtype: DType) -> int:
-        """An element of an output of a special, which is a function of all that it reads."""
-        return self._of(("special", op, output, self._of(("boxes", *boxes), dtype), place), dtype)
-
-    def operation(self, op: str, args: tuple[int, ...], target: DType | None) -> int:
-        """An intrinsic on terms, computed where it can be."""
-        dtypes = [self._dtypes[arg] for arg in args]
-        result = result_dtype(op, dtypes, target)
-        if op == "ident" or (op == "cast" and dtypes[0] == result):
-            return args[0]
-        if op == "cond":
-            if args[1] == args[2]:
-                return args[1]
-            if (chosen := self._value(args[0])) is not None:
-                return args[1] if chosen.item() else args[2]
-        if op == "mul" and not result.is_float:
-            for arg in args:
-                if (value := self._value(arg)) is not None and not value.item():
-                    return self.number(arith.constant(0, result), result)
-        if INTRINSICS[op].exact and all(self._keys[arg][0] == "number" for arg in args):
-            return self._computed(op, args, dtypes, result)
-        if (
-            self._chains
-            and (agg := _chain(op, result)) is not None
-            and all(each == result for each in dtypes)
-        ):
-            return self.merge(agg, result, args)
-        if _commutes(op, dtypes[0]):
-            args = tuple(sorted(args))
-        return self._of(("operation", op, result.name, *args), result)
-
-    def _computed(self, op: str, args: tuple[int, ...], dtypes: Sequence[DType], result: DType) -> int:
-        values = [value for arg in args if (value := self._value(arg)) is not None]
-        with np.errstate(all="ignore"):
-            if op == "cast":
-                return self.number(np.asarray(arith.cast(values[0], dtypes[0], result)), result)
-            return self.number(np.asarray(arith.apply(op, values, dtypes[-1])), result)
-
-    def _value(self, term: int) -> arith.Array | None:
-        kind, *rest = self._keys[term]
-        if kind != "number":
-            return None
-        return np.frombuffer(rest[1], self._dtypes[term].numpy())[0]
-
-    def merge(self, agg: Agg, dtype: DType, contributions: Sequence[int]) -> int:
-        """The value of an element after contributions by one aggregation."""
-        once = agg in (Agg.MIN, Agg.MAX) or dtype.kind == "bool"
-        if dtype.is_float:
-            self.relied.add(Assumption.ZERO_SIGN if once else Assumption.FLOAT_ORDER)
-        identity = self.number(arith.constant(agg.identity(dtype), dtype), dtype)
-        flat: list[int] = []
-        numbers: list[arith.Array] = []
-        for term in contributions:
-            key = self._keys[term]
-            if key[:3] == ("merge", agg, dtype.name):
-                flat += key[3:]
-            elif key != ("beginning", agg, dtype.name):
-                flat.append(term)
-        if not dtype.is_float or once:
-            # Sums and products of integers are computed; of floats only the identity is left out, as computing rounds.
-            numbers = [value for term in flat if (value := self._value(term)) is not None]
-            flat = [term for term in flat if self._keys[term][0] != "number"]
-        if numbers:
-            with np.errstate(all="ignore"):
-                merged = arith.aggregation(agg, dtype).reduce(np.stack(numbers), dtype=numbers[0].dtype)
-            flat.append(self.number(np.asarray(merged), dtype))
-        # A zero of either sign leaves a sum as it is, but for the sign of another zero.
-        kept = [term for term in flat if term != identity and not (agg is Agg.ADD and self._is_zero(term))]
-        if agg is Agg.ADD and dtype.is_float:
-            if self._finite and any(map(self._vanishes, kept)):
-                self.relied.add(Assumption.FINITE)
-                kept = [term for term in kept if not self._vanishes(term)]
-            self.relied |= {Assumption.ZERO_SIGN} if len(kept) < max(2, len(flat)) else set()
-        terms = sorted(set(kept)) if once else sorted(kept)
-        if not terms:
-            return identity
-        return terms[0] if len(terms) == 1 else self._of(("merge", agg, dtype.name, *terms), dtype)
-
-    def _is_zero(self, term: int) -> bool:
-        value = self._value(term)
-        return value is not None and value.item() == 0
-
-    def _vanishes(self, term: int) -> bool:
-        """Whether a term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a choice."""
-        kind, *rest = self._keys[term]
-        if kind != "operation":
-            return kind == "number" and self._is_zero(term)
-        parts = [self._vanishes(arg) for arg in rest[2:]]
-        match rest[0]:
-            case "mul":
-                return any(parts)
-            case "cond":
-                return parts[1] and parts[2]
-            case "add" | "sub" | "min" | "max" | "cast" | "neg" | "abs" | "relu":
-                return all(parts)
-            case _:
-                return False
-
-    def show(self, term: int, depth: int = 4) -> str:
-        """The text of a term, cut off below `depth`."""
-        kind, *rest = self._keys[term]
-        if kind == "input":
-            return f"{rest[0]}[{rest[1]}]"
-        if kind == "number":
-            return str(np.frombuffer(rest[1], self._dtypes[term].numpy())[0])
-        if kind == "beginning":
-            return f"the identity of {rest[0].value}"
-        if depth == 0:
-            return "…"
-        if kind == "special":
-            return f"{rest[0]}(…)[{rest[3]}]"
-        name = rest[0].value if kind == "merge" else rest[0]
-        shown = [self.show(arg, depth - 1) for arg in rest[2:8]]
-        return f"{name}({', '.join(shown)}{', …' if len(rest) > 8 else ''})"
-
-
-_COMMUTES = frozenset({"add", "mul", "cmp_eq", "cmp_ne", "bit_and", "bit_or", "bit_xor"})
-
-
-def _chain(op: str, dtype: DType) -> Agg | None:
-    """The aggregation that a chain of the operation is; None when it is none."""
-    if dtype.kind == "bool":
-        return {"bit_or": Agg.ADD, "bit_and": Agg.MUL}.get(op)
-    return {"add": Agg.ADD, "min": Agg.MIN, "max": Agg.MAX}.get(op)
-
-
-def _commutes(op: str, dtype: DType) -> bool:
-    """Whether exchanging operands keeps the bits; minima of floats tell 0 from -0 by the order."""
-    return op in _COMMUTES or (op in ("min", "max") and not dtype.is_float)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.start import opt, run
+from stripe.config.registry import registered
 from stripe.frontends import registry
 from tests.support.toy import MAGIC
 
@@ -29,9 +30,11 @@ def _register(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    registry.third_party.cache_clear()
+    for cached in (registry.third_party, registered):
+        cached.cache_clear()
     yield
-    registry.third_party.cache_clear()
+    for cached in (registry.third_party, registered):
+        cached.cache_clear()
 
 
 @pytest.fixture

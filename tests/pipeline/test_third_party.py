@@ -54,7 +54,7 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     (info / "entry_points.txt").write_text("\n".join(["[stripe.passes]", *lines, ""]), "utf-8")
     (folder / "other_passes.py").write_text(MODULE, "utf-8")
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setattr(registry, "_third_party", registry._third_party.__wrapped__)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(registry, "registered", registry.registered.__wrapped__)
     program = tmp_path / "mm.stripe"
     program.write_text(MATMUL, "utf-8")
     yield program
