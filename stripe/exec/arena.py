@@ -23,7 +23,7 @@ from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
-from stripe.exec.storage import INITIAL, Buffer, Gathered, Memory, Selection
+from stripe.exec.storage import INITIAL, Gathered, Memory, RunBuffer, Selection
 from stripe.ir import Affine, Agg, Block, Interval, Location, Program, Refinement
 
 Owners: TypeAlias = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ class Arena:
         return position
 
 
-class PlacedBuffer(Buffer):
+class PlacedBuffer(RunBuffer):
     """An allocation in an arena. Its contents come into being with the first access, when its live range begins."""
 
     def __init__(
@@ -163,7 +163,7 @@ class ArenaMemory(Memory):
     def serial(self, block: Block) -> bool:
         return any(map(_is_placed, block.allocs))
 
-    def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> Buffer:
+    def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> RunBuffer:
         if not _is_placed(ref):
             return super().allocate(frame, ref, agg, initial)
         arena = self.arenas[_memory(ref.location)]

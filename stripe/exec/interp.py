@@ -20,7 +20,7 @@ from stripe.exec.access import load, store
 from stripe.exec.arena import ArenaMemory
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
-from stripe.exec.frame import Frame, LaneBox, View, open_view
+from stripe.exec.frame import Frame, LaneBox, LaneView, open_view
 from stripe.exec.lanes import (
     BoolArray,
     LaneValue,
@@ -87,7 +87,7 @@ def interpret(
     given.update({buffer.name: constant_array(buffer) for buffer in program.constants})
     memory = ArenaMemory(program, checks=checks) if arenas else Memory(checks=checks)
     with np.errstate(all="ignore"):
-        return _Run(program, memory, memory_budget).run(given)
+        return _Interpreter(program, memory, memory_budget).run(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Plan:
     serial: bool
 
 
-class _Run:
+class _Interpreter:
     def __init__(self, program: Program, memory: Memory, budget: int) -> None:
         self.program = program
         self.memory = memory
@@ -123,7 +123,7 @@ class _Run:
         agg = allocation_agg(frame.block, ref.name)
         buffer = self.memory.allocate(frame, ref, agg, initial)
         here = tuple(constant_value(0, len(frame.extents)) for _ in ref.dims)
-        frame.views[ref.name] = View(ref, buffer, (LaneBox(ref, here),))
+        frame.views[ref.name] = LaneView(ref, buffer, (LaneBox(ref, here),))
 
     def _run_block(self, block: Block, path: Path, outer: Frame) -> None:
         plan = self.plans[path]
@@ -269,7 +269,7 @@ def _dying(statements: tuple[Statement, ...]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names) for names in dying)
 
 
-def _read_output(view: View) -> Array:
+def _read_output(view: LaneView) -> Array:
     """The elements of an output at the end of the program; each must have been written."""
     buffer = view.buffer
     buffer.touch()

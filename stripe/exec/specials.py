@@ -8,7 +8,7 @@ import numpy as np
 
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
-from stripe.exec.frame import Frame, View, address
+from stripe.exec.frame import Frame, LaneView, address
 from stripe.exec.storage import Strided
 from stripe.ir import Special
 
@@ -89,7 +89,7 @@ def run_special(frame: Frame, statement: Special, writer: int) -> None:
             raise frame.fault(f"{statement.op}: {error},", lane) from None
 
 
-def _whole(frame: Frame, view: View, lane: tuple[int, ...], writer: int | None) -> Array:
+def _whole(frame: Frame, view: LaneView, lane: tuple[int, ...], writer: int | None) -> Array:
     """The elements of `view` in one lane: checked to be readable, or marked as assigned by `writer`."""
     view.buffer.touch()
     verb = "special reads" if writer is None else "special writes"
@@ -109,5 +109,5 @@ def _whole(frame: Frame, view: View, lane: tuple[int, ...], writer: int | None) 
     return selection.view(view.buffer.data)
 
 
-def _undefined(frame: Frame, view: View, lane: tuple[int, ...]) -> ExecutionError:
+def _undefined(frame: Frame, view: LaneView, lane: tuple[int, ...]) -> ExecutionError:
     return frame.fault(f"special reads elements of '{view.ref.name}', {view.buffer.why_undefined},", lane)

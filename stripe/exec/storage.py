@@ -63,7 +63,7 @@ class Gathered:
 Selection: TypeAlias = Strided | Gathered
 
 
-class Buffer:
+class RunBuffer:
     """The storage of the allocation `ref`.
 
     `stamps` has one number per element: who assigned it last, 0 for nobody. It is None where nothing is checked.
@@ -127,7 +127,7 @@ class Memory:
         del block
         return False
 
-    def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> Buffer:
+    def allocate(self, frame: Frame, ref: Refinement, agg: Agg, initial: Array | None) -> RunBuffer:
         """A new buffer for each lane of `frame`, which holds `initial` (then there is one lane), or the identity of
         `agg`, or nothing that may be read when that is assign. Raises ExecutionError when there is not enough memory.
         """
@@ -139,7 +139,7 @@ class Memory:
         stamps: Stamps | None = None
         if self.checks and (not defined or _may_assign(frame, ref)):
             stamps = np.full(data.size, INITIAL if defined else 0, np.int32)
-        return Buffer(ref, data, lane_numbers(frame.extents, ref.span), stamps, defined)
+        return RunBuffer(ref, data, lane_numbers(frame.extents, ref.span), stamps, defined)
 
 
 def _new_memory(frame: Frame, ref: Refinement, agg: Agg) -> Array:

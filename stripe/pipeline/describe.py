@@ -115,7 +115,7 @@ def describe_model(title: str, model: type[BaseModel], remarks: Sequence[str] = 
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class OptionRow:
     """An option as people read it: its type in words, its default as JSON, None where it has to be given."""
 
     name: str
@@ -124,14 +124,14 @@ class Option:
     description: str
 
 
-def options_of(model: type[BaseModel]) -> tuple[Option, ...]:
+def options_of(model: type[BaseModel]) -> tuple[OptionRow, ...]:
     """The options of a pass, or the parts of a value that has some."""
     return tuple(_option(field.alias or name, field) for name, field in model.model_fields.items())
 
 
-def _option(name: str, field: FieldInfo) -> Option:
+def _option(name: str, field: FieldInfo) -> OptionRow:
     default = None if field.is_required() else _json(field.get_default(call_default_factory=True))
-    return Option(name, type_words(field.annotation), default, field.description or "")
+    return OptionRow(name, type_words(field.annotation), default, field.description or "")
 
 
 def parts_of(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripe.cost.time.pipeline import Stage, pipeline_cycles, pipeline_slices
+from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles, pipeline_slices
 
 CYCLES = st.integers(1, 9)
 
 
-def recurrence(stages: list[Stage], tiles: int, depth: int) -> float:
+def recurrence(stages: list[PipelineStage], tiles: int, depth: int) -> float:
     """The end of the last tile when each stage has a resource of its own, so that tiles pass it in order."""
     ends: list[list[float]] = []
     for tile in range(tiles):
@@ -29,12 +29,12 @@ def recurrence(stages: list[Stage], tiles: int, depth: int) -> float:
     return max(ends[-1])
 
 
-def three(load: int, compute: int, store: int) -> list[Stage]:
+def three(load: int, compute: int, store: int) -> list[PipelineStage]:
     """Loading into one buffer, computing into another, storing from that, each on its own unit."""
     return [
-        Stage("in", load, (), (0, 1)),
-        Stage("unit", compute, (0,), (0, 1, 2)),
-        Stage("out", store, (1,), (1, 2)),
+        PipelineStage("in", load, (), (0, 1)),
+        PipelineStage("unit", compute, (0,), (0, 1, 2)),
+        PipelineStage("out", store, (1,), (1, 2)),
     ]
 
 
@@ -58,9 +58,9 @@ def test_known_times(depth: int, cycles: int) -> None:
 def test_a_shared_transfer_unit_settles(load: int, compute: int, store: int, tiles: int, depth: int) -> None:
     """Loads and stores on one unit: the extrapolation agrees with every tile simulated."""
     stages = [
-        Stage("dma", load, (), (0, 1)),
-        Stage("unit", compute, (0,), (0, 1, 2)),
-        Stage("dma", store, (1,), (1, 2)),
+        PipelineStage("dma", load, (), (0, 1)),
+        PipelineStage("unit", compute, (0,), (0, 1, 2)),
+        PipelineStage("dma", store, (1,), (1, 2)),
     ]
     slices = pipeline_slices(stages, tiles, depth)
     found = pipeline_cycles(stages, tiles, depth)

@@ -19,7 +19,7 @@ _CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
-class Stage:
+class PipelineStage:
     """One step of a tile: how long it takes, of which resource, after which other steps of its tile, and after which
     of the tile that had its buffers before (`shares`)."""
 
@@ -53,7 +53,7 @@ class Duration:
     exact: bool = True
 
 
-def pipeline_cycles(stages: Sequence[Stage], tiles: int, depth: int) -> Duration:
+def pipeline_cycles(stages: Sequence[PipelineStage], tiles: int, depth: int) -> Duration:
     """The time of `tiles` tiles with `depth` in flight; depth 1 is one tile after the other."""
     if tiles <= 0 or not stages:
         return Duration(0.0)
@@ -79,7 +79,7 @@ def pipeline_cycles(stages: Sequence[Stage], tiles: int, depth: int) -> Duration
     return Duration(long + rate * (tiles - _LAST), exact=False)
 
 
-def pipeline_slices(stages: Sequence[Stage], tiles: int, depth: int) -> list[Slice]:
+def pipeline_slices(stages: Sequence[PipelineStage], tiles: int, depth: int) -> list[Slice]:
     """Every stage of every tile, in the order in which they start."""
     found: list[Slice] = []
     if depth > 1:
@@ -94,7 +94,7 @@ def pipeline_slices(stages: Sequence[Stage], tiles: int, depth: int) -> list[Sli
     return found
 
 
-def _alone(stages: Sequence[Stage], tiles: int) -> list[float]:
+def _alone(stages: Sequence[PipelineStage], tiles: int) -> list[float]:
     """The time of each tile when it has all units for itself."""
     if not any(stage.each for stage in stages):
         return [_simulate(stages, 1, 1)[-1]] * tiles
@@ -108,9 +108,9 @@ def _alone(stages: Sequence[Stage], tiles: int) -> list[float]:
     return found
 
 
-def _only(stages: Sequence[Stage], tile: int) -> list[Stage]:
+def _only(stages: Sequence[PipelineStage], tile: int) -> list[PipelineStage]:
     """The stages of one tile."""
-    return [Stage(stage.resource, stage.at(tile), stage.deps, stage.shares) for stage in stages]
+    return [PipelineStage(stage.resource, stage.at(tile), stage.deps, stage.shares) for stage in stages]
 
 
 def _settled(ends: Sequence[float]) -> bool:
@@ -126,7 +126,7 @@ def _settled(ends: Sequence[float]) -> bool:
     )
 
 
-def _extrapolated(stages: Sequence[Stage], tiles: int, depth: int, length: int) -> float | None:
+def _extrapolated(stages: Sequence[PipelineStage], tiles: int, depth: int, length: int) -> float | None:
     """The time of `tiles` tiles from runs of about `length` tiles whose lengths differ by whole periods."""
     for period in range(1, _PERIODS + 1):
         start = length + (tiles - length) % period
@@ -141,7 +141,7 @@ _Users = list[list[tuple[int, int]]]
 _Ready = dict[Hashable, list[tuple[float, int, int]]]
 
 
-def _links(stages: Sequence[Stage], tiles: int, depth: int) -> tuple[_Users, list[list[int]], _Ready]:
+def _links(stages: Sequence[PipelineStage], tiles: int, depth: int) -> tuple[_Users, list[list[int]], _Ready]:
     """Who waits for each stage (so many tiles ahead, which stage), for how many each stage of each tile waits, and
     those that wait for none, by resource."""
     users: _Users = [[] for _ in stages]
@@ -163,7 +163,7 @@ def _links(stages: Sequence[Stage], tiles: int, depth: int) -> tuple[_Users, lis
 
 
 def _simulate(
-    stages: Sequence[Stage], tiles: int, depth: int, slices: list[Slice] | None = None
+    stages: Sequence[PipelineStage], tiles: int, depth: int, slices: list[Slice] | None = None
 ) -> list[float]:
     """The time at which each tile has ended. A free resource takes the stage that was ready first."""
     users, waits, ready = _links(stages, tiles, depth)

@@ -10,7 +10,7 @@ from stripe.cost.counts.energy import operations_energy, route_energy
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
-from stripe.cost.time.pipeline import Stage, pipeline_cycles, pipeline_slices
+from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles, pipeline_slices
 from stripe.cost.time.rates import effort, missing_rates, unnamed_rates
 from stripe.cost.time.statement import Flow, Resource, StatementCost, TileSlice, UnitSet, Work, WorkByUnit
 from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_units, main_parts, work_by_unit
@@ -107,7 +107,7 @@ class CostModel:
             return Busy(latency * piece.runs + cycles, latency, resource)
         if isinstance(piece, Compute):
             return self._compute(piece, tally)
-        stages: list[Stage] = []
+        stages: list[PipelineStage] = []
         resources: list[Resource] = []
         depth = 1
         moves = 0
@@ -126,7 +126,9 @@ class CostModel:
             each = tile_cycles(piece, inner, busy.cycles, busy.latency)
             mean = mean or each is None
             shares = _shares(piece, len(stages))
-            stages.append(Stage(resource, busy.cycles / max(1, piece.trips), deps, shares, each or ()))
+            stages.append(
+                PipelineStage(resource, busy.cycles / max(1, piece.trips), deps, shares, each or ())
+            )
         depth = piece.nest.block.pipeline_depth or depth  # the tiles that the buffers have copies for
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
@@ -323,7 +325,9 @@ def _outside_names(piece: Piece) -> set[str]:
     return {ref.source for ref in piece.nest.block.refinements if ref.source}
 
 
-def _tile_slices(loop: Loop, stages: Sequence[Stage], trips: int, depth: int) -> tuple[TileSlice, ...]:
+def _tile_slices(
+    loop: Loop, stages: Sequence[PipelineStage], trips: int, depth: int
+) -> tuple[TileSlice, ...]:
     if trips * len(stages) > MOST_SLICES:
         return ()
     return tuple(
