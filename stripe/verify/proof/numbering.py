@@ -7,13 +7,13 @@ which element of the other it must be, and then all contributions are compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 
-from stripe.ir import Agg, DType, Path, Special
+from stripe.ir import Agg, DType, Path
 from stripe.poly import Points, Relation, union
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.contributions import (
@@ -26,7 +26,7 @@ from stripe.verify.proof.contributions import (
     reordering,
 )
 from stripe.verify.proof.definitions import Definitions, Unprovable
-from stripe.verify.proof.relations import miscounted_keys, mismatch, once_each
+from stripe.verify.proof.relations import all_pairs, miscounted_keys, mismatch, once_each
 from stripe.verify.proof.terms import (
     Called,
     Leaf,
@@ -107,11 +107,9 @@ class Numbering:
     def normal(self, definitions: Definitions, read: Read) -> Definition:
         """The definition of a read in shared names alone."""
         key = (id(definitions), read)
-        if key not in self._normal:
-            self._normal[key] = self._normalized(definitions, definitions.definition(read))
-        return self._normal[key]
-
-    def _normalized(self, definitions: Definitions, definition: Definition) -> Definition:
+        if key in self._normal:
+            return self._normal[key]
+        definition = definitions.definition(read)
         values: list[Contribution] = []
         merged: dict[tuple[Agg, DType], list[Merge]] = {}
         for merge in definition.merges:
@@ -120,15 +118,16 @@ class Numbering:
             if not isinstance(contribution.term, Reduced):
                 values += self.plain(definitions, contribution)
                 continue
+            # keys that hold a copy of merged elements are merges of the same contributions
             for merge in definitions.definition(contribution.term.read).merges:
-                copy = _copied(contribution, merge)
-                if copy.contributions:
+                here = contribution.image.into(merge.keys)
+                copies = _nonempty(replace(c, points=here.then(c.points)) for c in merge.contributions)
+                if copies:
+                    copy = replace(merge, contributions=copies, keys=here.domain)
                     merged.setdefault((merge.agg, merge.dtype), []).append(copy)
-        merges = [
-            self._joined(definitions, agg, dtype, contributions)
-            for (agg, dtype), contributions in merged.items()
-        ]
-        return Definition(definition.keys, tuple(values), tuple(merges), definition.covered)
+        merges = tuple(self._joined(definitions, *kind, found) for kind, found in merged.items())
+        self._normal[key] = Definition(definition.keys, tuple(values), merges, definition.covered)
+        return self._normal[key]
 
     def _joined(self, definitions: Definitions, agg: Agg, dtype: DType, merges: Sequence[Merge]) -> Merge:
         contributions = [
@@ -141,26 +140,18 @@ class Numbering:
 
     def plain(self, definitions: Definitions, contribution: Contribution) -> list[Contribution]:
         """The contribution with its reductions under their shared names: several where these differ by element."""
-        if not any(isinstance(leaf, Reduced | Called) for leaf in leaves(contribution.term)):
-            found = [contribution]
-        else:
-            found = self._shared(definitions, contribution)
+        found = [contribution]
+        if any(isinstance(leaf, Reduced | Called) for leaf in leaves(contribution.term)):
+            options = [
+                (term, _through(contribution.at, steps))
+                for term, steps in self._renamed(definitions, contribution.term, 0)
+            ]
+            found = [replace(contribution, term=term, at=at) for term, at in options]
+            if len(found) > 1:
+                found = [*_nonempty(replace(c, points=c.points.into(c.at.domain)) for c in found)]
         if definitions.rules.thorough:
             return [replace(each, at=ordered(each.term, each.at)) for each in found]
         return found
-
-    def _shared(self, definitions: Definitions, contribution: Contribution) -> list[Contribution]:
-        options = self._renamed(definitions, contribution.term, 0)
-        if len(options) == 1:
-            term, steps = options[0]
-            return [replace(contribution, term=term, at=_through(contribution.at, steps))]
-        result: list[Contribution] = []
-        for term, steps in options:
-            at = _through(contribution.at, steps)
-            points = contribution.points.into(at.domain)
-            if not points.is_empty:
-                result.append(replace(contribution, term=term, at=at, points=points))
-        return result
 
     def _renamed(
         self, definitions: Definitions, term: Term, offset: int
@@ -193,23 +184,18 @@ class Numbering:
         """The shared name of a special's output: equal specials on equal operands have one name."""
         key = (id(definitions), term.path)
         if key not in self._calls:
-            self._calls[key] = self._call_name(definitions, term)
+            operands: list[tuple[Contribution, ...]] = []
+            for access, values in definitions.operands(term.path):
+                contributions = [Contribution(p.term, p.at.domain.identity(""), p.at, access) for p in values]
+                operands.append(tuple(plain for c in contributions for plain in self.plain(definitions, c)))
+            outputs = (access for access in definitions.reaching.by_path[term.path] if access.is_write)
+            fresh = NumberedSpecial(term.op, tuple(each.sizes for each in outputs), tuple(operands))
+            equal = (number for number, known in enumerate(self.calls) if known.same_as(fresh))
+            number = next(equal, len(self.calls))
+            if number == len(self.calls):
+                self.calls.append(fresh)
+            self._calls[key] = number
         return Leaf(f"call{self._calls[key]}.{term.output}:{term.op}", term.width, term.dtype)
-
-    def _call_name(self, definitions: Definitions, term: Called) -> int:
-        statement = definitions.reaching.by_path[term.path][0].statement
-        assert isinstance(statement, Special)
-        operands: list[tuple[Contribution, ...]] = []
-        for access, values in definitions.operands(term.path):
-            contributions = [Contribution(p.term, p.at.domain.identity(""), p.at, access) for p in values]
-            operands.append(tuple(plain for c in contributions for plain in self.plain(definitions, c)))
-        outputs = (access for access in definitions.reaching.by_path[term.path] if access.is_write)
-        fresh = NumberedSpecial(statement.op, tuple(each.sizes for each in outputs), tuple(operands))
-        for number, known in enumerate(self.calls):
-            if known.same_as(fresh):
-                return number
-        self.calls.append(fresh)
-        return len(self.calls) - 1
 
     def named(self, definitions: Definitions, read: Read) -> list[tuple[Leaf, Relation]]:
         """The shared names of a reduction, and from the keys of the read to the coordinates under each name. Elements
@@ -233,7 +219,10 @@ class Numbering:
             if same is not None:
                 self.relied |= reordering(merge.agg, merge.dtype)
                 found.append((Leaf(known.name, len(known.keys.names), known.dtype), same))
-                merge = _without(merge, same.domain)
+                rest = _nonempty(
+                    replace(c, points=c.points.outside(same.domain)) for c in merge.contributions
+                )
+                merge = replace(merge, contributions=rest, keys=merge.keys - same.domain)
                 if not merge.contributions:
                     return found
         name = f"sum{len(self.reductions)}:{read.buffer}"
@@ -259,59 +248,33 @@ class Numbering:
         for term in {**mine, **theirs}:
             here = image(mine[term]).within(candidates.domain) if term in mine else None
             there = candidates.then(image(theirs[term])) if term in theirs else None
-            different = different | _unequal(here, there, merge.keys.names)
+            if here is None or there is None:
+                only = there if here is None else here
+                different = different if only is None else different | only.domain
+            elif not here.equals(there):
+                different = different | (here - there).domain | (there - here).domain
         same = candidates.outside(different)
         if not sure and not different.is_empty:
             self.incomplete = f"which elements of '{known.name.partition(':')[2]}' are equal is not clear"
         if same.is_empty:
             return None
-        if merge.agg.counts(merge.dtype):
-            same = same.outside(self._miscounted(merge, known, same))
+        if merge.agg.counts(merge.dtype) and not (known.once and all(map(once_each, mine.values()))):
+            # the operands are the same; they may contribute a different number of times
+            left = _nonempty(replace(c, points=c.points.within(same.domain)) for c in merge.contributions)
+            right = _nonempty(replace(c, points=same.then(c.points)) for c in known.contributions)
+            try:
+                same = same.outside(miscounted_keys(left, right, merge.keys))
+            except Unprovable as reason:
+                self.incomplete = str(reason)
+                return None
         return None if same.is_empty else same
-
-    def _miscounted(self, merge: Merge, known: Reduction, same: Relation) -> Points:
-        """Keys of `same`, which have the same operands, where these contribute a different number of times."""
-        if known.once and all(
-            once_each(contributions) for contributions in by_term(merge.contributions).values()
-        ):
-            return Points.empty(merge.keys.names)
-        mine = [replace(c, points=c.points.within(same.domain)) for c in merge.contributions]
-        theirs = [replace(c, points=same.then(c.points)) for c in known.contributions]
-        left, right = ([c for c in side if not c.points.is_empty] for side in (mine, theirs))
-        try:
-            return miscounted_keys(left, right, merge.keys)
-        except Unprovable as reason:
-            self.incomplete = str(reason)
-            return same.domain
 
 
 _MOST_NAMES = 100
 
 
-def _copied(contribution: Contribution, merge: Merge) -> Merge:
-    """The contributions of a merge, for the keys that hold a copy of its elements."""
-    here = contribution.image.into(merge.keys)
-    copies = (replace(sub, points=here.then(sub.points)) for sub in merge.contributions)
-    return replace(
-        merge, contributions=tuple(sub for sub in copies if not sub.points.is_empty), keys=here.domain
-    )
-
-
-def _without(merge: Merge, keys: Points) -> Merge:
-    """The merge for its other keys."""
-    rest = merge.keys - keys
-    narrowed = (replace(c, points=c.points.outside(keys)) for c in merge.contributions)
-    return replace(merge, contributions=tuple(c for c in narrowed if not c.points.is_empty), keys=rest)
-
-
-def _unequal(first: Relation | None, second: Relation | None, names: Sequence[str]) -> Points:
-    """The points that two relations lead to different images."""
-    if first is None or second is None:
-        only = first if second is None else second
-        return Points.empty(names) if only is None else only.domain
-    if first.equals(second):
-        return Points.empty(names)
-    return (first - second).domain | (second - first).domain
+def _nonempty(contributions: Iterable[Contribution]) -> tuple[Contribution, ...]:
+    return tuple(c for c in contributions if not c.points.is_empty)
 
 
 def _candidate_keys(keys: Points, mine: Images, known: Points, theirs: Images) -> tuple[Relation, bool]:
@@ -344,15 +307,10 @@ def _keys_with_same_ends(
             for all_keys, each in zip((keys, known), images, strict=True)
         ]
         if not lacking[0].is_empty and not lacking[1].is_empty:  # neither side has the term there
-            step = step | _all_pairs(*lacking)
+            step = step | all_pairs(*lacking)
         candidates = step if candidates is None else candidates & step
     assert candidates is not None
     return candidates
-
-
-def _all_pairs(first: Points, second: Points) -> Relation:
-    primed = second.renamed({name: f"{name}'" for name in second.names})
-    return Relation.from_points(first.times(primed), first.names, primed.names)
 
 
 def _may_repeat(merge: Merge) -> bool:

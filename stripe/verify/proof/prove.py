@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from stripe.ir import Agg, Block, Buffer, Intrinsic, Path, Program, Refinement
 from stripe.poly import PolyLimit, isl_failures, operation_limit
 from stripe.verify.assumptions import Assumption, in_order
-from stripe.verify.program import OPERATIONS, Finding, check_units
+from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.contributions import Contribution
 from stripe.verify.proof.definitions import PLAIN, Definitions, Rules, Unprovable
@@ -30,7 +30,7 @@ from stripe.verify.proof.unchanged import Unchanged, same_meaning
 from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknown, Verdict, Witness
 
 PATIENCE = 3
-"""How many buffers may pass the limit before the outputs alone decide: what leads to them takes as long."""
+"""The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS
     reason.
 
     `after` is also checked, where it differs from `before`, for what makes a program wrong in itself: accesses out of
-    bounds, elements assigned twice, races, reads of what nobody wrote. `before` is taken to be free of these.
+    bounds, elements assigned twice, races, reads of unwritten elements. `before` is taken to be free of these.
     """
     changed = _interface(before, after)
     if changed is not None:
@@ -133,7 +133,9 @@ def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS
     except PolyLimit as limit:
         return Unknown(f"checking the changed blocks: {limit}")
     if findings:
-        return Different(_finding(findings[0]), certain=True)
+        wrong = findings[0]
+        sides = Side("free of this"), Side("wrong", wrong.place)
+        return Different(Witness(wrong.message, wrong.buffer, wrong.element, *sides), certain=True)
     try:
         with isl_failures():
             return _compare(reachings, unchanged, operations)
@@ -149,28 +151,32 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
     first: Different | Unknown | None = None
     relied: set[Assumption] = set()
     for name, (buffer, _) in reachings[0].tops.items():
-        if name not in reachings[1].tops:
-            continue
-        twin, twin_ref = reachings[1].tops[name]
-        if reachings[1].writers.get(twin):
+        twin, twin_ref = reachings[1].tops.get(name, (None, None))
+        if twin is None or twin_ref is None or reachings[1].writers.get(twin):
             continue
         if same_constant(reachings[0].program, reachings[1].program, name):
             known.add(_BufferPair(name, (buffer, twin)))
             relied |= {Assumption.FOLDED} if twin_ref.dtype.is_float else set()
     exhausted = 0
     for pair in pairs:
-        same = unchanged.buffer(pair.buffers, known.labels)
-        if not same and exhausted == PATIENCE:
-            found = PolyLimit("what leads to it takes too long")
-        else:
-            sides = known.sides(pair)
-            found = None if same else _quick_difference(sides, pair, operations)
-            exhausted += isinstance(found, PolyLimit)
-            if found is None and not same:
-                relied |= sides.relied
-        if found is None:
+        if unchanged.buffer(pair.buffers, known.labels):
             known.add(pair)
-        elif pair.is_same and pair.buffers[0] in outputs:
+            continue
+        # without a proof readers look through the buffer, and the outputs decide
+        found: Mismatch | PolyLimit | Unprovable | None = PolyLimit("the buffers before it take too long")
+        if exhausted < PATIENCE:
+            sides = known.sides(pair)
+            try:
+                with isl_failures(), operation_limit(operations):
+                    found = _differ(sides, pair, depth=0)
+            except (PolyLimit, Unprovable) as reason:
+                found = reason
+                exhausted += isinstance(reason, PolyLimit)
+            if found is None:
+                relied |= sides.relied
+                known.add(pair)
+                continue
+        if pair.is_same and pair.buffers[0] in outputs:
             open_outputs.append(pair)
         if isinstance(found, Mismatch) and pair.is_same and first is None:
             first = _verdict(pair.name, found)
@@ -188,17 +194,6 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
     ):
         return Different(replace(verdict.witness, cause=first.witness))
     return verdict
-
-
-def _quick_difference(
-    sides: _Sides, pair: _BufferPair, operations: int
-) -> Mismatch | PolyLimit | Unprovable | None:
-    """None when the buffer is proved equal; otherwise its readers look through it, and the outputs decide."""
-    try:
-        with isl_failures(), operation_limit(operations):
-            return _differ(sides, pair, depth=0)
-    except (PolyLimit, Unprovable) as reason:
-        return reason
 
 
 def _inlined(
@@ -238,7 +233,8 @@ def _by_rules(
     for pair in outputs:
         try:
             with isl_failures(), operation_limit(4 * operations):
-                _define_in_order(both)
+                for definitions in both:
+                    _define_in_order(definitions)
                 found = _looked_into(sides, pair)
                 if found is not None:
                     return _verdict(pair.name, found)
@@ -262,16 +258,13 @@ def _looked_into(sides: _Sides, pair: _BufferPair) -> Mismatch | None:
         return found  # reductions of different names are different
 
 
-def _define_in_order(both: tuple[Definitions, Definitions]) -> None:
+def _define_in_order(definitions: Definitions) -> None:
     """Defines the buffers from the first to the last, so that no definition needs a deep recursion."""
-    for definitions in both:
-        reaching = definitions.reaching
-        written = [(reaching.writers.get(buffer, []), buffer) for buffer, _ in reaching.tops.values()]
-        for _, buffer in sorted(
-            ((writers[-1].path, buffer) for writers, buffer in written if writers), key=lambda w: w[0]
-        ):
-            with suppress(Unprovable):  # it is raised again where the buffer matters
-                definitions.definition(reaching.final(buffer))
+    reaching = definitions.reaching
+    written = [buffer for buffer, _ in reaching.tops.values() if reaching.writers.get(buffer)]
+    for buffer in sorted(written, key=lambda buffer: reaching.writers[buffer][-1].path):
+        with suppress(Unprovable):  # it is raised again where the buffer matters
+            definitions.definition(reaching.final(buffer))
 
 
 def _interface(before: Program, after: Program) -> Witness | None:
@@ -280,7 +273,10 @@ def _interface(before: Program, after: Program) -> Witness | None:
         ("input", before.inputs, after.inputs),
         ("output", before.outputs, after.outputs),
     ):
-        old, new = ({ref.name: _shape(ref) for ref in side} for side in (first, second))
+        old, new = (
+            {ref.name: f"{ref.dtype}({', '.join(f'{d.size}:{d.stride}' for d in ref.dims)})" for ref in side}
+            for side in (first, second)
+        )
         for name in [*old, *(name for name in new if name not in old)]:
             one, two = (Side(side.get(name, "it does not exist")) for side in (old, new))
             if old.get(name) != new.get(name):
@@ -290,11 +286,6 @@ def _interface(before: Program, after: Program) -> Witness | None:
             one, two = (Side(f"{what}s {', '.join(side)}") for side in (old, new))
             return Witness(f"the order of the {what}s changed", moved, None, one, two)
     return None
-
-
-def _shape(ref: Refinement) -> str:
-    dims = ", ".join(f"{dim.size}:{dim.stride}" for dim in ref.dims)
-    return f"{ref.dtype.name}({dims})"
 
 
 def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
@@ -311,19 +302,15 @@ def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
     found: list[tuple[tuple[Path, Path], _BufferPair]] = []
     for name, (buffer, ref) in reachings[0].tops.items():
         for twin, other in twins.get(name, ()):
-            lasts = [
-                reaching.writers.get(each, [])
+            first, second = (
+                writers[-1].path if (writers := reaching.writers.get(each)) else ()
                 for reaching, each in zip(reachings, (buffer, twin), strict=True)
-            ]
+            )
             pair = _BufferPair(name, (buffer, twin))
-            if (lasts[0] or (lasts[1] and pair.is_same)) and _is_like(ref, other):
-                first, second = (writers[-1].path if writers else () for writers in lasts)
+            written = first or (second and pair.is_same)
+            if written and (ref.dtype, ref.sizes) == (other.dtype, other.sizes):
                 found.append(((first, second), pair))
     return [pair for _, pair in sorted(found, key=lambda item: item[0])]
-
-
-def _is_like(first: Refinement, second: Refinement) -> bool:
-    return (first.dtype, first.sizes) == (second.dtype, second.sizes)
 
 
 def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:
@@ -336,9 +323,18 @@ def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:
 
 
 def _verdict(output: str, found: Mismatch) -> Different | Unknown:
-    """What a difference between the definitions of an output's element means."""
+    """The verdict on a difference between the definitions of an output's element."""
     before, after = found.before, found.after
-    fixed = [_fixed_leaves(operand) for operand in (before, after) if operand is not None]
+    # leaves whose value no input decides: values of indices and elements of constant buffers
+    fixed = [
+        {
+            leaf
+            for leaf in leaves(p.contribution.term)
+            if isinstance(leaf, IndexValue) or _is_array(leaf, "const:")
+        }
+        for p in (before, after)
+        if p is not None
+    ]
     if fixed[0] != fixed[-1] or (len(fixed) == 1 and fixed[0]):
         return Unknown(
             f"'{output}' uses numbers that one program computes from indices and the other has at hand"
@@ -346,7 +342,7 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
     if found.how == "other operands" and before is not None and after is not None:
         mine, theirs = before.contribution, after.contribution
         same = (mine.term, before.coordinates) == (theirs.term, after.coordinates)
-        calls = [{leaf for leaf in leaves(p.term) if _is_call(leaf)} for p in (mine, theirs)]
+        calls = [{leaf for leaf in leaves(p.term) if _is_array(leaf, "call")} for p in (mine, theirs)]
         if calls[0] != calls[1]:
             return Unknown(f"'{output}' uses specials of which it is not known whether they are equal")
         if same and _agg(mine) is _agg(theirs):
@@ -358,21 +354,12 @@ def _verdict(output: str, found: Mismatch) -> Different | Unknown:
     return Different(Witness(message, output, element, _side(before), _side(after)))
 
 
-def _fixed_leaves(operand: OperandTuple) -> set[Term]:
-    """The leaves whose value no input decides: values of indices and elements of constant buffers."""
-    return {
-        leaf
-        for leaf in leaves(operand.contribution.term)
-        if isinstance(leaf, IndexValue) or (isinstance(leaf, Leaf) and leaf.array.startswith("const:"))
-    }
-
-
-def _is_call(leaf: Term) -> bool:
-    return isinstance(leaf, Leaf) and leaf.array.startswith("call")
+def _is_array(leaf: Term, kind: str) -> bool:
+    return isinstance(leaf, Leaf) and leaf.array.startswith(kind)
 
 
 def _side(operand: OperandTuple | None) -> Side:
-    """What a contribution shows of itself in a witness."""
+    """A contribution as a witness shows it."""
     if operand is None:
         return Side("nothing")
     origin, text = operand.contribution.origin, show(operand.contribution.term, operand.coordinates)
@@ -384,9 +371,3 @@ def _side(operand: OperandTuple | None) -> Side:
 
 def _agg(contribution: Contribution) -> Agg:
     return Agg.ASSIGN if contribution.origin is None else contribution.origin.agg
-
-
-def _finding(finding: Finding) -> Witness:
-    return Witness(
-        finding.message, finding.buffer, finding.element, Side("free of this"), Side("wrong", finding.place)
-    )

@@ -100,14 +100,11 @@ def operand_at(
         at = contribution.at.named(points.outs, _numbered(contribution.at.outs))
         here = points.then(at.into(_fixed(at.outs, coordinates)).on_domain()).sample_values()
         if here is not None:
-            return OperandTuple(contribution, tuple(coordinates), _own_point(contribution, here[1]))
-    raise AssertionError("the coordinates come from one of the parts")
-
-
-def _own_point(contribution: Contribution, point: Sequence[int]) -> dict[str, int]:
-    """The point of the store that a contribution comes from: the last coordinates."""
-    names = () if contribution.origin is None else operand_names(contribution.origin)
-    return dict(zip(names, point[len(point) - len(names) :], strict=True)) if names else {}
+            # the point of the store is made of the last coordinates
+            names = () if contribution.origin is None else operand_names(contribution.origin)
+            point = dict(zip(names, here[1][len(here[1]) - len(names) :], strict=True))
+            return OperandTuple(contribution, tuple(coordinates), point)
+    raise AssertionError("the coordinates come from one of the contributions")
 
 
 def anything(
@@ -176,7 +173,10 @@ def _counted(
     """Regions of (key, operand tuple) with how often the tuple contributes on either side, and a sample of each."""
     if once_each(left) and once_each(right):
         return
-    fibres = [[_fibres(c) for c in side] for side in (left, right)]
+    # from (key, coordinates) to the points that contribute these operands to this key
+    fibres = [
+        [c.points.paired().then(c.points.keyed(c.at)).reversed() for c in side] for side in (left, right)
+    ]
     names = _numbered((*shared.ins, *shared.outs))
     rest = Points(names, shared.raw.wrap().flatten())
     for _ in range(_REGIONS):
@@ -210,11 +210,6 @@ def once_each(contributions: Sequence[Contribution]) -> bool:
     return True
 
 
-def _fibres(contribution: Contribution) -> Relation:
-    """From (key, coordinates) to the points that contribute these operands to this key."""
-    return contribution.points.paired().then(contribution.points.keyed(contribution.at)).reversed()
-
-
 def _region(fibres: Relation, sample: dict[str, int], names: Sequence[str]) -> tuple[Points, int]:
     """(where the set of contributing points is that at `sample`, but for a shift; how many these are)."""
     fibres = fibres.named(names, _numbered(fibres.outs))
@@ -224,11 +219,12 @@ def _region(fibres: Relation, sample: dict[str, int], names: Sequence[str]) -> t
         return Points.universe(names) - inside, 0
     normal = fibres.shifted_to_origin()
     shape = normal.image(Points.point(sample))
-    different = (normal - _constant(inside, shape)).domain | (_constant(inside, shape) - normal).domain
+    constant = all_pairs(inside, shape)
+    different = (normal - constant).domain | (constant - normal).domain
     return inside - different, count_points(at_sample)
 
 
-def _constant(domain: Points, image_: Points) -> Relation:
+def all_pairs(domain: Points, image_: Points) -> Relation:
     """Relates every point of the domain to all of the image."""
     primed = image_.renamed({name: f"{name}'" for name in image_.names})
     return Relation.from_points(domain.times(primed), domain.names, primed.names)
