@@ -235,6 +235,10 @@ class ExecUnit(Unit):
     registers: int | None = Field(
         default=None, gt=0, description="vector registers (of a thread, where there are threads)"
     )
+    accumulate_latency_cycles: NotNegative = Field(
+        default=0.0,
+        description="cycles from an addition to a sum to the next one to it: fewer sums at once leave a unit waiting",
+    )
     register_file: UnitName = Field(
         default="REGS", description="name that locates data in the registers, for a unit that has some"
     )

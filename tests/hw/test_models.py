@@ -18,7 +18,10 @@ from stripe.hw import HardwareModel, UnitGraph, load_hardware
 from stripe.ir import ConfigError
 from stripe.ir.dtypes import FP16, FP32, I8, I32
 
-MODELS = ("dsp_conv", "edge_npu", "eyeriss", "mobile_gpu", "ref16x16", "systolic", "x86_avx512")
+PROCESSORS = ("aarch64_neon", "portable", "x86_avx2", "x86_avx512")
+MODELS = (
+    "aarch64_neon", "dsp_conv", "edge_npu", "eyeriss", "mobile_gpu", "portable", "ref16x16", "systolic", *PROCESSORS[2:]
+)  # fmt: skip
 
 
 def test_these_ship() -> None:
@@ -199,7 +202,7 @@ def test_look_ups_name_the_nearest() -> None:
 def test_unknown_models_name_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'dsp_conv'"):
         load_hardware("dsp_conf")
-    with pytest.raises(ConfigError, match="there are dsp_conv, edge_npu"):
+    with pytest.raises(ConfigError, match="there are aarch64_neon, dsp_conv, edge_npu"):
         load_hardware("zzz")
     with pytest.raises(ConfigError, match="there is no such file"):
         load_hardware("./dsp_conv")
