@@ -8,14 +8,13 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
 from stripe.ir import (
     Agg,
-    Block,
     Buffer,
     Constant,
     DType,
@@ -47,7 +46,6 @@ from stripe.verify.proof.terms import (
     Called,
     IndexValue,
     Leaf,
-    Number,
     Read,
     Reduced,
     Undefined,
@@ -61,8 +59,7 @@ from stripe.verify.proof.terms import (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """By which rules definitions are made. `finite`: no value is infinite or NaN, so that a sum may go without a
-    product with 0.
+    """The rules of definitions. `finite`: no value is infinite or NaN, so that a sum may go without a product with 0.
 
     `thorough`: costly normal forms that are rarely needed: merges of one contribution become the contribution,
     operands that commute are put in order by their elements.
@@ -99,11 +96,8 @@ class Definitions:
         self._defined: dict[Path, dict[str, int]] = {}
 
     def definition(self, read: Read) -> Definition:
-        if read not in self._definitions:
-            self._definitions[read] = self._define(read)
-        return self._definitions[read]
-
-    def _define(self, read: Read) -> Definition:
+        if read in self._definitions:
+            return self._definitions[read]
         keys = key_names(read)
         assigned = Points.empty(keys)
         values: list[Contribution] = []
@@ -113,11 +107,13 @@ class Definitions:
             points = self.reaching.writing(writer, read).outside(assigned)
             if points.is_empty:
                 continue
-            if writer.agg is Agg.ASSIGN:
-                assigned = (assigned | points.domain).coalesced()
-                values += self._assigned(writer, points)
-            else:
+            if writer.agg is not Agg.ASSIGN:
                 merged.append((writer, points))
+                continue
+            if not points.single_valued:
+                raise Unprovable(f"an element of '{read.buffer}' is assigned at two points")
+            assigned = (assigned | points.domain).coalesced()
+            values += self._stored(writer, points)
         merges: list[Merge] = []
         if merged:
             aggs = {writer.agg for writer, _ in merged}
@@ -128,28 +124,25 @@ class Definitions:
             values += singles
         covered = union([c.points.domain for c in values] + [g.keys for g in merges], keys).coalesced()
         if not read.prefix and read.buffer in self.reaching.inputs:
-            kept = self._unwritten(read, covered)
-            values, covered = (values + kept, covered | union((c.points.domain for c in kept), keys))
-        return Definition(keys, tuple(values), tuple(merges), covered)
+            # an input keeps the elements that no statement writes: as an output it returns them
+            sizes = self.reaching.allocations[read.buffer].sizes
+            box = Points.build(keys, {name: (0, size - 1) for name, size in zip(keys, sizes, strict=True)})
+            rest = (box - covered).identity("'")
+            if not rest.is_empty:
+                kept = self._initial(read, rest.reversed())
+                values += [Contribution(value.term, rest, value.at, None) for value in kept]
+                covered = covered | rest.domain
+        self._definitions[read] = Definition(keys, tuple(values), tuple(merges), covered)
+        return self._definitions[read]
 
-    def _unwritten(self, read: Read, covered: Points) -> list[Contribution]:
-        """The elements of an input that no statement writes: as an output it returns them."""
-        keys = key_names(read)
-        sizes = self.reaching.allocations[read.buffer].sizes
-        box = Points.build(keys, {name: (0, size - 1) for name, size in zip(keys, sizes, strict=True)})
-        rest = (box - covered).identity("'")
-        if rest.is_empty:
-            return []
-        return [Contribution(p.term, rest, p.at, None) for p in self._initial(read, rest.reversed())]
-
-    def _assigned(self, writer: Access, points: Relation) -> list[Contribution]:
-        if not points.single_valued:
-            raise Unprovable(f"an element of '{writer.buffer}' is assigned at two points")
-        return [
-            Contribution(value.term, points.into(value.at.domain), value.at, writer)
-            for value in self.stored(writer)
-            if not points.into(value.at.domain).is_empty
-        ]
+    def _stored(self, writer: Access, points: Relation) -> list[Contribution]:
+        """The contributions of a write, at `points`, to the keys from which these lead."""
+        found: list[Contribution] = []
+        for value in self.stored(writer):
+            here = points.into(value.at.domain)
+            if not here.is_empty:
+                found.append(Contribution(value.term, here, value.at, writer))
+        return found
 
     def _initial_values(
         self, read: Read, assigned: Points, merged: list[tuple[Access, Relation]]
@@ -176,12 +169,9 @@ class Definitions:
         agg, dtype = merged[0][0].agg, self.dtype(merged[0][0].buffer)
         contributions: list[Contribution] = []
         for writer, points in merged:
-            for value in self.stored(writer):
-                here = points.into(value.at.domain)
-                if not here.is_empty:
-                    contributions += self._flattened(
-                        Contribution(value.term, here, value.at, writer), agg, dtype
-                    )
+            for contribution in self._stored(writer, points):
+                contributions += self._flattened(contribution, agg, dtype)
+        # where elements are merged on, the value assigned before is a contribution
         touched = union((points.domain for _, points in merged), keys).coalesced()
         left: list[Contribution] = []
         for contribution in assigned:
@@ -189,12 +179,10 @@ class Definitions:
             if base.is_empty:
                 left.append(contribution)
                 continue
-            contributions.append(
-                Contribution(contribution.term, base, contribution.at, contribution.origin)
-            )  # a base is a contribution
+            contributions.append(replace(contribution, points=base))
             rest = contribution.points.outside(touched)
             if not rest.is_empty:
-                left.append(Contribution(contribution.term, rest, contribution.at, contribution.origin))
+                left.append(replace(contribution, points=rest))
         singles, merges = self._merged(keys, contributions, agg, dtype)
         return singles, merges, left
 
@@ -205,7 +193,12 @@ class Definitions:
         zero = number(agg.identity(dtype), dtype)
         sum_of_floats = agg is Agg.ADD and dtype.is_float
         if sum_of_floats and self.rules.finite:
-            contributions = [self._padding(c, zero) for c in contributions]
+            vanishing = [c.term != zero and vanishes(c.term) for c in contributions]
+            self.relied |= {Assumption.FINITE, Assumption.ZERO_SIGN} if any(vanishing) else set()
+            contributions = [
+                replace(c, term=zero, at=c.at.keep(())) if is_zero else c
+                for c, is_zero in zip(contributions, vanishing, strict=True)
+            ]
         # The identity is no contribution, but where an element has no other.
         kept = [c for c in contributions if c.term != zero]
         bare: list[Contribution] = []
@@ -226,13 +219,6 @@ class Definitions:
             kept = [c for c in rest if not c.points.is_empty]
         return bare + alone, [Merge(agg, dtype, tuple(kept), several)]
 
-    def _padding(self, contribution: Contribution, zero: Number) -> Contribution:
-        """The contribution, or `zero` in the place of one that is zero where all values are finite."""
-        if contribution.term == zero or not vanishes(contribution.term):
-            return contribution
-        self.relied |= {Assumption.FINITE, Assumption.ZERO_SIGN}
-        return replace(contribution, term=zero, at=contribution.at.keep(()))
-
     def _flattened(self, contribution: Contribution, agg: Agg, dtype: DType) -> list[Contribution]:
         """A contribution that is itself a merge by the same aggregation, as that merge's contributions."""
         term = contribution.term
@@ -245,10 +231,10 @@ class Definitions:
             if here.is_empty:
                 continue
             narrowed = contribution.points.into(here.domain)
-            if merge.agg is not agg or merge.dtype != dtype:
-                result.append(Contribution(term, narrowed, here, contribution.origin))
-                continue
-            result += [composed(narrowed, here, sub) for sub in merge.contributions]
+            if (merge.agg, merge.dtype) == (agg, dtype):
+                result += [composed(narrowed, here, sub) for sub in merge.contributions]
+            else:
+                result.append(replace(contribution, points=narrowed, at=here))
         return [p for p in result if not p.points.is_empty]
 
     def _chain(self, nest: Nest, number_: int, agg: Agg, operands: Sequence[Sequence[Value]]) -> list[Value]:
@@ -298,21 +284,26 @@ class Definitions:
     def scalar(self, nest: Nest, name: str) -> list[Value]:
         """The value of a scalar at the points of its block."""
         key = (nest.path, name)
-        if key not in self._scalars:
-            for place in _needed(nest.block, self._places(nest), name):
-                defined = scalar_defined(nest.block.statements[place]) or ""
-                if (nest.path, defined) not in self._scalars:
-                    self._scalars[nest.path, defined] = list(self._scalar(nest, place))
-        return self._scalars[key]
-
-    def _places(self, nest: Nest) -> dict[str, int]:
-        """Which statement of the block defines each scalar."""
+        if key in self._scalars:
+            return self._scalars[key]
+        statements = nest.block.statements
         if nest.path not in self._defined:
-            statements = enumerate(nest.block.statements)
             self._defined[nest.path] = {
-                name: place for place, each in statements if (name := scalar_defined(each)) is not None
+                defined: place
+                for place, statement in enumerate(statements)
+                if (defined := scalar_defined(statement)) is not None
             }
-        return self._defined[nest.path]
+        # the statements that the scalar depends on, in order: long chains need no deep recursion
+        needed: set[str] = set()
+        wanted = [name]
+        while wanted:
+            scalar = wanted.pop()
+            if scalar not in needed and (nest.path, scalar) not in self._scalars:
+                needed.add(scalar)
+                wanted += scalars_used(statements[self._defined[nest.path][scalar]])
+        for scalar in sorted(needed, key=self._defined[nest.path].__getitem__):
+            self._scalars[nest.path, scalar] = list(self._scalar(nest, self._defined[nest.path][scalar]))
+        return self._scalars[key]
 
     def _scalar(self, nest: Nest, number_: int) -> Iterator[Value]:
         points = points_of(nest.domain)
@@ -386,20 +377,6 @@ class Definitions:
 _I32 = DType.parse("i32")
 _MOST_PIECES = 200
 _MOST_COORDINATES = 400
-
-
-def _needed(block: Block, places: Mapping[str, int], name: str) -> list[int]:
-    """The statements that a scalar depends on, its own the last, in order: long chains need no deep recursion.
-    `places` tells which statement defines each scalar.
-    """
-    found: set[int] = set()
-    wanted = [name]
-    while wanted:
-        place = places[wanted.pop()]
-        if place not in found:
-            found.add(place)
-            wanted += scalars_used(block.statements[place])
-    return sorted(found)
 
 
 def _applied(op: str, operands: tuple[Value, ...], dtype: DType | None) -> Value:

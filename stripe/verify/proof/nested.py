@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from stripe.poly import Relation
-from stripe.verify.proof.contributions import Contribution, Definition, Merge, reordering
+from stripe.verify.proof.contributions import Contribution, Definition, reordering
 from stripe.verify.proof.definitions import Unprovable
 from stripe.verify.proof.numbering import Numbering, Reduction
 from stripe.verify.proof.relations import Mismatch, anything, mismatch, operand_at, sampled
@@ -37,26 +37,21 @@ def difference(
     for kind in dict.fromkeys([*merges[0], *merges[1]]):
         numbering.relied |= reordering(*kind)
         if found is None:
-            one, two = (_contributions(side.get(kind)) for side in merges)
+            one, two = (side[kind].contributions if kind in side else () for side in merges)
             found = merge_difference(numbering, one, two, first.keys, kind[0].counts(kind[1]), depth)
     if found is None:
         return None
-    return _filled(found, _all_contributions(first), _all_contributions(second))
+    every = [
+        [*side.values, *(c for merge in side.merges for c in merge.contributions)] for side in (first, second)
+    ]
+    return _filled(found, *every)
 
 
 def _filled(found: Mismatch, first: Sequence[Contribution], second: Sequence[Contribution]) -> Mismatch:
-    """The difference with something on both sides, where there is something."""
+    """The difference with an operand tuple of both sides, where these have one for the key."""
     before = found.before or anything(first, found.key, found.after)
     after = found.after or anything(second, found.key, found.before)
     return Mismatch(found.key, before, after, found.how)
-
-
-def _contributions(merge: Merge | None) -> tuple[Contribution, ...]:
-    return () if merge is None else merge.contributions
-
-
-def _all_contributions(definition: Definition) -> list[Contribution]:
-    return [*definition.values, *(c for merge in definition.merges for c in merge.contributions)]
 
 
 def values_difference(
@@ -79,7 +74,8 @@ def values_difference(
             if not left.is_empty:
                 key, coordinates = sampled(left, keys)
                 own = operand_at([contribution], key, coordinates)
-                return Mismatch(key, own, None, "other operands") if side is mine else Mismatch(key, None, own, "other operands")  # fmt: skip  # noqa: E501
+                pair = (own, None) if side is mine else (None, own)
+                return Mismatch(key, *pair, "other operands")
     for contribution, at in mine:
         for opposite, other_at in theirs:
             both = at.domain & other_at.domain
@@ -109,11 +105,16 @@ def merge_difference(
         return _filled(found, first, second)
     if depth == 1:
         raise Unprovable("reductions are nested too deep")
-    veiled = [[_veiled(c) for c in side] for side in (first, second)]
+    # without the coordinates of reductions: other operands differ, whatever the reductions are
+    veiled = [[replace(c, term=_veil(c.term), at=_anchors(c)) for c in side] for side in (first, second)]
     found = mismatch(*veiled, counted=counted, keys=keys)
-    if found is not None:  # other operands, whatever the reductions are
+    if found is not None:
         return _filled(found, *veiled)
-    kinds = [_by_kind(side) for side in (first, second)]
+    # contributions with the same term, all reductions taken as equal, are compared with each other
+    kinds: list[dict[Term, list[Contribution]]] = [{}, {}]
+    for kind_of, side in zip(kinds, (first, second), strict=True):
+        for contribution in side:
+            kind_of.setdefault(_veil(contribution.term), []).append(contribution)
     for kind, contributions in kinds[0].items():
         mine, theirs = (_by_anchor(side, keys) for side in (contributions, kinds[1][kind]))
         inner = values_difference(numbering, mine, theirs, mine[0].points.ins, depth - 1)
@@ -123,23 +124,10 @@ def merge_difference(
     return None
 
 
-def _by_kind(contributions: Sequence[Contribution]) -> dict[Term, list[Contribution]]:
-    """The contributions by their terms, all reductions taken as equal."""
-    found: dict[Term, list[Contribution]] = {}
-    for contribution in contributions:
-        found.setdefault(_veil(contribution.term), []).append(contribution)
-    return found
-
-
 def _veil(term: Term) -> Term:
     if isinstance(term, Operation):
         return replace(term, args=tuple(_veil(arg) for arg in term.args))
     return Leaf("sum:a reduction", 0, term.dtype) if _is_reduction(term) else term
-
-
-def _veiled(contribution: Contribution) -> Contribution:
-    """The contribution without the coordinates of its reductions."""
-    return replace(contribution, term=_veil(contribution.term), at=_anchors(contribution))
 
 
 def _anchors(contribution: Contribution) -> Relation:
