@@ -175,14 +175,15 @@ def check_read(reaching: Reaching, load: Access) -> Iterator[Finding]:
     """Every element read was written. An element of an accumulator that got no contribution may be merged on, by the
     same aggregation, and used for nothing else."""
     start = reaching.start[load.buffer]
-    if load.buffer in reaching.inputs or _is_constant(reaching, load.buffer):
+    constants = {constant.name for constant in reaching.program.constants}
+    if load.buffer in reaching.inputs or (load.buffer.path == (0,) and load.buffer.name in constants):
         return
-    read = reaching.read(load)
-    touched = reading(load, read)
     if isinstance(load.statement, Load) and start is not Agg.ASSIGN:
         merged_on = aggregations_of(load.nest.block, load.statement.into) <= {start}
         if merged_on:
             return
+    read = reaching.read(load)
+    touched = reading(load, read)
     missing = touched.range - reaching.written(read)
     if not missing.is_empty:
         sample = touched.into(missing).sample()
@@ -204,10 +205,6 @@ def check_outputs(reaching: Reaching) -> Iterator[Finding]:
             place = Instance((0,), reaching.program.name)
             message = "nobody writes this element of an output"
             yield Finding(message, ref.name, tuple(missing.values()), place)
-
-
-def _is_constant(reaching: Reaching, buffer: Buffer) -> bool:
-    return buffer.path == (0,) and any(c.name == buffer.name for c in reaching.program.constants)
 
 
 def _at(access: Access, point: dict[str, int], message: str, index: Sequence[Affine]) -> Finding:

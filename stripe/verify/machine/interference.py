@@ -116,16 +116,9 @@ class Interference:
     def _before(self, one: Path, other: Path, shallow: int) -> bool:
         """Whether the statement at `one` is done before the one at `other` begins, while two buffers live of which one
         belongs to a block of depth `shallow`."""
-        depth = _parting(one, other)
+        parting = (level for level, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+        depth = next(parting, None)
         if depth is None or any(one[:level] in self._repeated for level in range(shallow + 1, depth + 1)):
             return False  # a block inside what holds the buffers repeats both, in any order of its points
         order = self._orders.get(one[:depth])
         return one[depth] < other[depth] if order is None else is_in(one[depth], order[other[depth]])
-
-
-def _parting(first: Path, second: Path) -> int | None:
-    """The first level at which the paths part; None when one contains the other."""
-    for level, (a, b) in enumerate(zip(first, second, strict=False)):
-        if a != b:
-            return level
-    return None

@@ -1,4 +1,4 @@
-"""Independent checks of schedules and placements: they share no code with those who make them.
+"""Independent checks of schedules and placements: they share no code with the passes that make them.
 
 `check_schedule`: dependences order all conflicts, also of two buffers in one range of memory;
 every unit reaches the memories of its operands; nothing exceeds a memory. `check_placement`: no two buffers that may be
@@ -18,14 +18,10 @@ from stripe.ir import (
     Agg,
     Block,
     Diagnostic,
-    Load,
     Nest,
     Path,
     Program,
     Refinement,
-    Special,
-    Store,
-    nest_at,
     reads_of,
     scalar_defined,
     scalars_used,
@@ -52,18 +48,20 @@ def check_schedule(program: Program, hardware: HardwareModel | None = None) -> l
 
 def check_dependences(program: Program) -> list[Diagnostic]:
     """Conflicts and uses of scalars between statements of main without a dependence that orders them."""
-    path = _main_path(program)
-    order = closure(program.main)
-    found = list(_check_conflicts(program, path, order))
-    found += _check_scalars(program.main, path, order)
-    return found
+    nest = next(nest for nest in Nest.root(program.entry).walk() if nest.block.is_main)
+    order = closure(nest.block)
+    return [*_check_conflicts(nest, order), *_check_scalars(nest, order)]
 
 
 def check_placement(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
     """All errors in the addresses of a program at the stage `placed`; see the module."""
     placed = _placed(program, list(Nest.root(program.entry).walk()))
     found = list(_check_interference(program, placed))
-    found += _check_alignment(placed)
+    for buffer in placed:
+        size = buffer.ref.dtype.bytes
+        if buffer.begin % size:
+            message = f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {size}"
+            found.append(buffer.wrong(message, "align it"))
     if hardware is not None:
         found += _check_capacity(placed, hardware)
     return found
@@ -126,14 +124,9 @@ _ROUNDING = 1e-6
 """Rounding of times: a delay below this part of a stretch is none."""
 
 
-def _main_path(program: Program) -> Path:
-    return next(path for path, block in walk(program.entry) if block.is_main)
-
-
-def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
+def _check_conflicts(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
     """Two statements of main that touch a common element, one writing it, are ordered."""
-    nest = nest_at(program.entry, path)
-    depth = len(path)
+    depth = len(nest.path)
     by_buffer: dict[object, list[Access]] = {}
     for access in accesses(nest):
         by_buffer.setdefault(access.buffer, []).append(access)
@@ -143,85 +136,55 @@ def _check_conflicts(program: Program, path: Path, order: Sequence[int]) -> Iter
         writes: list[Access] = []
         for second in parts:
             for first in earlier if second.is_write else writes:
-                pair = (first.path[depth], second.path[depth])
-                if (
-                    pair[0] == pair[1]
-                    or pair in said
-                    or is_in(pair[0], order[pair[1]])
-                    or is_in(pair[1], order[pair[0]])
-                ):
+                one, two = pair = (first.path[depth], second.path[depth])
+                if one == two or pair in said or is_in(one, order[two]) or is_in(two, order[one]):
                     continue
-                if _conflict(first, second) and not first.footprint.disjoint(second.footprint):
+                # contributions of one aggregation commute
+                merges = first.is_write and second.is_write and first.agg is not Agg.ASSIGN
+                commute = merges and first.agg is second.agg
+                if not commute and not first.footprint.disjoint(second.footprint):
                     said.add(pair)
-                    message = (
-                        f"no dependence orders it after statement {pair[0]}, both touch '{first.buffer}'"
-                    )
-                    yield Diagnostic(
-                        message, (*path, pair[1]), _name(nest, pair[1]), "run compute_deps or schedule"
-                    )
+                    message = f"no dependence orders it after statement {one}, both touch '{first.buffer}'"
+                    statement = nest.block.statements[two]
+                    name = statement.name if isinstance(statement, Block) else ""
+                    yield Diagnostic(message, (*nest.path, two), name, "run compute_deps or schedule")
             earlier.append(second)
             if second.is_write:
                 writes.append(second)
 
 
-def _check_scalars(main: Block, path: Path, order: Sequence[int]) -> Iterator[Diagnostic]:
+def _check_scalars(nest: Nest, order: Sequence[int]) -> Iterator[Diagnostic]:
     """A statement of main that uses a scalar is ordered after the one that defines it."""
     defined: dict[str, int] = {}
-    for number, statement in enumerate(main.statements):
+    for number, statement in enumerate(nest.block.statements):
         for name in dict.fromkeys(scalars_used(statement)):
             if not is_in(defined[name], order[number]):
                 message = f"no dependence orders it after statement {defined[name]}, which defines '${name}'"
-                yield Diagnostic(message, (*path, number), "", "run compute_deps or schedule")
+                yield Diagnostic(message, (*nest.path, number), "", "run compute_deps or schedule")
         scalar = scalar_defined(statement)
         if scalar is not None:
             defined[scalar] = number
 
 
-def _conflict(first: Access, second: Access) -> bool:
-    """Whether the order of two accesses to one element matters: contributions of one aggregation commute."""
-    if first.is_write and second.is_write:
-        return first.agg is not second.agg or first.agg is Agg.ASSIGN
-    return first.is_write or second.is_write
-
-
-def _name(nest: Nest, number: int) -> str:
-    statement = nest.block.statements[number]
-    return statement.name if isinstance(statement, Block) else ""
-
-
 def _placed(program: Program, nests: Sequence[Nest]) -> list[Placed]:
-    """All allocations with an address and the leaf statements that touch them."""
-    touched = _touching(program)
+    """All allocations with an address, and the paths of the leaf statements that load, store or otherwise use them."""
+    buffers: dict[Path, dict[str, tuple[Path, str]]] = {(): {}}
+    touched: dict[tuple[Path, str], list[Path]] = {}
+    for path, block in walk(program.entry):
+        buffers[path] = {
+            ref.name: (path, ref.name) if ref.is_alloc else buffers[path[:-1]][ref.source]
+            for ref in block.refinements
+        }
+        for number, statement in enumerate(block.statements):
+            if not isinstance(statement, Block):
+                for name in (*writes_of(statement), *reads_of(statement)):
+                    touched.setdefault(buffers[path][name], []).append((*path, number))
     return [
-        Placed(nest, ref, tuple(touched.get((nest.path, ref.name), ())))
+        Placed(nest, ref, tuple(sorted(touched.get((nest.path, ref.name), ()))))
         for nest in nests
         for ref in nest.block.allocs
         if ref.offset is not None
     ]
-
-
-def _touching(program: Program) -> dict[tuple[Path, str], list[Path]]:
-    """For each allocation the paths of the leaf statements that load, store or otherwise use it."""
-    found: dict[tuple[Path, str], list[Path]] = {}
-
-    def visit(block: Block, path: Path, outer: dict[str, tuple[Path, str]]) -> None:
-        own = {r.name: (path, r.name) if r.is_alloc else outer[r.source] for r in block.refinements}
-        for number, statement in enumerate(block.statements):
-            names: tuple[str, ...] = ()
-            match statement:
-                case Load(_, ref) | Store(ref, _):
-                    names = (ref,)
-                case Special(_, outputs, inputs):
-                    names = (*outputs, *inputs)
-                case Block():
-                    visit(statement, (*path, number), own)
-                case _:
-                    pass
-            for name in names:
-                found.setdefault(own[name], []).append((*path, number))
-
-    visit(program.entry, (0,), {})
-    return found
 
 
 def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
@@ -246,15 +209,6 @@ def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[
             both = f"'{first.ref.name}' and '{second.ref.name}'"
             message = f"{both} may be alive together and share bytes {begin} to {end} of {where}"
             yield second.wrong(message, "place one of them elsewhere")
-
-
-def _check_alignment(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
-    for buffer in placed:
-        size = buffer.ref.dtype.bytes
-        if buffer.begin % size:
-            yield buffer.wrong(
-                f"'{buffer.ref.name}' lies at byte {buffer.begin}, its elements take {size}", "align it"
-            )
 
 
 def _check_capacity(placed: Sequence[Placed], hardware: HardwareModel) -> Iterator[Diagnostic]:
@@ -283,17 +237,19 @@ def check_reach(nests: Sequence[Nest], hardware: HardwareModel) -> Iterator[Diag
         for number, ref in enumerate(block.refinements):
             if ref.location.name not in hardware.mem_units or ref.name not in loaded | stored:
                 continue
-            way = _unreached(graph, nest, around, ref, reads=ref.name in loaded, writes=ref.name in stored)
-            if way:
+            missing = _unreached(
+                graph, nest, around, ref, reads=ref.name in loaded, writes=ref.name in stored
+            )
+            if missing:
                 hint = "transfer it to a memory that the unit reaches"
                 part: Part = ("refinement", number)
-                yield Diagnostic(f"'{ref.name}': no bus leads {way}", nest.path, block.name, hint, part)
+                yield Diagnostic(f"'{ref.name}': no bus leads {missing}", nest.path, block.name, hint, part)
 
 
 def _unreached(
     graph: UnitGraph, nest: Nest, around: Nest, ref: Refinement, *, reads: bool, writes: bool
 ) -> str:
-    """A way between the unit of `around` and the memory of `ref` that has no bus; empty where all have theirs."""
+    """A transfer between the unit of `around` and the memory of `ref` without a bus; empty where none lacks it."""
     location = around.block.location
     units, memories = graph.instances(location.name), graph.instances(ref.location.name)
     missing: dict[tuple[int, int], str] = {}
@@ -305,10 +261,10 @@ def _unreached(
     if not missing:
         return ""
     pairs = pairs_of_units(nest, location, around, ref)
-    for (one, other), way in missing.items():
+    for (one, other), transfer in missing.items():
         # A location without a number is any unit: one that has a bus will do.
         ones = [one] if location.devices[-1].units else range(len(units))
         others = [other] if ref.location.devices[-1].units else range(len(memories))
         if pairs.contains({"u0": one, "u1": other}) and missing.keys() >= set(product(ones, others)):
-            return way
+            return transfer
     return ""

@@ -110,24 +110,19 @@ def check_views(nests: Sequence[Nest]) -> list[Diagnostic]:
             if ref.bank_dim is not None or source.bank_dim is not None:
                 continue
             mine, theirs = ref.location.subs(nest.local), source.location.subs(nest.outer.local)
-            if mine != theirs and any(
-                not _equal(one, other, nest.domain)
+            apart = [
+                one - other
                 for here, there in zip(mine.devices, theirs.devices, strict=False)
                 for one, other in zip(here.units, there.units, strict=False)
-            ):
+                if one != other
+            ]
+            sides = [side for difference in apart for side in (difference - 1, -difference - 1)]
+            if any(not points_of(nest.domain).where([side]).is_empty for side in sides):
                 message = f"'{ref.name}' is located in {ref.location}, and its source in {source.location}"
                 part: Part = ("refinement", number)
                 hint = "a view lies where its source lies"
                 found.append(Diagnostic(message, nest.path, nest.block.name, hint, part))
     return found
-
-
-def _equal(one: Affine, other: Affine, domain: Domain) -> bool:
-    """Whether two affines have the same value at all points."""
-    apart = one - other
-    return apart == Affine() or all(
-        points_of(domain).where([side]).is_empty for side in (apart - 1, -apart - 1)
-    )
 
 
 def _missing(place: Place, hardware: HardwareModel, *, memory: bool) -> Iterator[tuple[str, str]]:

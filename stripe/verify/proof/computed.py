@@ -9,7 +9,6 @@ import hashlib
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
@@ -40,23 +39,18 @@ def same_constant(before: Program, after: Program, name: str) -> bool:
     held = next((buffer for buffer in after.constants if buffer.name == name), None)
     if held is None or any(buffer.name == name for buffer in before.constants):
         return False
-    found = _computed(before, name)
-    return found is not None and found.tobytes() == constant_array(held).tobytes()
-
-
-def _computed(program: Program, name: str) -> npt.NDArray[np.generic] | None:
-    """The contents of a temporary of the entry; None when it depends on an input, or takes long to compute."""
-    part = _part(program, name)
+    part = _part(before, name)
     if part is None or _runs(part.main) > MOST_POINTS:
-        return None
+        return False
     try:
-        return np.ascontiguousarray(interpret(part, {})[name])
+        found = np.ascontiguousarray(interpret(part, {})[name])
     except ExecutionError:
-        return None  # the proof of the rest tells what is wrong
+        return False  # the proof of the rest names the error
+    return found.tobytes() == constant_array(held).tobytes()
 
 
 def _runs(block: Block) -> int:
-    """How often the innermost statements of a nest run in all, at most."""
+    """Upper bound on the runs of the innermost statements of a nest."""
     return block.points * max(1, sum(map(_runs, block.blocks)))
 
 
@@ -64,7 +58,7 @@ def _part(program: Program, name: str) -> Program | None:
     """The statements of main that `name` needs, as a program with `name` as its one output and without inputs."""
     main = program.main
     if len(program.entry.statements) > 1 or program.entry.find_ref(name) is None:
-        return None  # what else the entry does may matter too
+        return None  # other statements of the entry may write it too
     sources = {ref.name: ref.source for ref in main.refinements}
     wanted, scalars, kept = {name}, set[str](), list[int]()
     for position in reversed(range(len(main.statements))):
@@ -99,6 +93,6 @@ def constant_terms(program: Program, buffer: Buffer, dtype: DType) -> Leaf | Num
     values = np.frombuffer(found.data, dtype=dtype.numpy())
     if len(values) and found.data == found.data[: dtype.bytes] * len(values):
         return number(values[0].item(), dtype)
-    # The digest orders operands alike in both programs; the content decides.
+    # The digest gives operands one order in both programs; the content decides.
     digest = hashlib.sha256(found.data).hexdigest()[:12]
     return Leaf(f"const:{digest}", len(found.sizes), dtype, (found.sizes, found.data))

@@ -95,19 +95,14 @@ def composed(points: Relation, at: Relation, inner: Contribution) -> Contributio
     points to the keys of the inner merge)."""
     if at.injective and inner.points.injective:  # then an inner point tells which outer point read it
         return Contribution(inner.term, points.then(at).then(inner.points), inner.at, inner.origin)
-    outer = _apart(at.ins, inner.points.outs)
+    mark = "^"  # the inner merge may have outer points of its own, under marked names
+    while any(f"{name}{mark}" in inner.points.outs for name in at.ins):
+        mark += "^"
+    outer = tuple(f"{name}{mark}" for name in at.ins)
     known = at.domain.identity("").beside(at.then(inner.points))
     both = (*outer, *inner.points.outs)
     back = Points.universe(both).identity("'").keep([f"{name}'" for name in inner.points.outs])
     return Contribution(inner.term, points.then(known.named(at.ins, both)), back.then(inner.at), inner.origin)
-
-
-def _apart(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:
-    """`names` changed so that none is `taken`: the inner merge may have outer points of its own."""
-    mark = "^"
-    while any(f"{name}{mark}" in taken for name in names):
-        mark += "^"
-    return tuple(f"{name}{mark}" for name in names)
 
 
 def one_each_or_merged(

@@ -6,6 +6,7 @@ results, and the user learns both.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,8 +83,16 @@ def judge(
         operations //= TANGLED
     verdict = prove_equal(before, after, operations=operations)
     if isinstance(verdict, Unknown):
-        verdict = _enumerated(before, after, verdict)
-    misplaced = _misplaced(after)
+        with suppress(
+            enumeration.InvalidProgram
+        ):  # `before` does something undefined: the answer stays unknown
+            found = enumeration.decide(before, after, most_points=ENUMERATED)
+            verdict = verdict if isinstance(found, Unknown) else found
+    misplaced = ""
+    if any(ref.offset is not None for _, block in walk(after.entry) for ref in block.allocs):
+        from stripe.verify.machine.schedule import check_placement
+
+        misplaced = "\n".join(f"error: {diagnostic}" for diagnostic in check_placement(after))
     if isinstance(verdict, Equal) or misplaced:
         return Judgement(verdict, policy, misplaced=misplaced)
     return Judgement(verdict, policy, run_on_all(before, after, policy.assumed))
@@ -104,23 +113,3 @@ def _is_tangled(*programs: Program) -> bool:
     )
     atoms = (atom for affine in affines for atom, _ in affine.terms)
     return any(not isinstance(atom, str) and not atom.arg.is_linear for atom in atoms)
-
-
-def _enumerated(before: Program, after: Program, unknown: Unknown) -> Verdict:
-    """The answer by enumeration; that of the proof for large programs, and where `before` does something undefined."""
-    try:
-        found = enumeration.decide(before, after, most_points=ENUMERATED)
-    except enumeration.InvalidProgram:
-        return unknown
-    return unknown if isinstance(found, Unknown) else found
-
-
-def _misplaced(program: Program) -> str:
-    """The errors in the addresses of buffers, which have no part in the meaning that is proved; empty when there are
-    none.
-    """
-    if not any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs):
-        return ""
-    from stripe.verify.machine.schedule import check_placement
-
-    return "\n".join(f"error: {diagnostic}" for diagnostic in check_placement(program))

@@ -76,15 +76,12 @@ class Reaching:
     def inputs(self) -> frozenset[Buffer]:
         return frozenset(Buffer((0,), ref.name) for ref in self.program.inputs)
 
-    @cached_property
-    def _writing_paths(self) -> dict[Buffer, tuple[Path, ...]]:
-        return {buffer: tuple(writer.path for writer in found) for buffer, found in self.writers.items()}
-
     def read(self, load: Access) -> Read:
         """The state of a buffer that `load` reads: paths are in program order, and the last write before the load
         parts from it furthest inside."""
-        paths = self._writing_paths[load.buffer]
-        visible = paths[: bisect_left(paths, load.path)]
+        writers = self.writers[load.buffer]
+        before = writers[: bisect_left(writers, load.path, key=lambda writer: writer.path)]
+        visible = tuple(writer.path for writer in before)
         depth = len(load.buffer.path) - 1
         if visible:
             parting = parting_depth(visible[-1], load.path)

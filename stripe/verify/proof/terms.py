@@ -142,7 +142,7 @@ def chain_agg(op: str, dtype: DType) -> Agg | None:
 
 
 def operand_order(op: str, args: Sequence[Term]) -> tuple[int, ...]:
-    """In which order the operands stand in the canonical term."""
+    """The order of the operands in the canonical term."""
     order = tuple(range(len(args)))
     return (
         tuple(sorted(order, key=lambda k: sort_key(args[k])))
@@ -213,7 +213,13 @@ def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bo
         return args[0]
     numbers = [arg for arg in args if isinstance(arg, Number)]
     if len(numbers) == len(args) and INTRINSICS[op].exact:
-        return _computed(op, numbers, dtype)
+        values = [arith.constant(number_value(n), n.dtype) for n in numbers]
+        with np.errstate(all="ignore"):
+            if op == "cast":
+                value = arith.cast(values[0], dtypes[0], dtype)
+            else:
+                value = arith.apply(op, values, dtypes[-1])
+        return Number(repr(value.item()), dtype)
     if op == "mul" and (finite or not dtype.is_float):
         zero = number(0, dtype)
         if any(n.text.lstrip("-") == zero.text for n in numbers):
@@ -236,16 +242,6 @@ def _with_zeros(term: Term) -> Term:
     if not isinstance(term, Operation) or term.op not in _KEEPS_ZERO:
         return term
     return operation(term.op, [_with_zeros(arg) for arg in term.args], term.dtype, finite=True)
-
-
-def _computed(op: str, numbers: Sequence[Number], dtype: DType) -> Number:
-    values = [arith.constant(number_value(n), n.dtype) for n in numbers]
-    with np.errstate(all="ignore"):
-        if op == "cast":
-            value = arith.cast(values[0], numbers[0].dtype, dtype)
-        else:
-            value = arith.apply(op, values, numbers[-1].dtype)
-    return Number(repr(value.item()), dtype)
 
 
 def show(term: Term, coordinates: Sequence[int]) -> str:

@@ -21,6 +21,7 @@ from stripe.ir import (
     Special,
     Statement,
     Tags,
+    reads_of,
     writes_of,
 )
 from stripe.verify.proof.reaching import Reaching
@@ -39,7 +40,7 @@ def stripped(statement: Statement) -> Statement:
                 name="",
                 indices=tuple(replace(index, tags=Tags()) for index in statement.indices),
                 constraints=tuple(Constraint(c.affine) for c in statement.constraints),
-                refinements=tuple(_stripped_ref(ref) for ref in statement.refinements),
+                refinements=tuple(map(_stripped_ref, statement.refinements)),
                 statements=tuple(stripped(inner) for inner in statement.statements),
                 location=Location(),
                 comments=(),
@@ -72,25 +73,24 @@ class Unchanged:
         self._reachings = (before, after)
         self._stripped: dict[tuple[int, Path], Statement] = {}
         self._common: dict[Buffer, int] = {}
-        self._units = tuple(self._writing_units(reaching) for reaching in self._reachings)
-        self._reads = tuple(self._read_buffers(reaching) for reaching in self._reachings)
-
-    @staticmethod
-    def _writing_units(reaching: Reaching) -> dict[Buffer, list[Path]]:
+        """The number of first writes to a buffer by unchanged statements."""
+        self._units = tuple(
+            {
+                buffer: list(dict.fromkeys(writer.path[:3] for writer in writers))
+                for buffer, writers in reaching.writers.items()
+                if len(buffer.path) <= 2
+            }
+            for reaching in self._reachings
+        )
         """The statements of main that write each buffer, in order."""
-        return {
-            buffer: list(dict.fromkeys(writer.path[:3] for writer in writers))
-            for buffer, writers in reaching.writers.items()
-            if len(buffer.path) <= 2
-        }
-
-    @staticmethod
-    def _read_buffers(reaching: Reaching) -> dict[Path, set[Buffer]]:
-        found: dict[Path, set[Buffer]] = {}
-        for access in reaching.accesses:
-            if not access.is_write and len(access.buffer.path) <= 2:
-                found.setdefault(access.path[:3], set()).add(access.buffer)
-        return found
+        self._reads = tuple(
+            {
+                unit: {a.buffer for a in accesses if not a.is_write and len(a.buffer.path) <= 2}
+                for unit, accesses in reaching.by_unit.items()
+            }
+            for reaching in self._reachings
+        )
+        """The buffers that each statement of main reads."""
 
     def buffer(
         self, pair: tuple[Buffer, Buffer], known: tuple[Mapping[Buffer, str], Mapping[Buffer, str]]
@@ -148,19 +148,18 @@ class Unchanged:
             (self._initial(side, buffer) is None, reaching.start.get(buffer))
             for side, reaching in enumerate(self._reachings)
         ]
-        return starts[0] == starts[1] and before[0] == before[1] <= self._common_past(buffer)
-
-    def _common_past(self, buffer: Buffer) -> int:
-        """The number of first writes to a buffer by unchanged statements."""
+        if starts[0] != starts[1] or before[0] != before[1]:
+            return False
         if buffer not in self._common:
             pairs = zip(*(units.get(buffer, ()) for units in self._units), strict=False)
             self._common[buffer] = sum(1 for _ in takewhile(lambda pair: self._same_unit(*pair), pairs))
-        return self._common[buffer]
+        return before[0] <= self._common[buffer]
 
     def _same_unit(self, first: Path, second: Path) -> bool:
-        """Whether two statements are equal, and the blocks around them neither repeat nor restrict them."""
+        """Whether two statements are equal, and the blocks around them neither repeat nor restrict them. A store is
+        no answer: it leaves open the scalar that it stores."""
         return (
-            _is_closed(self._unit(0, first))
+            isinstance(self._unit(0, first), Block | Special)
             and self._unit(0, first) == self._unit(1, second)
             and self._views(0, first) == self._views(1, second)
             and self._is_plain(0, first)
@@ -186,7 +185,7 @@ class Unchanged:
         if isinstance(statement, Block):
             names = {ref.source for ref in statement.refinements if not ref.is_alloc}
         else:
-            names = {*_names(statement)}
+            names = {*reads_of(statement), *writes_of(statement)}
         views = [main.ref(name) for name in sorted(names)]
         allocations = [program.entry.ref(view.source) for view in views if not view.is_alloc]
         return tuple(_stripped_ref(ref) for ref in (*views, *allocations))
@@ -219,19 +218,9 @@ class Unchanged:
         return True
 
 
-def _is_closed(statement: Statement) -> bool:
-    """Whether a statement of main determines its results: a store leaves open the scalar that it stores."""
-    return isinstance(statement, Block | Special)
-
-
 def _statement(program: Program, path: Path) -> Statement:
     statement: Statement = program.entry
     for number in path[1:]:
         assert isinstance(statement, Block)
         statement = statement.statements[number]
     return statement
-
-
-def _names(statement: Statement) -> tuple[str, ...]:
-    inputs: tuple[str, ...] = getattr(statement, "inputs", ())
-    return (*writes_of(statement), *inputs)
