@@ -69,7 +69,15 @@ class SplitReduction(BlockPass):
         refusal = _unfit(block) or self._covered(block, lanes)
         if refusal is not None:
             return refusal
-        found = [index for index in block.iterated if lanes > 1 and _is_reduced(block, index, lanes)]
+        # an index that moves no output, and inputs by one element or none, far enough for vectors
+        found = [
+            index
+            for index in block.iterated
+            if lanes > 1
+            and index.range >= 2 * lanes
+            and _is_summed(block, index)
+            and {step(ref, index.name) for ref in block.inputs} in ({1}, {0, 1})
+        ]
         if not found:
             return Refusal(f"no reduction runs along {2 * lanes} elements of memory or more")
         along = max(found, key=lambda index: index.range)
@@ -95,7 +103,7 @@ class SplitReduction(BlockPass):
 
 
 def _points(block: Block, ref: Refinement) -> int:
-    """How many points read the same elements of a view."""
+    """The number of points that read the same elements of a view."""
     return prod(index.range for index in sharing(block, ref))
 
 
@@ -114,12 +122,6 @@ def _is_summed(block: Block, index: Index) -> bool:
     return all(step(ref, index.name) == 0 for ref in block.outputs)
 
 
-def _is_reduced(block: Block, index: Index, lanes: int) -> bool:
-    """Whether an index moves no output, and inputs by one element or none, far enough for vectors."""
-    steps = {step(ref, index.name) for ref in block.inputs}
-    return _is_summed(block, index) and index.range >= 2 * lanes and steps in ({1}, {0, 1})
-
-
 def _split(block: Block, along: str, lanes: int) -> Block:
     """`block` with `lanes` partial results for each element."""
     nest = tile_block(block, {index.name: 1 for index in block.iterated if not _is_summed(block, index)})
@@ -134,7 +136,21 @@ def _split(block: Block, along: str, lanes: int) -> Block:
         names.add(name)
     inner = replace(inner, tags=inner.tags.add("part"))
     parts = [_part(inner, along, lanes, partial, whole=whole) for whole in (True, False)]
-    totals = [_total(inner.ref(name), part, along, lanes) for name, part in partial.items()]
+    totals: list[Block] = []
+    for name, part in partial.items():
+        lane = Element(part, (Affine.var(along),))
+        total = Element(inner.ref(name), (Affine(),) * inner.ref(name).rank)
+        totals.append(
+            copy_block(
+                f"sum_{name}",
+                (Index(along, lanes),),
+                lane,
+                total,
+                Tags.of("total"),
+                agg=total.ref.agg,
+                scalar=name,
+            )
+        )
     return replace(
         nest,
         refinements=(*nest.refinements, *partial.values()),
@@ -171,16 +187,3 @@ def _part(
     own = replace(inner.index(along), range=lanes if whole else rest)
     groups_index = (Index(group, groups),) if whole else ()
     return replace(moved, indices=(*others, *groups_index, own), refinements=refs)
-
-
-def _total(ref: Refinement, part: Refinement, along: str, lanes: int) -> Block:
-    """The copy block that contributes the partial results to their element."""
-    return copy_block(
-        f"sum_{ref.name}",
-        (Index(along, lanes),),
-        Element(part, (Affine.var(along),)),
-        Element(ref, (Affine(),) * ref.rank),
-        Tags.of("total"),
-        agg=ref.agg,
-        scalar=ref.name,
-    )

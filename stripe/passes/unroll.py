@@ -63,7 +63,12 @@ class Unroll(BlockPass):
     )
 
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
-        chosen = tuple(index for index in block.iterated if self._wants(index))
+        wanted = self.expand_idx
+        chosen = tuple(
+            index
+            for index in block.iterated
+            if (wanted[1:] in index.tags if wanted.startswith("#") else wanted in ("", index.name))
+        )
         points = prod(index.range for index in chosen)
         if not chosen:
             return Refusal(f"no index '{self.expand_idx}'" if self.expand_idx else "no index")
@@ -74,11 +79,6 @@ class Unroll(BlockPass):
             return Refusal(f"{min(bound)} chooses the unit that runs the block")
         context.applied(block, f"{', '.join(index.name for index in chosen)} unrolled into {points} copies")
         return unroll_block(block, chosen)
-
-    def _wants(self, index: Index) -> bool:
-        if self.expand_idx.startswith("#"):
-            return self.expand_idx[1:] in index.tags
-        return self.expand_idx in ("", index.name)
 
 
 def unroll_block(block: Block, chosen: tuple[Index, ...]) -> Block:
@@ -97,11 +97,12 @@ class _BodyCopies:
         self._block = block
         self._chosen = {index.name for index in chosen}
         self._rest = tuple(index for index in block.indices if index.name not in self._chosen)
-        self._refs: list[Refinement] = []
+        self._common = tuple(c for c in block.constraints if not c.affine.names() & self._chosen)
+        """The constraints without a chosen index: they stay on the block."""
+        self._refs = [ref for ref in block.refinements if self._is_shared(ref)]
+        self._ref_names = {ref.name for ref in self._refs}
         self._statements: list[Statement] = []
-        self._ref_names: set[str] = {ref.name for ref in block.refinements if self._is_shared(ref)}
         self._scalars: set[str] = set()
-        self._refs.extend(ref for ref in block.refinements if self._is_shared(ref))
 
     def _is_shared(self, ref: Refinement) -> bool:
         names = {name for affine in ref.access for name in affine.names()} | ref.location.names()
@@ -110,43 +111,30 @@ class _BodyCopies:
     def add(self, point: Mapping[str, Affine], label: str) -> None:
         """Adds the copy at `point`; its dependences point into the copy itself."""
         body = substitute(self._block, point)
-        common = self._common()
-        own = tuple(c for c in body.constraints if c not in common)
+        own = tuple(c for c in body.constraints if c not in self._common)
         if any(c.affine.is_constant and c.affine.offset < 0 for c in own):
             return
         own = tuple(c for c in own if not c.affine.is_constant)
-        names = self._copy_refs(body, label, keep_allocs=bool(own))
-        if own:
-            self._statements.append(self._guarded(body, own, names))
-        else:
-            self._inline(body, label, names)
-
-    def _common(self) -> tuple[Constraint, ...]:
-        """The constraints without a chosen index: they stay on the block."""
-        return tuple(c for c in self._block.constraints if not c.affine.names() & self._chosen)
-
-    def _copy_refs(self, body: Block, label: str, *, keep_allocs: bool) -> dict[str, str]:
-        """Adds the refinements that depend on the point; the names that they got."""
+        # the refinements that depend on the point; a guarded copy keeps its allocations inside
         names: dict[str, str] = {}
         for ref, original in zip(body.refinements, self._block.refinements, strict=True):
-            if self._is_shared(original) or (ref.is_alloc and keep_allocs):
+            if self._is_shared(original) or (ref.is_alloc and own):
                 continue
             names[ref.name] = fresh(f"{ref.name}_{label}", self._ref_names)
             self._ref_names.add(names[ref.name])
             self._refs.append(replace(ref, name=names[ref.name]))
-        return names
-
-    def _inline(self, body: Block, label: str, names: Mapping[str, str]) -> None:
+        if own:
+            self._statements.append(self._guarded(body, own, names))
+            return
+        scalars: dict[str, str] = {}
+        for statement in body.statements:
+            name = scalar_defined(statement)
+            if name is not None:
+                scalars[name] = fresh(f"{name}_{label}", self._scalars) if name in self._scalars else name
+                self._scalars.add(scalars[name])
         start = len(self._statements)
-        defined = [name for s in body.statements if (name := scalar_defined(s)) is not None]
-        scalars = {name: self._scalar(name, label) for name in defined}
         for statement in rename_scalars(body.statements, scalars):
             self._statements.append(moved_down(retarget(statement, names), start))
-
-    def _scalar(self, name: str, label: str) -> str:
-        chosen = name if name not in self._scalars else fresh(f"{name}_{label}", self._scalars)
-        self._scalars.add(chosen)
-        return chosen
 
     def _guarded(self, body: Block, own: tuple[Constraint, ...], names: Mapping[str, str]) -> Block:
         """The copy as a block of one point that takes the remaining indices from outside and holds its constraints."""
@@ -176,7 +164,7 @@ class _BodyCopies:
         return replace(
             self._block,
             indices=self._rest,
-            constraints=self._common(),
+            constraints=self._common,
             refinements=tuple(self._refs),
             statements=tuple(self._statements),
         )

@@ -106,15 +106,11 @@ def _applied(op: str, inputs: list[Abstract], target: DType | None) -> Abstract:
         return Abstract.known(dtype, 0)
     if op == "cond" and inputs[1].number is not None and inputs[1].number == inputs[2].number:
         return inputs[1]
-    if op == "cast":
-        return _cast(first, dtype)
-    return Abstract.unknown(dtype)
-
-
-def _cast(value: Abstract, dtype: DType) -> Abstract:
-    """0, 1 and infinities among floats survive any cast; of other values only finiteness is known."""
-    number = value.number
+    if op != "cast":
+        return Abstract.unknown(dtype)
+    # 0, 1 and infinities among floats survive any cast; of other values only finiteness is known
+    number = first.number
     if number is not None and (number in (0, 1) or (dtype.is_float and not isfinite(number))):
         return Abstract.known(dtype, number)
     wide = dtype.largest >= 2.0**64  # every integer lies within its range
-    return Abstract.unknown(dtype, finite=wide and value.finite and not value.dtype.is_float)
+    return Abstract.unknown(dtype, finite=wide and first.finite and not first.dtype.is_float)

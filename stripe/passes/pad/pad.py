@@ -115,7 +115,8 @@ class Pad(Pass):
 
     def _grown(self, program: Program, kernel: Block, context: PassContext) -> Growth | None:
         """The most that the kernel may grow; None, with remarks, when that is nothing."""
-        buffers = _buffers(program, kernel)
+        main = program.main
+        buffers = {ref.name: program.entry.ref(main.ref(ref.source).source) for ref in kernel.refinements}
         finite = frozenset(
             name
             for name, buffer in buffers.items()
@@ -158,12 +159,6 @@ def _refusal(program: Program, kernel: Block) -> Refusal | None:
         if ref.source == output.source and ref is not output:
             return Refusal(f"it reads {output.name} as well")
     return None
-
-
-def _buffers(program: Program, kernel: Block) -> dict[str, Refinement]:
-    """The allocation of the entry behind each refinement of a kernel."""
-    main = program.main
-    return {ref.name: program.entry.ref(main.ref(ref.source).source) for ref in kernel.refinements}
 
 
 def _is_finite_constant(program: Program, name: str) -> bool:
@@ -237,7 +232,17 @@ class _Padder:
             buffer = self.program.entry.ref(view.source)
             local = temporary(buffer, "pad", margins.sizes(buffer.sizes), taken)
             added.append(local)
-            kernel = _moved(kernel, name, local, margins)
+            refs = tuple(
+                replace(
+                    ref.with_strides(local.strides),
+                    source=local.name,
+                    access=tuple(a + low for a, low in zip(ref.access, margins.low, strict=True)),
+                )
+                if ref.source == name and ref.dir is not Direction.NONE
+                else ref
+                for ref in kernel.refinements
+            )
+            kernel = replace(kernel, refinements=refs)
             # The elements of the tensor, in it and in the middle of the padded buffer.
             indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
             origin = tuple(Affine.var(index.name) for index in indices)
@@ -275,15 +280,3 @@ class _Padder:
             old, new = ("x".join(map(str, s)) for s in (sizes, margins.sizes(sizes)))
             parts.append(f"{name} {old} padded to {new}")
         return "; ".join(parts)
-
-
-def _moved(kernel: Block, source: str, local: Refinement, margins: Margins) -> Block:
-    """The kernel with its views of `source` on the padded buffer."""
-
-    def moved(ref: Refinement) -> Refinement:
-        if ref.source != source or ref.dir is Direction.NONE:
-            return ref
-        access = tuple(a + low for a, low in zip(ref.access, margins.low, strict=True))
-        return replace(ref.with_strides(local.strides), source=local.name, access=access)
-
-    return replace(kernel, refinements=tuple(map(moved, kernel.refinements)))

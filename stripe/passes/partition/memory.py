@@ -42,7 +42,10 @@ def split_over_banks(
             cuts.append(Cut(dim, part, -(-size // part)))
         else:
             reasons.append(f"dimension {dim} has {size} elements")
-    for cut in sorted(cuts, key=lambda cut: (-cut.banks, -_walkers(block, ref.name, cut.dim), cut.dim)):
+    walkers = {
+        cut: sum(_walking(inner, ref.name, cut.dim) is not None for inner in block.blocks) for cut in cuts
+    }
+    for cut in sorted(cuts, key=lambda cut: (-cut.banks, -walkers[cut], cut.dim)):
         tiled = _select_banks(block, ref.name, cut, set_tags, idx_tag)
         changed = rebanked(tiled, ref.name, cut)
         if changed is not None:
@@ -54,11 +57,6 @@ def split_over_banks(
             )
         reasons.append(f"a view spans banks of {cut.part} along dimension {cut.dim}")
     return Refusal("; ".join(reasons) or "it has no dimension")
-
-
-def _walkers(block: Block, name: str, dim: int) -> int:
-    """How many blocks inside walk the dimension with one index of their own."""
-    return sum(_walking(inner, name, dim) is not None for inner in block.blocks)
 
 
 def _walking(block: Block, name: str, dim: int) -> str | None:

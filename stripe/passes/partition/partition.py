@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import ClassVar
 
@@ -13,7 +14,6 @@ from stripe.ir import (
     Affine,
     Block,
     ConfigError,
-    Index,
     Location,
     Program,
     rewrite_blocks,
@@ -91,9 +91,7 @@ class Partition(Pass):
                 "partition with 'locate' needs 'unit'", hint="name the execution unit of the parts"
             )
 
-        def split(block: Block) -> Block:
-            return self._over_units(block, context)
-
+        split = partial(self._over_units, context=context)
         return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
 
     def _over_banks(self, program: Program, context: PassContext) -> Program:
@@ -129,17 +127,19 @@ class Partition(Pass):
             )
         parts = self.num_parts or self._units(name, context)
         tiles = self._tiles(block, parts)
-        count = _parts(block, tiles)
-        if count == 1:
+        counts = {i.name: -(-i.range // tiles.get(i.name, i.range)) for i in block.iterated}
+        if prod(counts.values()) == 1:
             ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated) or "none"
             context.missed(block, f"not partitioned into {parts}: no index to split (indices {ranges})")
             return block
         used = block.points / _padded(block, tiles) * 100
-        split = ", ".join(f"{i.name}:{_count(i, tiles)}" for i in block.iterated if _count(i, tiles) > 1)
-        context.applied(block, f"{count} of {parts} parts: {split}; {used:.1f} % of their points used")
+        split = ", ".join(f"{name}:{count}" for name, count in counts.items() if count > 1)
+        numbers = f"{prod(counts.values())} of {parts} parts: {split}"
+        context.applied(block, f"{numbers}; {used:.1f} % of their points used")
         return self._tiled(block, tiles)
 
-    def _tiles(self, block: Block, parts: int) -> Mapping[str, int]:
+    @staticmethod
+    def _tiles(block: Block, parts: int) -> Mapping[str, int]:
         """The tile of each index: the best over all combinations."""
         free = [block.index(name) for name in separating(block)]
         states: dict[tuple[int, ...], int] = {(): 1}
@@ -173,30 +173,20 @@ class Partition(Pass):
         outer = replace(
             tiled, indices=indices, tags=tiled.tags.remove(*tiled.tags).add(*self.set_tags), comments=()
         )
-        location = Location.of(self.unit, _number_of_part(tiled)) if self.locate else tiled.location
+        location = tiled.location
+        if self.locate:
+            number = Affine()  # of the part, counted with the last index fastest
+            for index in tiled.iterated:
+                if index.range > 1:
+                    number = number * index.range + Affine.var(index.name)
+            location = Location.of(self.unit, number)
         if location:
             inner, names = passed_into(inner, sorted(location.names()))
             inner = replace(inner, location=location.subs(names))
         return with_statements(replace(outer, location=Location()), [inner])
 
 
-def _number_of_part(outer: Block) -> Affine:
-    """The number of the part, counted with the last index fastest."""
-    number = Affine()
-    for index in outer.iterated:
-        if index.range > 1:
-            number = number * index.range + Affine.var(index.name)
-    return number
-
-
-def _count(index: Index, tiles: Mapping[str, int]) -> int:
-    return -(-index.range // tiles.get(index.name, index.range))
-
-
-def _parts(block: Block, tiles: Mapping[str, int]) -> int:
-    return prod(_count(index, tiles) for index in block.iterated)
-
-
 def _padded(block: Block, tiles: Mapping[str, int]) -> int:
-    """Points of all parts, those past the end of a range included."""
-    return prod(_count(index, tiles) * tiles.get(index.name, index.range) for index in block.iterated)
+    """Points of all parts, points past the end of a range included."""
+    sizes = [(index.range, tiles.get(index.name, index.range)) for index in block.iterated]
+    return prod(-(-range_ // size) * size for range_, size in sizes)

@@ -87,9 +87,13 @@ class Pattern(Pass):
         def visit(block: Block) -> Block:
             if not block.words.has_all(self.reqs):
                 return block
-            if pattern is None:
-                return self._classified(block, context)
-            return self._matched(block, pattern, context)
+            if pattern is not None:
+                return self._matched(block, pattern, context)
+            kind = classify(block)
+            if isinstance(kind, Refusal):
+                context.missed(block, f"not classified: {kind}")
+                return block
+            return _tagged(block, Tags.of(*kind.tags), kind.values, context)
 
         return with_entry(program, rewrite_blocks(program.entry, visit))
 
@@ -106,13 +110,6 @@ class Pattern(Pass):
         for word in (*self.set_vars, *self.set_idxs):
             if not is_tag(word):
                 raise ConfigError(f"'{word}' cannot be a tag")
-
-    def _classified(self, block: Block, context: PassContext) -> Block:
-        kind = classify(block)
-        if isinstance(kind, Refusal):
-            context.missed(block, f"not classified: {kind}")
-            return block
-        return _tagged(block, Tags.of(*kind.tags), kind.values, context)
 
     def _matched(self, block: Block, pattern: Term, context: PassContext) -> Block:
         bound = next(matches(pattern, term_of(block), {}), None)

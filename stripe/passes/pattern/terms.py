@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
-from stripe.ir import Block, Refinement, StripeError
+from stripe.ir import Block, StripeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +213,13 @@ def variables(term: Term) -> set[str]:
 
 def term_of(block: Block) -> Structure:
     """The ground term that describes a block."""
-    views = tuple(_view_term(ref) for ref in block.refinements if not ref.is_alloc)
+    views: list[Term] = []
+    for ref in block.refinements:
+        dims: list[Term] = []
+        for affine, dim in zip(ref.access, ref.dims, strict=True):
+            terms = tuple(Structure("term", (factor, str(atom))) for atom, factor in affine.terms)
+            dims.append(Structure("dim", (affine.offset, Items(terms), dim.size, dim.stride)))
+        if not ref.is_alloc:
+            views.append(Structure("ref", (ref.dir.value, Items(tuple(dims)), ref.agg.value, ref.dtype.name)))
     idxs = tuple(Structure("idx", (index.name, index.range)) for index in block.iterated)
-    return Structure("block", (Items(views), Items(idxs)))
-
-
-def _view_term(ref: Refinement) -> Structure:
-    dims: list[Term] = []
-    for affine, dim in zip(ref.access, ref.dims, strict=True):
-        terms = tuple(Structure("term", (factor, str(atom))) for atom, factor in affine.terms)
-        dims.append(Structure("dim", (affine.offset, Items(terms), dim.size, dim.stride)))
-    return Structure("ref", (ref.dir.value, Items(tuple(dims)), ref.agg.value, ref.dtype.name))
+    return Structure("block", (Items(tuple(views)), Items(idxs)))

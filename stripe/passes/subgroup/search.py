@@ -1,4 +1,4 @@
-"""The search of the pass `subgroup`: which indices run over lanes, and how large a tile each lane gets."""
+"""The search of the pass `subgroup` for the indices that run over lanes and the tile of each lane."""
 
 from __future__ import annotations
 
@@ -104,9 +104,13 @@ def search(block: Block, machine: LaneMachine) -> LaneTile | Refusal:
     statements = sum(isinstance(statement, Intrinsic) for statement in block.statements) + 1
     found: list[LaneTile] = []
     for tile, wide in _tiles(ranges, machine.lanes, MOST_STATEMENTS // statements):
-        thread = _thread(views, output, wide)
-        if thread is not None:
-            chosen = _Tile(machine.lanes, tile, wide, thread)
+        # the threads run along the one wide index of the output, contiguous there and wherever it occurs
+        own = [name for name in wide if output.steps.get(name)]
+        if len(own) != 1 or any(view.steps.get(own[0], 0) not in (0, 1) for view in views):
+            continue
+        # each other wide index has to deal out the elements of some input
+        if {lane_index(view.steps, wide, own[0]) for view in views} >= set(wide):
+            chosen = _Tile(machine.lanes, tile, wide, own[0])
             found.append(_costed(views, ranges, chosen, machine, statements))
     fitting = [tile for tile in found if tile.lane_bytes <= machine.register_bytes]
     if not fitting:
@@ -147,19 +151,9 @@ def _tiles(
     return ((tile, wide) for tile, wide, _ in states if wide)
 
 
-def _thread(views: Sequence[LaneView], output: LaneView, wide: Sequence[str]) -> str | None:
-    """The index of the lanes' threads: the one wide index of the output, contiguous there and wherever it occurs. Each
-    other wide index has to deal out the elements of some input."""
-    own = [name for name in wide if output.steps.get(name)]
-    if len(own) != 1 or any(view.steps.get(own[0], 0) not in (0, 1) for view in views):
-        return None
-    dealt = {lane_index(view.steps, wide, own[0]) for view in views}
-    return own[0] if dealt >= set(wide) else None
-
-
 def lane_index(steps: Mapping[str, int], wide: Sequence[str], thread: str) -> str | None:
-    """The index that deals out the elements of an view to the lanes: that of the threads where it moves the view,
-    else a wide one that is contiguous in it."""
+    """The index that deals out the elements of a view to the lanes: the index of the threads where it moves the view,
+    else a wide index that is contiguous in it."""
     if steps.get(thread):
         return thread
     return next((name for name in wide if steps.get(name) == 1), None)

@@ -17,7 +17,6 @@ from stripe.ir import (
     Program,
     Refinement,
     Special,
-    block_at,
     replace_at,
     walk,
     with_entry,
@@ -70,8 +69,11 @@ class Subgroup(Pass):
         hardware = context.need_hardware("subgroup")
         _machine(hardware, Location())
         entry = program.entry
-        for path in [path for path, block in walk(entry) if self._wants(block)]:
-            block = block_at(entry, path)
+        for path, block in list(walk(entry)):
+            inner = any(isinstance(statement, Block | Special) for statement in block.statements)
+            done = block.tags.has_any(("subgroup_thread", "cache"))
+            if inner or done or not block.words.has_all(self.reqs):
+                continue
             best = search(block, _machine(hardware, block.location))
             if isinstance(best, Refusal):
                 self.settled(block, best, context)
@@ -80,11 +82,6 @@ class Subgroup(Pass):
             nested = replace_at(entry, path, partial(self._nest, best))
             entry = self._with_registers(nested, path, block, best)
         return with_entry(program, entry)
-
-    def _wants(self, block: Block) -> bool:
-        inner = any(isinstance(statement, Block | Special) for statement in block.statements)
-        done = block.tags.has_any(("subgroup_thread", "cache"))
-        return block.words.has_all(self.reqs) and not inner and not done
 
     def _nest(self, chosen: LaneTile, block: Block) -> Block:
         """Tiles of the output, steps of the sums, points of a lane, lanes: one inside the other."""
@@ -104,7 +101,12 @@ class Subgroup(Pass):
             replace(i, tags=i.tags.add("subgroup_lane")) if i.name == chosen.thread else i
             for i in lanes.indices
         )
-        refs = tuple(_shared(ref, chosen) for ref in lanes.refinements)
+        # a view of which all threads use the same element needs a broadcast
+        moved = {ref.name for ref in lanes.refinements for a in ref.access if chosen.thread in a.names()}
+        refs = tuple(
+            ref if ref.name in moved else replace(ref, tags=ref.tags.add("broadcast"))
+            for ref in lanes.refinements
+        )
         lanes = replace(lanes, indices=indices, refinements=refs, tags=lanes.tags.add("subgroup_thread"))
         points = replace(with_statements(points, [lanes]), tags=points.tags.add("subgroup_inner"))
         steps = replace(with_statements(steps, [points]), tags=steps.tags.add("subgroup_steps"))
@@ -120,10 +122,18 @@ class Subgroup(Pass):
                 if isinstance(cached, Refusal):
                     continue  # nothing loads or stores through the view
                 entry = cached.entry
-                dim = _wide_dim(ref, chosen)
-                if dim is not None:
-                    entry = _spread(entry, where, ref.name, dim, chosen.lanes)
+                entry = replace_at(entry, where, partial(_spread, ref=ref, chosen=chosen))
         return entry
+
+
+def _spread(block: Block, ref: Refinement, chosen: LaneTile) -> Block:
+    """`block` with the copy of a view dealt out to the lanes, along the dimension of the index that does so."""
+    index = lane_index(LaneView.of(ref).steps, chosen.wide, chosen.thread)
+    for dim, affine in enumerate(ref.access):
+        if index in affine.names():
+            part = block.ref(ref.name).sizes[dim] // chosen.lanes
+            return rebanked(block, ref.name, Cut(dim, part, chosen.lanes, interleave=True)) or block
+    return block
 
 
 def _machine(hardware: HardwareModel, location: Location) -> LaneMachine:
@@ -137,22 +147,3 @@ def _machine(hardware: HardwareModel, location: Location) -> LaneMachine:
         )
     nearest = min(caches, key=lambda memory: memory.size)
     return LaneMachine(unit.subgroup, unit.register_file_bytes, main, nearest)
-
-
-def _shared(ref: Refinement, chosen: LaneTile) -> Refinement:
-    """A view that all threads use the same element of needs a broadcast."""
-    moves = any(chosen.thread in affine.names() for affine in ref.access)
-    return ref if moves else replace(ref, tags=ref.tags.add("broadcast"))
-
-
-def _wide_dim(ref: Refinement, chosen: LaneTile) -> int | None:
-    """The dimension of a view of the block as it was whose elements are dealt out to the lanes."""
-    index = lane_index(LaneView.of(ref).steps, chosen.wide, chosen.thread)
-    return next((dim for dim, affine in enumerate(ref.access) if index in affine.names()), None)
-
-
-def _spread(entry: Block, path: Path, name: str, dim: int, lanes: int) -> Block:
-    """The copy `name` with its elements dealt out to the lanes along a dimension."""
-    block = block_at(entry, path)
-    changed = rebanked(block, name, Cut(dim, block.ref(name).sizes[dim] // lanes, lanes, interleave=True))
-    return entry if changed is None else replace_at(entry, path, lambda _: changed)

@@ -57,7 +57,7 @@ def body_of(block: Block) -> Body | Refusal:
 
 
 def _unfit(body: Body, stencil: Stencil) -> str:
-    """Why the stencil cannot compute the body; empty when it can."""
+    """The reason why the stencil cannot compute the body; empty when it can."""
     if stencil.combination is not None and stencil.combination != body.combination:
         return f"it combines by {stencil.combination}, the block by {body.combination or 'nothing'}"
     if stencil.aggregation is not None and stencil.aggregation is not body.output.agg:
@@ -100,7 +100,7 @@ def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> M
 def _candidates(
     block: Block, rules: StencilIndex, refs: Sequence[Refinement], strict: bool
 ) -> list[tuple[str, int]]:
-    """Indices whose row fits, with the tile; a stencil index that nothing need move with also fits no index at all."""
+    """Indices whose row fits, with the tile; a stencil index that need move no operand also fits no index at all."""
     found: list[tuple[str, int]] = []
     wanted = (*rules.outs, *rules.ins)
     constrained = {name for constraint in block.constraints for name in constraint.affine.names()}

@@ -87,17 +87,18 @@ class Tensorize(Pass):
         if not matches:
             return Refusal("; ".join(reasons) or "no stencil is given for it")
         best = min(matches, key=lambda match: (match.cost, match.uses))
-        context.applied(block, _applied_text(block, best))
-        return self._split(block, best)
-
-    def _split(self, block: Block, match: Match) -> Block:
+        pairs = zip(best.stencil.idxs, best.names, best.tiles, strict=True)
+        roles = ", ".join(f"{rules.name} = {name or 'one point'}:{tile}" for rules, name, tile in pairs)
+        useful = block.points / best.cost * 100 if best.cost else 100.0
+        numbers = f"{roles}; {best.uses} uses, {useful:.1f} % of the points useful"
+        context.applied(block, f"tensorized by {_name(best.stencil)}: {numbers}")
         whole = self.unmatched == "inside"
         sizes = {index.name: index.range if whole else 1 for index in block.iterated}
-        sizes |= {name: tile for name, tile in zip(match.names, match.tiles, strict=True) if name}
+        sizes |= {name: tile for name, tile in zip(best.names, best.tiles, strict=True) if name}
         tiled = tile_block(block, sizes)
         (inner,) = tiled.blocks
         inner = replace(inner, tags=inner.tags.add("stencil", *self.inner_set))
-        inner, tiled = _tag_indices(inner, match), _tag_indices(tiled, match)
+        inner, tiled = _tag_indices(inner, best), _tag_indices(tiled, best)
         return replace(with_statements(tiled, [inner]), tags=tiled.tags.add(*self.outer_set))
 
 
@@ -114,10 +115,3 @@ def _name(stencil: Stencil) -> str:
     return stencil.name or "x".join(
         str(rules.size) if rules.size != -1 else rules.name for rules in stencil.idxs
     )
-
-
-def _applied_text(block: Block, match: Match) -> str:
-    pairs = zip(match.stencil.idxs, match.names, match.tiles, strict=True)
-    roles = ", ".join(f"{rules.name} = {name or 'one point'}:{tile}" for rules, name, tile in pairs)
-    useful = block.points / match.cost * 100 if match.cost else 100.0
-    return f"tensorized by {_name(match.stencil)}: {roles}; {match.uses} uses, {useful:.1f} % of the points useful"
