@@ -52,15 +52,7 @@ class Remark:
     message: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.kind.value}: {self.block}: {self.message}"
-            if self.block
-            else f"{self.kind.value}: {self.message}"
-        )
-
-
-def _drop(_remark: Remark) -> None:
-    """The listener that is used when none is given."""
+        return ": ".join(filter(None, (self.kind.value, self.block, self.message)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ class PassContext:
     """
 
     hardware: HardwareModel | None = None
-    listener: Callable[[Remark], None] = _drop
+    listener: Callable[[Remark], None] | None = None
     evaluate: Evaluate | None = None
 
     def applied(self, block: Block | str, message: str) -> None:
@@ -83,7 +75,8 @@ class PassContext:
         self._say(RemarkKind.ANALYSIS, block, message)
 
     def _say(self, kind: RemarkKind, block: Block | str, message: str) -> None:
-        self.listener(Remark(kind, block if isinstance(block, str) else block.name, message))
+        if self.listener is not None:
+            self.listener(Remark(kind, block if isinstance(block, str) else block.name, message))
 
     def unknown_names(self, option: str, thing: str, asked: Iterable[str], known: Iterable[str]) -> None:
         """Says of each name in the option that no block has which of the `known` names is nearest.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -70,7 +70,7 @@ class ConstantFold(Pass):
     def run(self, program: Program, context: PassContext) -> Program:
         main = program.main
         flows = _flows(main)
-        buffers = self._folded(program, flows, context)
+        buffers = self._foldable(program, flows, context)
         writers = [number for number, flow in enumerate(flows) if buffers & flow.outputs]
         if not writers:
             return program
@@ -91,53 +91,55 @@ class ConstantFold(Pass):
             context.applied(label, f"folded into {', '.join(sorted(flows[number].outputs))}")
         return _with_constants(program, rest, {ref.name: values[_output_name(ref.name)] for ref in needed})
 
-    def _folded(self, program: Program, flows: Sequence[_StatementUses], context: PassContext) -> set[str]:
+    def _foldable(self, program: Program, flows: Sequence[_StatementUses], context: PassContext) -> set[str]:
         """The temporaries of the entry that become constants: the most that support each other."""
         constants = {buffer.name for buffer in program.constants}
         written = {name for flow in flows for name in flow.outputs}
-        found = written & _whole_temporaries(program)
+        views: dict[str, list[Refinement]] = {}
+        for view in program.main.refinements:
+            views.setdefault(view.source, []).append(view)
+        found: set[str] = set()
         for ref in program.entry.allocs:
-            if ref.name in found and ref.bytes > self.max_bytes:
-                found.discard(ref.name)
-                if all(flow.inputs <= constants for flow in flows if ref.name in flow.outputs):
-                    limit = f"at most {self.max_bytes} are allowed"
-                    context.missed(ref.name, f"not folded: {ref.bytes} bytes, {limit}")
+            # main sees the temporary by one view, which is all of it
+            seen = views.get(ref.name, [])
+            whole = len(seen) == 1 and seen[0].sizes == ref.sizes and {*seen[0].access} <= {Affine()}
+            if ref.role is Role.USER or ref.name not in written or not whole:
+                continue
+            if ref.bytes <= self.max_bytes:
+                found.add(ref.name)
+            elif all(flow.inputs <= constants for flow in flows if ref.name in flow.outputs):
+                limit = f"at most {self.max_bytes} are allowed"
+                context.missed(ref.name, f"not folded: {ref.bytes} bytes, {limit}")
         self._keep_supported(found, flows, constants)
         if not found:
             return found
         definitions = DefinedElements.of(program)
-        partial = [
-            ref.name for ref in program.entry.allocs if ref.name in found and definitions.has_gaps(ref)
-        ]
-        for name in partial:
-            context.missed(name, "not folded: some of its elements are never written")
-        found -= set(partial)
+        for ref in program.entry.allocs:
+            if ref.name in found and definitions.has_gaps(ref):
+                context.missed(ref.name, "not folded: some of its elements are never written")
+                found.discard(ref.name)
         self._keep_supported(found, flows, constants)
         return found
 
     def _keep_supported(self, found: set[str], flows: Sequence[_StatementUses], constants: set[str]) -> None:
-        """Takes out of `found` what a statement writes that needs or makes something else, and what is read by a
-        statement that stays before it holds its last value."""
+        """Takes out of `found` the outputs of statements that cannot run while compiling or use other buffers, and
+        buffers that a remaining statement reads before their last write."""
         size = -1
         while size != len(found):
             size = len(found)
             read: set[str] = set()
             for flow in flows:
                 found -= flow.outputs & read
-                folds = flow.inputs <= constants | found and flow.outputs <= found
-                if not (folds and self._runs(flow.statement)):
+                match flow.statement:
+                    case Special():
+                        runs = "all" in self.reqs
+                    case Block() as block:
+                        runs = block.tags.has_all(self.reqs) and _points(block) <= _MAX_POINTS
+                    case _:
+                        runs = False
+                if not (runs and flow.inputs <= constants | found and flow.outputs <= found):
                     found -= flow.outputs
                     read |= flow.inputs
-
-    def _runs(self, statement: Statement) -> bool:
-        """Whether the statement may run while compiling."""
-        if isinstance(statement, Special):
-            return "all" in self.reqs
-        return (
-            isinstance(statement, Block)
-            and statement.tags.has_all(self.reqs)
-            and _points(statement) <= _MAX_POINTS
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +164,8 @@ def _flows(main: Block) -> list[_StatementUses]:
     ]
 
 
-def _whole_temporaries(program: Program) -> set[str]:
-    """The buffers of the entry, but the user's, that main sees by one view, which is all of them."""
-    views: dict[str, list[Refinement]] = {}
-    for view in program.main.refinements:
-        views.setdefault(view.source, []).append(view)
-    return {
-        ref.name
-        for ref in program.entry.allocs
-        if ref.role is not Role.USER
-        and len(found := views.get(ref.name, [])) == 1
-        and found[0].sizes == ref.sizes
-        and all(affine == Affine() for affine in found[0].access)
-    }
-
-
 def _points(block: Block) -> int:
-    """How often the innermost statements of a nest run in all."""
+    """Upper bound on the runs of the innermost statements of a nest."""
     return block.points * max(1, sum(map(_points, block.blocks)))
 
 
@@ -231,16 +218,11 @@ def _with_constants(
         with_statements(replace(entry, refinements=refs), statements),
         frozenset(),
     )
-    new = tuple(_constant_buffers(entry, values))
-    return drop_constants(replace(with_entry(program, entry), constants=(*program.constants, *new)))
-
-
-def _constant_buffers(
-    entry: Block, values: Mapping[str, npt.NDArray[np.generic]]
-) -> Iterator[ConstantBuffer]:
+    new: list[ConstantBuffer] = []
     for ref in entry.refinements:
         if ref.name in values:
             array = values[ref.name]
             if array.dtype.byteorder == ">":
                 array = array.byteswap()
-            yield ConstantBuffer(ref.name, ref.dtype, ref.sizes, array.tobytes(order="C"))
+            new.append(ConstantBuffer(ref.name, ref.dtype, ref.sizes, array.tobytes(order="C")))
+    return drop_constants(replace(with_entry(program, entry), constants=(*program.constants, *new)))

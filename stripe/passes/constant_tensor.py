@@ -45,9 +45,9 @@ class ConstantTensor(Pass):
           3: O = store($o)                           }
         }
 
-    A buffer holds one constant when every store into it assigns that one, whose scalar is a constant or a load that
-    became one, or when it is a constant of the program with equal elements. What nobody wrote is never read. Views
-    that nothing uses any more are dropped; `dce` then drops the blocks that fill.
+    A buffer holds one constant when every store into it assigns that constant, whose scalar is a constant or a load
+    that became one, or when it is a constant of the program with equal elements. Unwritten elements are never read.
+    Views without uses are dropped; `dce` then drops the blocks that fill.
     """
 
     pass_name: ClassVar[str] = "constant_tensor"
@@ -127,22 +127,16 @@ def _stores(block: Block) -> Iterator[tuple[str, _ConstantValue | None]]:
     for statement in block.statements:
         if isinstance(statement, Store):
             assigned = block.ref(statement.ref).agg is Agg.ASSIGN
-            yield statement.ref, _scalar_value(block, statement.value) if assigned else None
+            definition = next(s for s in block.statements if scalar_defined(s) == statement.value)
+            if assigned and isinstance(definition, Constant):
+                yield statement.ref, _ConstantValue(definition.value, definition.dtype)
+            else:
+                yield statement.ref, None
         elif isinstance(statement, Special):
             yield from ((name, None) for name in statement.outputs)
         elif isinstance(statement, Block):
             sources = {ref.name: ref.source for ref in statement.refinements if not ref.is_alloc}
             yield from ((sources[name], value) for name, value in _stores(statement) if name in sources)
-
-
-def _scalar_value(block: Block, scalar: str) -> _ConstantValue | None:
-    """The value of a scalar that a `constant` statement defines."""
-    for statement in block.statements:
-        if scalar_defined(statement) == scalar:
-            return (
-                _ConstantValue(statement.value, statement.dtype) if isinstance(statement, Constant) else None
-            )
-    return None
 
 
 def _without_loads(block: Block, values: dict[str, _ConstantValue], context: PassContext) -> Block:

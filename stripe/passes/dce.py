@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from stripe.ir import (
@@ -13,6 +14,7 @@ from stripe.ir import (
     map_statements,
     print_statement,
     reads_of,
+    rewrite_blocks,
     scalar_defined,
     scalars_used,
     with_directions,
@@ -57,14 +59,16 @@ class DeadCodeElimination(Pass):
                     for ref in block.refinements
                     if ref.dir is not Direction.NONE or ref.role is Role.USER
                 }
-                return _tidy(_eliminate(block, frozenset(live), context), user)
+                # inner blocks first, as an outer view may lose its last use
+                rest = with_directions(_eliminate(block, frozenset(live), context))
+                return rewrite_blocks(rest, partial(prune_refinements, user=user))
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
         return drop_constants(with_entry(program, with_inputs(visit(program.entry), program)))
 
 
 def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> Block:
-    """Drops what does not reach the refinements `live_out` of `block`: backwards over its statements.
+    """Drops the statements that do not reach the refinements `live_out` of `block`: backwards over its statements.
 
     Points of a block do not pass values to each other, so that one scan suffices.
     """
@@ -91,14 +95,3 @@ def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> 
         live |= set(reads_of(statement))
         live_scalars |= set(scalars_used(statement))
     return keep_statements(with_statements(block, statements), reversed(kept))
-
-
-def _tidy(block: Block, user: frozenset[str]) -> Block:
-    """Drops unused refinements and corrects directions, inner blocks first."""
-
-    def visit(inner: Block) -> Block:
-        return prune_refinements(
-            map_statements(inner, lambda s: visit(s) if isinstance(s, Block) else s), user
-        )
-
-    return visit(with_directions(block))

@@ -51,7 +51,15 @@ class Localize(Pass):
     reqs: Reqs = ("main",)
 
     def run(self, program: Program, context: PassContext) -> Program:
-        entry = _sink_temporaries(program.entry, self.reqs)
+        # temporaries of the entry that one matching block alone uses go into it, as they are
+        sinking: dict[int, list[_Localized]] = {}
+        views = _only_views(program.entry)
+        for ref in program.entry.allocs:
+            if ref.name in views and not ref.is_kept:
+                number, child, view = views[ref.name]
+                if child.words.has_all(self.reqs):
+                    sinking.setdefault(number, []).append(_Localized(ref, view, _local(ref, view, child)))
+        entry = _moved(program.entry, sinking)
 
         def visit(block: Block) -> Block:
             if block.words.has_all(self.reqs):
@@ -62,22 +70,10 @@ class Localize(Pass):
         return program if found == program.entry else with_entry(program, found)
 
 
-def _sink_temporaries(entry: Block, reqs: tuple[str, ...]) -> Block:
-    """Moves temporaries of the entry that one matching block alone uses into it, as they are."""
-    views = _only_views(entry)
-    moves: dict[int, list[_Localized]] = {}
-    for ref in entry.allocs:
-        if ref.name in views and not ref.is_kept:
-            number, child, view = views[ref.name]
-            if child.words.has_all(reqs):
-                moves.setdefault(number, []).append(_Localized(ref, view, _local(ref, view, child)))
-    return _moved(entry, moves)
-
-
 def localize_block(block: Block, context: PassContext, arrived: frozenset[str] = frozenset()) -> Block:
     """Moves each buffer of `block` that one child alone uses into the child, and so on inside.
 
-    Of the buffers in `arrived`, which came from outside, it is no news that they go no further.
+    Buffers in `arrived` came from outside: that they go no further is no remark.
     """
     uses, views = uses_by_name(block), _only_views(block)
     moves: dict[int, list[_Localized]] = {}

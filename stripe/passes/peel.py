@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -74,23 +74,24 @@ class Peel(Pass):
         interior: dict[str, Interval] = {}
         edges: list[Block] = []
         tests = _tests(nest)
-        for index in self._by_share(nest, tests):
+        # Indices that lose the smallest share of their values go first: later ones may then need no split any more.
+        lost: dict[str, float] = {}
+        for index in block.iterated:
+            good = _interior(nest, tests, index)
+            lost[index.name] = 1.0 if good is None else 1 - (good[1] - good[0] + 1) / index.range
+        for index in sorted(block.iterated, key=lambda index: lost[index.name]):
             good = _interior(nest, tests, index)
             if good == (0, index.range - 1):
                 continue
             if good is None:
-                context.missed(
-                    block,
-                    f"{index.name} is not peeled: constraints matter for each of its {index.range} values",
-                )
+                reason = f"constraints matter for each of its {index.range} values"
+                context.missed(block, f"{index.name} is not peeled: {reason}")
                 continue
-            outside = [
-                part for part in ((0, good[0] - 1), (good[1] + 1, index.range - 1)) if part[0] <= part[1]
-            ]
+            below, above = (0, good[0] - 1), (good[1] + 1, index.range - 1)
+            outside = [part for part in (below, above) if part[0] <= part[1]]
             if len(edges) + len(outside) + 1 > self.max_blocks:
-                context.missed(
-                    block, f"{index.name} is not peeled: that makes more than {self.max_blocks} blocks"
-                )
+                reason = f"that makes more than {self.max_blocks} blocks"
+                context.missed(block, f"{index.name} is not peeled: {reason}")
                 continue
             edges += [_restricted(block, interior | {index.name: part}) for part in outside]
             interior[index.name] = good
@@ -98,29 +99,13 @@ class Peel(Pass):
         if not interior:
             return [block]
         inner = _restricted(block, interior)
-        kept = [
-            self._tagged(inner, self.interior_set),
-            *(self._tagged(edge, self.edge_set) for edge in edges),
-        ]
+        kept = [replace(inner, tags=inner.tags.add(*self.interior_set))]
+        kept += [replace(edge, tags=edge.tags.add(*self.edge_set)) for edge in edges]
         reduced = [part for part in (reduce_nest(nest.with_block(part)) for part in kept) if part is not None]
         cuts = ", ".join(f"{name} in {low}..{high}" for name, (low, high) in interior.items())
         share = inner.points / block.points * 100
         context.applied(block, f"interior {cuts}: {share:.1f} % of the points; {len(reduced) - 1} edges")
         return reduced
-
-    def _by_share(self, nest: Nest, tests: Sequence[_Test]) -> list[Index]:
-        """The indices to split, those first that lose the smallest share of their values: later ones may then need no
-        split any more."""
-
-        def lost(index: Index) -> float:
-            good = _interior(nest, tests, index)
-            return 1.0 if good is None else 1 - (good[1] - good[0] + 1) / index.range
-
-        return sorted(nest.block.iterated, key=lost)
-
-    @staticmethod
-    def _tagged(block: Block, tags: TagSet) -> Block:
-        return replace(block, tags=block.tags.add(*tags))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from stripe.ir import (
     Block,
     Index,
     Program,
-    Refinement,
     rewrite_blocks,
     step,
     walk,
@@ -68,36 +67,23 @@ class ReorderIndexes(BlockPass):
             return sorted(
                 block.iterated, key=lambda i: self.order.index(i.name) if i.name in self.order else -1
             )
-        if self.by == "vector":
-            return _for_vectors(block)
-        moved = _step_bytes if self.by == "step" else _tile_bytes
-        return sorted(block.iterated, key=lambda index: -moved(block, index.name))
-
-
-def _step_bytes(block: Block, name: str) -> int:
-    """Bytes that one step of an index moves, summed over the views; an unused index moves most: it should be
-    outside."""
-    steps = [ref.dtype.bytes * abs(step(ref, name) or 0) for ref in _views(block)]
-    return sum(steps) if any(steps) else 1 << 62
-
-
-def _tile_bytes(block: Block, name: str) -> int:
-    """Bytes of the views that an index moves; an unused index moves most."""
-    moved = [ref for ref in _views(block) if any(name in access.names() for access in ref.access)]
-    return sum(ref.elements * ref.dtype.bytes for ref in moved) if moved else 1 << 62
-
-
-def _for_vectors(block: Block) -> list[Index]:
-    inputs = [ref for ref in _views(block) if not ref.dir.writes]
-    by_step = sorted(block.iterated, key=lambda index: -_step_bytes(block, index.name))
-    summed = [index for index in by_step if all(step(ref, index.name) == 0 for ref in block.outputs)]
-    free = [index for index in by_step if index not in summed]
-    for lane in reversed(free):
-        moves_results = all(step(ref, lane.name) == 1 for ref in block.outputs)
-        if lane.range > 1 and moves_results and all(step(ref, lane.name) in (0, 1) for ref in inputs):
-            return [*summed, *(index for index in free if index is not lane), lane]
-    return [*free, *summed]
-
-
-def _views(block: Block) -> list[Refinement]:
-    return [ref for ref in block.refinements if not ref.is_alloc]
+        views = [ref for ref in block.refinements if not ref.is_alloc]
+        moved: dict[str, int] = {}
+        for index in block.iterated:
+            if self.by == "tile":
+                with_index = (r for r in views if any(index.name in a.names() for a in r.access))
+                sizes = [ref.elements * ref.dtype.bytes for ref in with_index]
+            else:
+                sizes = [ref.dtype.bytes * abs(by) for ref in views if (by := step(ref, index.name))]
+            moved[index.name] = sum(sizes) if sizes else 1 << 62  # an unused index should be outside
+        ordered = sorted(block.iterated, key=lambda index: -moved[index.name])
+        if self.by != "vector":
+            return ordered
+        summed = [index for index in ordered if all(step(ref, index.name) == 0 for ref in block.outputs)]
+        free = [index for index in ordered if index not in summed]
+        inputs = [ref for ref in views if not ref.dir.writes]
+        for lane in reversed(free):
+            moves_results = all(step(ref, lane.name) == 1 for ref in block.outputs)
+            if lane.range > 1 and moves_results and all(step(ref, lane.name) in (0, 1) for ref in inputs):
+                return [*summed, *(index for index in free if index is not lane), lane]
+        return [*free, *summed]
