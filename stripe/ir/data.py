@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-DATA_KINDS: tuple[str, ...] = ("grammar", "hwmodels", "optconfigs")
+DATA_KINDS: tuple[str, ...] = ("grammar", "hwmodels", "optconfigs", "tilelib")
 
 # Not importlib.resources: it costs 20 ms to import, and paths are promised, which excludes zipped installs anyway.
 _PACKAGE = Path(__file__).resolve().parents[1]

@@ -195,11 +195,15 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A whole Tile function. `source` is the text that it was read from, for error messages."""
+    """A Tile function. `source` is the text of its file, for error messages; `callees` are the other functions of the
+    file, which it may call. `name` is empty for a function without a name, which no other can call.
+    """
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     statements: tuple[Stmt, ...]
+    name: str = ""
+    callees: tuple[Function, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
     source: str = field(default="", compare=False, repr=False)
 
@@ -234,6 +238,15 @@ def names_read(statement: Stmt) -> set[str]:
         exprs += [statement.default] if statement.default is not None else []
         tensors = [access.tensor for access in statement.inputs]
     return {node.name for node in walk(*exprs) if isinstance(node, Name)}.union(tensors)
+
+
+def names_needed(function: Function) -> set[str]:
+    """The names from which some output is computed, and the outputs."""
+    needed = {output.name for output in function.outputs}
+    for statement in reversed(function.statements):
+        if statement.target in needed:
+            needed |= names_read(statement)
+    return needed
 
 
 LEVELS: dict[str, int] = {

@@ -34,8 +34,8 @@ def call(scope: Calls, node: ast.Call, target: str | None) -> Value:
         return scope.operation(
             operation.name, [scope.operand(part) for part in node.arguments], node.span, target
         )
-    if name in LIBRARY_NAMES:
-        return _library_call(scope, node, name, [scope.operand(part) for part in node.arguments], target)
+    if (function := scope.function(name)) is not None:
+        return _call(scope, node, function, [scope.value(part, None) for part in node.arguments], target)
     if name.startswith("assert_"):
         return _assertion(scope, node)
     if name not in BUILTINS:
@@ -51,21 +51,24 @@ def _log(scope: Calls, node: ast.Call, target: str | None) -> Value:
     operand = scope.operand(node.arguments[0])
     if isinstance(operand, Tensor) and operand.name in scope.softmaxes:
         arguments = scope.softmaxes[operand.name]
-        return _library_call(scope, node, "builtin_logsoftmax", arguments, target)
+        function = library()["builtin_logsoftmax"]
+        return _call(scope, node, function, arguments, target)
     return scope.operation("log", [operand], node.span, target)
 
 
-def _library_call(
-    scope: Calls, node: ast.Call, name: str, arguments: Sequence[Operand], target: str | None
+def _call(
+    scope: Calls, node: ast.Call, function: ast.Function, values: Sequence[Value], target: str | None
 ) -> Value:
-    inputs = library()[name].inputs
-    if len(arguments) != len(inputs):
-        check_count(scope, node, len(inputs), len(inputs))
-    if "softmax" in name:
-        _check_softmax(scope, node, name, arguments)
-    value = scope.expansion(node, name, arguments, target)
-    if name == "builtin_softmax" and isinstance(value, Tensor):
-        scope.softmaxes[value.name] = tuple(arguments)
+    """The value of a function that is written in Tile."""
+    if len(values) != len(function.inputs):
+        check_count(scope, node, len(function.inputs), len(function.inputs))
+    operands = [value for value in values if isinstance(value, (Tensor, Const))]
+    is_softmax = function is library().get(function.name) and "softmax" in function.name
+    if is_softmax:
+        _check_softmax(scope, node, function.name, operands)
+    value = scope.expansion(function, node, values, target)
+    if is_softmax and isinstance(value, Tensor):
+        scope.softmaxes[value.name] = tuple(operands)
     return value
 
 

@@ -35,8 +35,14 @@ class Calls(Protocol):
         """One element-wise operation: folded when all operands are constants."""
         ...
 
-    def expansion(self, node: ast.Call, name: str, arguments: Sequence[Operand], target: str | None) -> Value:
-        """The value of a function of the library, whose statements take the place of the call."""
+    def function(self, name: str) -> ast.Function | None:
+        """The function of the file, or of the library, that is called so."""
+        ...
+
+    def expansion(
+        self, function: ast.Function, node: ast.Call, values: Sequence[Value], target: str | None
+    ) -> Value:
+        """The value of a function, whose statements take the place of the call."""
         ...
 
     def name(self, target: str | None) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn, cast
 
-from stripe.ir.dtypes import BOOL, common_type_of
+from stripe.ir.dtypes import BOOL, DTYPES, common_type_of
 from stripe.ir.errors import StripeError, did_you_mean
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.span import Span
@@ -14,11 +15,12 @@ from stripe.tile import ast, fold
 from stripe.tile.builtins import call
 from stripe.tile.calls import operand_text
 from stripe.tile.diagnostics import SourceText
-from stripe.tile.library import expand, library
+from stripe.tile.inputs import Names, bind_inputs, check_outputs, check_sizes
+from stripe.tile.library import library
 from stripe.tile.operations import BINARY_OPS, UNARY_OPS, OperandError, broadcast, result_dtype
 from stripe.tile.polynomials import FailedAssertion, Poisoned, polynomial
 from stripe.tile.printer import print_statement
-from stripe.tile.shapes import MAX_BYTES, sizes_text
+from stripe.tile.shapes import Binding, TensorShape, sizes_text
 from stripe.tile.typed import (
     Const,
     ContractionOp,
@@ -26,63 +28,35 @@ from stripe.tile.typed import (
     Op,
     Operand,
     Origin,
+    RandomValue,
     Tensor,
     TupleValue,
     TypedAccess,
     Value,
 )
 
+MAX_CALLS = 100_000
+"""Calls of functions in one binding."""
+
+MAX_DEPTH = 60
+"""Calls inside of each other."""
+
 
 @dataclass(slots=True)
-class Elaborator:
-    """The state of one binding: what each name means so far, the operations made, the errors found.
-
-    A name that maps to None depends on a statement with an error; what uses it is skipped silently.
+class Expansion:
+    """What the functions of one binding make together: operations, the names of tensors, and the arguments of each
+    tensor that a softmax made, for log(softmax(…)). `functions` are those that they may call.
     """
 
-    source: SourceText
-    env: dict[str, Value | None] = field(default_factory=dict[str, "Value | None"])
-    defined_at: dict[str, Span] = field(default_factory=dict[str, Span])
+    functions: Mapping[str, ast.Function] = field(default_factory=dict[str, ast.Function])
+    ops: list[Op] = field(default_factory=list[Op])
     taken: set[str] = field(default_factory=set[str])
     next_number: dict[str, int] = field(default_factory=dict[str, int])
-    ops: list[Op] = field(default_factory=list[Op])
-    errors: list[StripeError] = field(default_factory=list[StripeError])
-    failed_assertions: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
-    """By the name that the statement defines."""
-    output_sizes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     softmaxes: dict[str, tuple[Operand, ...]] = field(default_factory=dict[str, "tuple[Operand, ...]"])
-    """The arguments of each tensor that a softmax made, for log(softmax(…))."""
-
-    def statement(self, node: ast.Stmt) -> None:
-        """Elaborates one statement; its errors are collected."""
-        if node.target in self.defined_at:
-            self.errors.append(self._redefined(node.target, node.target_span))
-            return
-        self.defined_at[node.target] = node.target_span
-        before = len(self.ops)
-        try:
-            if isinstance(node, ast.Contraction):
-                self.env[node.target] = self.contraction(node, node.target)
-            else:
-                scope = Expressions(self, node)
-                self.env[node.target] = scope.value(node.value, node.target)
-        except FailedAssertion as failure:
-            del self.ops[before:]
-            self.env[node.target] = None
-            self.failed_assertions[node.target] = failure.error
-        except StripeError as error:
-            del self.ops[before:]
-            self.env[node.target] = None
-            if not isinstance(error, Poisoned):
-                self.errors.append(error)
-
-    def _redefined(self, name: str, span: Span) -> StripeError:
-        first = self.defined_at[name]
-        hint = f"it is defined in line {first.line}; a name is given once, so choose another"
-        return self.source.error(f"'{name}' is defined twice", span, hint)
+    calls: int = 0
 
     def fresh(self, base: str) -> str:
-        """A name that nothing else in the function has: `base`, else the first free one of `base_0`, `base_1`, …"""
+        """A name that nothing else has: `base`, else the first free one of `base_0`, `base_1`, …"""
         if base not in self.taken:
             self.taken.add(base)
             return base
@@ -93,11 +67,175 @@ class Elaborator:
         self.taken.add(f"{base}_{number}")
         return f"{base}_{number}"
 
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """The call in whose place the statements of a function stand: the name of its result, the attributes of its
+    statement, its place, and the functions around it.
+    """
+
+    result: str
+    attributes: tuple[ast.Attribute, ...]
+    span: Span
+    stack: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Elaborator(Names):
+    """The state of one function: the main one, or one that is called at `site`."""
+
+    function: ast.Function
+    made: Expansion = field(default_factory=Expansion)
+    site: CallSite | None = None
+    tensors: dict[str, str] = field(default_factory=dict[str, str])
+    """The tensor that a statement of a called function makes, by its target."""
+    failed_assertions: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
+    """By the name that the statement defines."""
+    output_sizes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+
+    def run(self) -> None:
+        """Elaborates all statements; errors and failed assertions are collected."""
+        for node in self.function.statements:
+            self._statement(node)
+
+    def _statement(self, node: ast.Stmt) -> None:
+        if node.target in self.defined_at:
+            self.errors.append(self._redefined(node.target, node.target_span))
+            return
+        self.defined_at[node.target] = node.target_span
+        before = len(self.made.ops)
+        name = self.tensors.get(node.target, node.target)
+        try:
+            if isinstance(node, ast.Contraction):
+                self.env[node.target] = self.contraction(node, name)
+            else:
+                self.env[node.target] = Expressions(self, node, name).value(node.value, name)
+        except FailedAssertion as failure:
+            del self.made.ops[before:]
+            self.env[node.target] = None
+            self.failed_assertions[node.target] = failure.error
+        except StripeError as error:
+            del self.made.ops[before:]
+            self.env[node.target] = None
+            if not isinstance(error, Poisoned):
+                self.errors.append(error)
+
+    def _redefined(self, name: str, span: Span) -> StripeError:
+        first = self.defined_at[name]
+        hint = f"it is defined in line {first.line}; a name is given once, so choose another"
+        return self.source.error(f"'{name}' is defined twice", span, hint)
+
+    def attributes(self, node: ast.Stmt, *, whole: bool) -> tuple[ast.Attribute, ...]:
+        """The attributes of a statement, those of the call around it included. Only the operation that makes the result
+        gets its name as a kernel.
+        """
+        given = node.attributes if self.site is None else (*self.site.attributes, *node.attributes)
+        whole = whole and (self.site is None or node.target == self.function.outputs[-1].name)
+        return tuple(item for item in given if whole or item.name != "pid")
+
+    def place(self, span: Span) -> Span:
+        """The place of an operation in the main text: a built-in function has another, and its call stands for it."""
+        return span if self.site is None or self.site.span.filename == span.filename else self.site.span
+
+    def call(
+        self, function: ast.Function, node: ast.Call, values: Sequence[Value], statement: ast.Stmt, name: str
+    ) -> Value:
+        """The value of a function, whose statements take the place of the call: that of its output, or a tuple."""
+        stack = (*(self.site.stack if self.site is not None else ()), function.name)
+        self._check_call(function, node, stack)
+        attributes = self.attributes(statement, whole=True)
+        inner = Elaborator(
+            SourceText(function.source), function=function, made=self.made,
+            site=CallSite(name, attributes, self.place(node.span), stack),
+        )  # fmt: skip
+        outputs = [output.name for output in function.outputs]
+        for target in dict.fromkeys(item.target for item in function.statements):
+            alone = outputs == [target]
+            inner.tensors[target] = name if alone else self.made.fresh(f"{name}_{target}")
+        inner.bind_arguments(values)
+        check_outputs(inner, function)
+        inner.run()
+        needed = ast.names_needed(function)
+        for target, error in inner.failed_assertions.items():
+            if target in needed:
+                inner.errors.append(error)
+            else:
+                self.failed_assertions[f"{name}.{target}"] = error
+        if inner.errors:
+            self._fail(inner, node)
+        results = [cast(Value, inner.env[output]) for output in outputs]
+        return results[0] if len(results) == 1 else TupleValue(tuple(results))
+
+    def _check_call(self, function: ast.Function, node: ast.Call, stack: tuple[str, ...]) -> None:
+        self.made.calls += 1
+        if function.name in stack[:-1]:
+            chain = " -> ".join(stack[stack.index(function.name) :])
+            hint = "functions are inlined, so none can contain itself"
+            raise self.source.error(f"'{function.name}' calls itself: {chain}", node.span, hint)
+        if len(stack) > MAX_DEPTH or self.made.calls > MAX_CALLS:
+            limit = (
+                f"{MAX_DEPTH} calls inside of each other" if len(stack) > MAX_DEPTH else f"{MAX_CALLS} calls"
+            )
+            raise self.source.error(f"the program has more than {limit}", node.span, "call fewer functions")
+
+    def bind_arguments(self, values: Sequence[Value]) -> None:
+        """Defines inputs and dimensions by the values that a call passes."""
+        given = dict(zip((item.name for item in self.function.inputs), values, strict=True))
+        numbers = {name: value for name, value in given.items() if isinstance(value, (Tensor, Const))}
+        shapes: dict[str, Binding] = {
+            name: TensorShape(value.sizes, value.dtype) if isinstance(value, Tensor) else value.value
+            for name, value in numbers.items()
+        }
+        plain = tuple(item for item in self.function.inputs if item.name in numbers)
+        bind_inputs(self, replace(self.function, inputs=plain), shapes)
+        for item in self.function.inputs:
+            value = given[item.name]
+            if item.name in self.env and self.env[item.name] is None:
+                continue
+            self.env[item.name] = self._argument(item, value)
+            self.defined_at[item.name] = item.span
+
+    def _argument(self, item: ast.Input, value: Value) -> Value | None:
+        """The value for an input, checked against the sizes and the dtype that stand in place."""
+        if isinstance(value, (TupleValue, RandomValue)):
+            if item.dims is None and item.dtype is None:
+                return value
+            self.errors.append(self.source.error(f"'{item.name}' is no tensor", item.span, "pass a tensor"))
+            return None
+        for dim, size in zip(item.dims or (), value.sizes, strict=False):
+            if dim.size not in (None, size):
+                reason = f"the dimension '{dim.name}' is {dim.size} here, and the call passes {size}"
+                self.errors.append(
+                    self.source.error(reason, dim.span, "pass another tensor, or leave the size out")
+                )
+        if item.dtype is None or item.dtype == value.dtype.name:
+            return value
+        if isinstance(value, Const):
+            return fold.convert(value.value, DTYPES[item.dtype])
+        reason = f"'{item.name}' is {item.dtype}, and the call passes {value.dtype}"
+        self.errors.append(
+            self.source.error(reason, item.dtype_span, f"cast the argument with as_{item.dtype}(…)")
+        )
+        return None
+
+    def _fail(self, inner: Elaborator, node: ast.Call) -> NoReturn:
+        """Raises the errors of a called function: at their places in this text, or at the call."""
+        name = inner.function.name
+        if inner.function.source != self.function.source:
+            first = inner.errors[0]
+            raise self.source.error(
+                f"in '{name}': {first.reason}", node.span, first.hint or "check the arguments"
+            )
+        for error in inner.errors:
+            error.reason += f" (in '{name}', called in line {node.span.line})"
+        self.errors += inner.errors
+        raise Poisoned
+
     def lookup(self, node: ast.Name) -> Value:
         """What a name stands for; raises StripeError when it is not defined (yet)."""
         if node.name not in self.env:
             known = [name for name in self.env if name != node.name]
-            if node.name in self.taken:
+            if any(node.name == statement.target for statement in self.function.statements):
                 raise self.source.error(
                     f"'{node.name}' is used before it is defined",
                     node.span,
@@ -117,9 +255,9 @@ class Elaborator:
 
     def integer(self, expr: ast.Expr, what: str) -> int:
         """The value of an expression that must be a constant integer."""
-        before = len(self.ops)
-        value = Expressions(self, ast.Assignment("T", expr, (), expr.span)).value(expr, None)
-        del self.ops[before:]
+        before = len(self.made.ops)
+        value = Expressions(self, ast.Assignment("T", expr, (), expr.span), "T").value(expr, None)
+        del self.made.ops[before:]
         if isinstance(value, Const) and not isinstance(value.value, float):
             return int(value.value)
         found = f"it is {value.value}" if isinstance(value, Const) else "it is a tensor"
@@ -145,13 +283,25 @@ class Elaborator:
             for bound in node.bounds
         )
         default = self._default(node, out)
-        origin = Origin(print_statement(node, attributes=False), node.attributes, node.span)
-        self.ops.append(
+        text = print_statement(self._spelled(node, name), attributes=False)
+        origin = Origin(text, self.attributes(node, whole=True), self.place(node.span))
+        self.made.ops.append(
             ContractionOp(
                 out, output, node.agg, node.comb, inputs, bounds, _all_indices(node), default, origin
             )
         )
         return out
+
+    def _spelled(self, node: ast.Contraction, name: str) -> ast.Contraction:
+        """The contraction with the names of its tensors in the whole program."""
+
+        def named(access: ast.Access) -> ast.Access:
+            value = self.env.get(access.tensor)
+            return replace(access, tensor=value.name) if isinstance(value, Tensor) else access
+
+        if self.site is None:
+            return node
+        return replace(node, output=replace(node.output, tensor=name), inputs=tuple(map(named, node.inputs)))
 
     def _sizes(self, node: ast.Contraction) -> tuple[int, ...]:
         if node.sizes is not None:
@@ -201,22 +351,6 @@ class Elaborator:
         return default
 
 
-def check_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: int, span: Span) -> None:
-    """Raises StripeError for sizes below 1 and for tensors past 2^63 bytes."""
-    for place, size in enumerate(sizes):
-        if size < 1:
-            reason = f"dimension {place} of '{name}' has size {size}"
-            raise source.error(reason, span, "sizes are at least 1; check how this one is computed")
-    count = width
-    for size in sizes:
-        count *= size
-    if count > MAX_BYTES:
-        reason = (
-            f"'{name}' has {count // width} elements ({sizes_text(sizes)}), more than an address can reach"
-        )
-        raise source.error(reason, span, "a tensor has less than 2^63 bytes")
-
-
 def _all_indices(node: ast.Contraction) -> tuple[str, ...]:
     polynomials = [*node.output.indices, *(index for access in node.inputs for index in access.indices)]
     polynomials += [bound.polynomial for bound in node.bounds]
@@ -225,10 +359,11 @@ def _all_indices(node: ast.Contraction) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Evaluates the expressions of one statement."""
+    """Evaluates the expressions of one statement, which makes the tensor `result`."""
 
     state: Elaborator
     statement: ast.Assignment
+    result: str
 
     def value(self, expr: ast.Expr, target: str | None) -> Value:
         """The value of `expr`; a new tensor is called `target`, or by a fresh name where that is None."""
@@ -310,59 +445,36 @@ class Expressions:
         self.emit(ElementwiseOp(out, "ident", (taken,), self.origin(out.name, operand_text(taken), span)))
         return out
 
-    def expansion(self, node: ast.Call, name: str, arguments: Sequence[Operand], target: str | None) -> Value:
-        state, function, result = self.state, library()[name], self.name(target)
-        actual = {
-            item.name: _literal(operand, node)
-            for item, operand in zip(function.inputs, arguments, strict=True)
-        }
-        visible = set(state.env)
-        state.env.update({operand.name: operand for operand in arguments if isinstance(operand, Tensor)})
-        for statement in expand(function, actual, result, state.fresh, node.span):
-            last = (
-                statement.target == self.statement.target
-            )  # the one that gets the user's name of the kernel
-            given = self.statement.attributes
-            attributes = given if last else tuple(item for item in given if item.name != "pid")
-            try:
-                if isinstance(statement, ast.Contraction):
-                    tagged = replace(statement, attributes=attributes)
-                    state.env[statement.target] = state.contraction(tagged, statement.target)
-                else:
-                    inner = ast.Assignment(statement.target, statement.value, attributes, node.span)
-                    made = Expressions(state, inner).value(statement.value, statement.target)
-                    state.env[statement.target] = made
-            except StripeError as error:
-                reason, hint = f"in '{name}': {error.reason}", error.hint or "check the arguments"
-                raise self.error(reason, node.span, hint) from None
-        value = state.env[result]
-        assert value is not None
-        for inside in [known for known in state.env if known not in visible]:
-            del state.env[inside]  # the rest of the file does not see the names of the expansion
-        return value
+    def function(self, name: str) -> ast.Function | None:
+        """The function of the file, or of the library, that is called so."""
+        return self.state.made.functions.get(name) or library().get(name)
+
+    def expansion(
+        self, function: ast.Function, node: ast.Call, values: Sequence[Value], target: str | None
+    ) -> Value:
+        return self.state.call(function, node, values, self.statement, self.name(target))
 
     def name(self, target: str | None) -> str:
         """The name of a new tensor: the target, or one derived from the target of the statement."""
-        return target if target is not None else self.state.fresh(self.statement.target)
+        return target if target is not None else self.state.made.fresh(self.result)
 
     def origin(self, name: str, text: str, span: Span) -> Origin:
         """The origin of an operation of this statement; only the one that makes its target gets the kernel's name."""
-        whole = name == self.statement.target
-        attributes = tuple(item for item in self.statement.attributes if whole or item.name != "pid")
-        return Origin(f"{name} = {text}", attributes, span)
+        attributes = self.state.attributes(self.statement, whole=name == self.result)
+        return Origin(f"{name} = {text}", attributes, self.state.place(span))
 
     def emit(self, op: Op) -> None:
-        self.state.ops.append(op)
+        self.state.made.ops.append(op)
 
     @property
     def softmaxes(self) -> dict[str, tuple[Operand, ...]]:
-        return self.state.softmaxes
+        return self.state.made.softmaxes
 
     def integer(self, expr: ast.Expr, what: str) -> int:
         return self.state.integer(expr, what)
 
     def fresh(self, base: str) -> str:
-        return self.state.fresh(base)
+        return self.state.made.fresh(base)
 
     def checked(self, tensor: Tensor, span: Span) -> Tensor:
         return self.state.checked(tensor, span)
@@ -377,11 +489,3 @@ def operation_text(op: str, operands: Sequence[Operand]) -> str:
     if op == "cond":
         return f"{texts[0]} ? {texts[1]} : {texts[2]}"
     return texts[0] if op == "ident" else f"{op}({', '.join(texts)})"
-
-
-def _literal(operand: Operand, node: ast.Call) -> ast.Expr:
-    if isinstance(operand, Tensor):
-        return ast.Name(operand.name, node.span)
-    if isinstance(operand.value, float):
-        return ast.FloatLit(repr(operand.value), node.span)
-    return ast.IntLit(int(operand.value), node.span)

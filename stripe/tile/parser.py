@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -15,8 +16,32 @@ Entry = ast.Function | ast.Expr | ast.Contraction
 
 
 def parse_tile(text: str, filename: str = "<string>") -> ast.Function:
-    """The function that `text` denotes; raises StripeError with line, column and a hint."""
-    return cast(ast.Function, _parse(text, filename, "function"))
+    """The function that `text` denotes: its only one, else that without a name, else that called `main`. The others of
+    the file are its `callees`. Raises StripeError with line, column and a hint.
+    """
+    functions = parse_functions(text, filename)
+    mains = [function for function in functions if not function.name] or [
+        function for function in functions if function.name == "main" or len(functions) == 1
+    ]
+    if len(mains) != 1:
+        reason = "the file has " + (
+            "several functions without a name" if mains else "no function to begin with"
+        )
+        hint = "one function of a file has no name, or is called main; it may call the others"
+        raise SourceText(text).error(reason, (mains or functions)[-1].span, hint)
+    (main,) = mains
+    return replace(main, callees=tuple(function for function in functions if function is not main))
+
+
+def parse_functions(text: str, filename: str = "<string>") -> tuple[ast.Function, ...]:
+    """All functions of a file. Raises StripeError, also for two with one name."""
+    functions = cast("tuple[ast.Function, ...]", _parse(text, filename, "file"))
+    names = [function.name for function in functions]
+    for place, function in enumerate(functions):
+        if function.name and function.name in names[:place]:
+            reason = f"the function '{function.name}' is defined twice"
+            raise SourceText(text).error(reason, function.span, "rename one of them")
+    return functions
 
 
 def parse_entry(text: str, filename: str = "<string>") -> Entry:

@@ -12,11 +12,13 @@ _KEYWORDS = frozenset({"function", "polynomial", "expression", "contraction", "d
 
 
 def print_tile(function: ast.Function) -> str:
-    """The whole function as text, ending with a newline."""
+    """The whole function as text, after those that it may call, ending with a newline."""
+    callees = "".join(f"{print_tile(callee)}\n" for callee in function.callees)
     inputs = ", ".join(map(_input, function.inputs))
     outputs = ", ".join(_id(output.name) for output in function.outputs)
     body = "".join(f"  {print_statement(statement)};\n" for statement in function.statements)
-    return f"function ({inputs}) -> ({outputs}) {{\n{body}}}\n"
+    name = f"{_function_name(function.name)} " if function.name else ""
+    return f"{callees}function {name}({inputs}) -> ({outputs}) {{\n{body}}}\n"
 
 
 def print_statement(statement: ast.Stmt, *, attributes: bool = True) -> str:

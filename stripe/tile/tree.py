@@ -128,11 +128,15 @@ def _group(_: Builder, parts: list[Item], __: Span) -> Item:
 
 
 def _function(builder: Builder, parts: list[Item], span: Span) -> Item:
-    inputs, outputs, *statements = parts
+    name, inputs, outputs, *statements = parts
     return ast.Function(
         cast("tuple[ast.Input, ...]", inputs or ()), cast("tuple[ast.Output, ...]", outputs),
-        cast("tuple[ast.Stmt, ...]", tuple(statements)), span, builder.source.text,
+        cast("tuple[ast.Stmt, ...]", tuple(statements)), cast("str", name or ""), (), span, builder.source.text,
     )  # fmt: skip
+
+
+def _function_name(_: Builder, parts: list[Item], __: Span) -> Item:
+    return _word(parts[0])
 
 
 def _input(fixed: bool, typed: bool) -> _Rule:
@@ -276,7 +280,8 @@ def _call(_: Builder, parts: list[Item], span: Span) -> Item:
 _NESTING = frozenset({"chain", "unary", "cond", "call", "group"})
 
 _RULES: dict[str, _Rule] = {
-    "function": _function, "only": _only, "inputs": _as_tuple, "outputs": _as_tuple, "output": _output,
+    "file": _as_tuple, "function": _function, "function_name": _function_name,
+    "only": _only, "inputs": _as_tuple, "outputs": _as_tuple, "output": _output,
     "input_any": _input(fixed=False, typed=False), "input_any_typed": _input(fixed=False, typed=True),
     "input_fixed": _input(fixed=True, typed=False), "input_fixed_typed": _input(fixed=True, typed=True),
     "input_dims": _as_tuple, "input_dim": _input_dim, "attribute": _attribute, "words": _words,

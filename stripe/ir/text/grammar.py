@@ -19,7 +19,7 @@ from stripe.ir.text.lalr import Automaton
 
 STARTS = {
     "stripe": ("start", "affine_only", "location_only"),
-    "tile": ("function", "entry"),
+    "tile": ("file", "entry"),
 }
 """The grammars with their start rules."""
 
