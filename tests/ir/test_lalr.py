@@ -35,7 +35,7 @@ def plain(tree: Any, offsets: bool = True) -> Any:
 def test_the_trees_are_those_of_lark(example: Path) -> None:
     tile = example.read_text("utf-8")
     stripe = print_program(compile_tile(tile, example.name))
-    for name, start, text in (("tile", "function", tile), ("stripe", "start", stripe)):
+    for name, start, text in (("tile", "file", tile), ("stripe", "start", stripe)):
         automaton = Automaton(grammar.parser(name), {})
         assert automaton.read(text, start, Trees()) == plain(grammar.parser(name).parse(text, start=start))
 
