@@ -10,7 +10,6 @@ from pydantic import Field
 
 from stripe.ir import (
     Block,
-    Direction,
     Index,
     Location,
     Path,
@@ -20,6 +19,7 @@ from stripe.ir import (
     is_dense,
     replace_at,
     step,
+    walk,
     with_entry,
 )
 from stripe.passes.base import (
@@ -95,7 +95,11 @@ class Cache(Pass):
             if spec is not None:
                 context.check_unit(spec)
         entry = program.entry
-        paths = _matches(entry, (0,), self.reqs)
+        paths: list[Path] = []  # of the outermost blocks that match
+        for path, block in walk(entry):
+            inside = paths and path[: len(paths[-1])] == paths[-1]
+            if not inside and block.words.has_all(self.reqs):
+                paths.append(path)
         refs = (ref for path in paths for ref in block_at(program, path).refinements if not ref.is_alloc)
         context.unknown_names("refs", "view", self.refs, (ref.name for ref in refs))
         for path in paths:
@@ -107,7 +111,10 @@ class Cache(Pass):
         block = block_at(entry, path)
         together: tuple[Index, ...] = ()
         for ref in block.refinements:
-            if not self._wants(block, ref):
+            wanted = ref.dir.value in self.dirs and (not self.refs or ref.name in self.refs)
+            tagged = [inner for inner in block.blocks if not self.ref or self.ref in inner.tags]
+            used = any(view.source == ref.name for inner in tagged for view in inner.refinements)
+            if not wanted or (self.ref and not used):
                 continue
             points = sharing(block, ref) if self.shared else ()
             answer = self._cached(entry, path, ref, points, together)
@@ -156,31 +163,6 @@ class Cache(Pass):
         if ref.dims[last].stride == 1 and _has_partial(ref.name, last, readers):
             return Refusal("its last vectors are partly empty")
         return (*(dim for dim in memory_order(ref) if dim != last), last)
-
-    def _wants(self, block: Block, ref: Refinement) -> bool:
-        if (
-            ref.dir is Direction.NONE
-            or ref.dir.value not in self.dirs
-            or (self.refs and ref.name not in self.refs)
-        ):
-            return False
-        return not self.ref or any(
-            view.source == ref.name
-            for inner in block.blocks
-            if self.ref in inner.tags
-            for view in inner.refinements
-        )
-
-
-def _matches(block: Block, path: Path, reqs: tuple[str, ...]) -> list[Path]:
-    """Paths of the outermost blocks with all tags of `reqs`."""
-    if block.words.has_all(reqs):
-        return [path]
-    found: list[Path] = []
-    for number, statement in enumerate(block.statements):
-        if isinstance(statement, Block):
-            found += _matches(statement, (*path, number), reqs)
-    return found
 
 
 def _vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from stripe.ir import Block, Buffer, Path, Program, Refinement, Role, compact_strides, with_entry
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
-from stripe.poly import Access, accesses
+from stripe.poly import accesses
 from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
 
 
@@ -24,7 +24,7 @@ class Transpose(Pass):
         ) { … }                                  ) { … }
 
     The blocks that match `reqs` vote: for each dimension the ranges of the accumulation indices in its accesses are
-    summed over all reads; what no accumulation index walks counts by the range of the innermost loop. The dimension
+    summed over all reads; a dimension without any counts by the range of the innermost loop. The dimension
     with the most goes innermost, the others follow by their votes; equals keep their order. Only
     allocations change, constants among them (their data has a logical order); `layout` changes tensors of the user.
     """
@@ -94,19 +94,14 @@ def _votes(entry: Block, reqs: tuple[str, ...]) -> dict[Buffer, _Vote]:
     for access in found:
         if access.is_write or not any(block.words.has_all(reqs) for block in access.nest.blocks):
             continue
-        vote = _vote(access, written.get(access.nest.path, set()))
+        domain = access.nest.domain
+        ranges = {name: high - low + 1 for name, (low, high) in domain.ranges.items() if high > low}
+        summed = ranges.keys() - written.get(access.nest.path, set())
+        inner = [name for name in domain.names if name in ranges][-1:]
+        vote = _Vote(
+            tuple(sum(ranges[name] for name in affine.names() & summed) for affine in access.index),
+            tuple(sum(ranges[name] for name in affine.names() & {*inner}) for affine in access.index),
+        )
         known = votes.get(access.buffer)
         votes[access.buffer] = vote if known is None else known.plus(vote)
     return votes
-
-
-def _vote(access: Access, written: set[str]) -> _Vote:
-    ranges = {name: high - low + 1 for name, (low, high) in access.nest.domain.ranges.items() if high > low}
-    inner = next((name for name in reversed(access.nest.domain.names) if name in ranges), None)
-    accumulated: list[int] = []
-    innermost: list[int] = []
-    for affine in access.index:
-        names = affine.names() & ranges.keys()
-        accumulated.append(sum(ranges[name] for name in names if name not in written))
-        innermost.append(ranges[inner] if inner is not None and inner in names else 0)
-    return _Vote(tuple(accumulated), tuple(innermost))

@@ -11,7 +11,6 @@ from stripe.ir import (
     Agg,
     Block,
     Constraint,
-    Dim,
     Direction,
     Index,
     Interval,
@@ -114,10 +113,10 @@ def _local_box(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
 def _regions(
     nest: Nest, name: str, parts: Sequence[Access], box: Sequence[Interval], *, exact: bool
 ) -> list[Region]:
-    """What is touched for each point of the block, simplified under what holds there.
+    """The elements touched at each point of the block, simplified under the constraints there.
 
-    One convex region where the touched set is one; else, when `exact` or where the source may hold elements that nobody
-    wrote, disjoint parts; else the part of the box that exists.
+    One convex region where the touched set is convex; else, when `exact` or where the source may hold undefined
+    elements, disjoint regions; else the part of the box that exists.
     """
     if not parts:
         return []
@@ -128,9 +127,10 @@ def _regions(
     bounds = dict(zip(names, box, strict=True))
     known = Points.build((*prefix, *names), {**nest.domain.ranges, **bounds}, nest.domain.constraints)
     found = [Region(_simplified(piece, known)) for piece in pieces(touched)]
-    if len(found) == 1 or exact or not _is_whole(nest, name):
-        return found
     view = nest.views[name]
+    # only the buffers of the entry have a value in every element
+    if len(found) == 1 or exact or len(view.buffer.path) > 1:
+        return found
     sizes = nest_at(nest.blocks[0], view.buffer.path).block.ref(view.buffer.name).sizes
     inside: list[Affine] = []
     for element, origin, size in zip(names, view.origin, sizes, strict=True):
@@ -143,23 +143,17 @@ def _simplified(region: Points, known: Points) -> tuple[Affine, ...]:
     return gist.affines() if len(list(pieces(gist))) == 1 else region.affines()
 
 
-def _is_whole(nest: Nest, name: str) -> bool:
-    """Whether every element of the buffer behind the view holds a value: the program's own tensors do."""
-    return len(nest.views[name].buffer.path) == 1
-
-
 def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
-    """Whether the statements of the block that write all stand before those that read, and write all that is read."""
+    """Whether all writing statements of the block stand before the reading ones, and write all elements read."""
     depth = len(nest.path)
-    first_read = min(part.path[depth] for part in parts if not part.is_write)
+    readers = [part for part in parts if not part.is_write]
     writers = [part for part in parts if part.is_write]
-    if max(part.path[depth] for part in writers) >= first_read:
-        return False
-    return _covered([part for part in parts if not part.is_write], writers, nest)
+    first_read = min(part.path[depth] for part in readers)
+    return max(part.path[depth] for part in writers) < first_read and _covered(readers, writers, nest)
 
 
 def _merges_gaps(entry: Block, path: Path, parts: Sequence[Access]) -> bool:
-    """Whether the block at `path` merges elements on, of an accumulator, that nobody wrote."""
+    """Whether the block at `path` merges on unwritten elements of an accumulator."""
     loads = ((part.nest.block, part.statement) for part in parts)
     if all(
         Agg.ASSIGN in aggregations_of(block, load.into) for block, load in loads if isinstance(load, Load)
@@ -174,7 +168,7 @@ def _merges_gaps(entry: Block, path: Path, parts: Sequence[Access]) -> bool:
 
 
 def _covered(reads: Sequence[Access], writers: Sequence[Access], nest: Nest) -> bool:
-    """Whether, at each point of the nest's block, all that is read is written."""
+    """Whether, at each point of the nest's block, all elements read are written."""
     prefix = nest.prefix(nest.depth)
     names = (*prefix, *element_names(len(reads[0].index)))
     read, written = (union((touched_at(part, prefix) for part in side), names) for side in (reads, writers))
@@ -182,7 +176,7 @@ def _covered(reads: Sequence[Access], writers: Sequence[Access], nest: Nest) -> 
 
 
 def _made_visible(entry: Block, path: Path, regions: list[Region]) -> tuple[Block, list[Region]]:
-    """The regions in the block's own index names; what lies further out is passed in."""
+    """The regions in the block's own index names; indices further out are passed in."""
     result: list[Region] = []
     for region in regions:
         outer = sorted({n for affine in region.affines for n in affine.names() if "@" in n})
@@ -206,9 +200,13 @@ def _cached(
 ) -> Block:
     view = block.ref(name)
     raw_name = fresh(f"{name}_raw", {ref.name for ref in block.refinements})
-    raw = replace(view, name=raw_name, dir=_direction(bool(loads), bool(stores)))
-    location = options.memory or view.location
-    copy = _copy(view, box, location, options)
+    direction = Direction.INOUT if loads and stores else Direction.OUT if stores else Direction.IN
+    raw = replace(view, name=raw_name, dir=direction)
+    # the allocation holds the box, compact in the order of `layout`
+    sizes = [high - low + 1 for low, high in box]
+    order = options.layout if sorted(options.layout) == list(range(len(sizes))) else tuple(range(len(sizes)))
+    copy = Refinement.alloc(view.name, view.dtype, tuple(sizes), location=options.memory or view.location)
+    copy = replace(copy.with_strides(compact_strides(sizes, order)), tags=Tags.of("cached"))
     if any(isinstance(s, Store) and s.ref == name for s in block.statements):
         copy = replace(copy, agg=agg)  # stores here name the copy itself, and there may be several
     lows = [low for low, _ in box]
@@ -232,10 +230,6 @@ def _cached(
     )
 
 
-def _direction(reads: bool, writes: bool) -> Direction:
-    return Direction.INOUT if reads and writes else Direction.OUT if writes else Direction.IN
-
-
 def _shifted(statement: Statement, name: str, lows: Sequence[int]) -> Statement:
     """Views of the copy count from the copy's first element."""
     if not isinstance(statement, Block) or not any(lows):
@@ -247,17 +241,6 @@ def _shifted(statement: Statement, name: str, lows: Sequence[int]) -> Statement:
         for ref in statement.refinements
     )
     return replace(statement, refinements=refs)
-
-
-def _copy(view: Refinement, box: Sequence[Interval], location: Location, options: CacheOptions) -> Refinement:
-    """The allocation that holds the box, compact in the order of `layout`."""
-    sizes = [high - low + 1 for low, high in box]
-    order = options.layout if sorted(options.layout) == list(range(len(sizes))) else tuple(range(len(sizes)))
-    dims = tuple(Dim(size, step) for size, step in zip(sizes, compact_strides(sizes, order), strict=True))
-    zeros = (Affine(),) * len(sizes)
-    return Refinement(
-        view.name, Direction.NONE, "", zeros, view.dtype, dims, location=location, tags=Tags.of("cached")
-    )
 
 
 def transfer_block(
@@ -277,11 +260,9 @@ def transfer_block(
     back = {f"e{dim}": Affine.var(own[dim]) + lows[dim] for dim in range(copy.rank)}
     constraints = tuple(Constraint(affine.subs(back)) for affine in region.affines)
     passed_names = sorted({n for c in constraints for n in c.affine.names()} - set(own))
-    indices = [Index(name, size) for name, size in zip(own, copy.sizes, strict=True)]
-    strides = dict(zip(own, raw.strides, strict=True))
-    indices.sort(
-        key=lambda index: -abs(strides[index.name])
-    )  # the smallest stride of the far memory is innermost
+    # the smallest stride of the far memory is innermost
+    dims = sorted(range(copy.rank), key=lambda dim: -abs(raw.strides[dim]))
+    indices = [Index(own[dim], copy.sizes[dim]) for dim in dims]
     passed = (Index(name, 1, Affine.var(name)) for name in passed_names)
     near = Element(copy, tuple(Affine.var(name) for name in own))
     far = Element(raw, tuple(Affine.var(name) + low for name, low in zip(own, lows, strict=True)))

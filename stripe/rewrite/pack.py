@@ -86,18 +86,21 @@ class _PackedOrigin:
 
     @staticmethod
     def of(total: Affine, width: int, intervals: Mapping[str, Interval]) -> _PackedOrigin:
-        whole, rest = _divided(total, width)
+        # the terms that are whole multiples of the width move by blocks
+        terms = total.terms
+        whole = Affine(total.offset // width, tuple((a, c // width) for a, c in terms if c % width == 0))
+        rest = Affine(total.offset % width, tuple((a, c) for a, c in terms if c % width))
         low, high = rest.bounds(intervals)
         return _PackedOrigin(whole, rest, width, low // width, high)
 
     @property
     def pending(self) -> Affine:
-        """What a view that moves by whole blocks leaves to those inside it; never negative."""
+        """The part that a view that moves by whole blocks leaves to the views inside it; never negative."""
         return self.rest - self.first * self.width
 
     @property
     def blocks(self) -> Affine:
-        """How many whole blocks `rest` makes."""
+        """The number of whole blocks in `rest`."""
         return Affine(self.first) if self._stays else self.rest.floordiv(self.width)
 
     @property
@@ -159,7 +162,7 @@ class _Packed:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The indices that what is pending uses."""
+        """The indices in the pending part of the origin."""
         return frozenset(name for affine in self.pending.values() for name in affine.names())
 
     def origins(
@@ -232,8 +235,12 @@ def _inside(
             views = how.views(block, ref, origins)
             refs += views
             packed[ref.name] = replace(how, pending={dim: at.pending for dim, at in origins.items()})
-            if len(views) > 1:
-                block = _loading_from(block, ref.name, views[1].name)
+            if len(views) > 1:  # loads and stores go to the element; blocks inside take the other view
+                element = {ref.name: views[1].name}
+                own_access = [
+                    retarget(s, element) if isinstance(s, Load | Store) else s for s in block.statements
+                ]
+                block = with_statements(block, own_access)
         else:
             refs.append(ref)
     statements = [
@@ -244,21 +251,6 @@ def _inside(
     ]
     inner = with_statements(block, statements)
     return replace(inner, refinements=tuple(refs)) if packed else inner
-
-
-def _divided(total: Affine, width: int) -> tuple[Affine, Affine]:
-    """(q, r) with total = width*q + r, where q has the terms that are whole multiples."""
-    whole = Affine(total.offset // width, tuple((a, c // width) for a, c in total.terms if c % width == 0))
-    rest = Affine(total.offset % width, tuple((a, c) for a, c in total.terms if c % width))
-    return whole, rest
-
-
-def _loading_from(block: Block, name: str, element: str) -> Block:
-    """`block` with its own loads and stores of `name` going to `element`; blocks inside stay."""
-    return with_statements(
-        block,
-        [retarget(s, {name: element}) if isinstance(s, Load | Store) else s for s in block.statements],
-    )
 
 
 def packed_data(data: bytes, sizes: Sequence[int], width: int, packing: Packing) -> bytes:
@@ -277,6 +269,6 @@ def packed_data(data: bytes, sizes: Sequence[int], width: int, packing: Packing)
 
 
 def packed_elements(sizes: Sequence[int], packing: Packing) -> int:
-    """How many elements the packed buffer has, empty places included."""
+    """The number of elements of the packed buffer, empty places included."""
     dims = row_major(packing.sizes(sizes))
     return dims[0].size * dims[0].stride if dims else 1

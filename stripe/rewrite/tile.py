@@ -67,7 +67,7 @@ class Split:
         return value
 
     def bounds(self, combined: Affine, size: int) -> Iterator[Constraint]:
-        """What keeps the index in [0, size), where its halves alone do not."""
+        """The constraints that keep the index in [0, size), where its halves alone do not."""
         last = self.shift + self.outer_step * (self.count - 1) + self.inner_step * (self.extent - 1)
         if self.shift < 0:
             yield Constraint(combined)
@@ -131,7 +131,10 @@ def split_block(block: Block, chosen: Mapping[str, Split]) -> Block:
     )
     back = {passed: name for name, passed in passed_names.items()}
     outer_refs, inner_refs = _split_refinements(inner, back)
-    inner = _pass_in(replace(inner, refinements=inner_refs), back)
+    inner = replace(inner, refinements=inner_refs)
+    used = used_indices(inner)
+    passed = tuple(Index(name, 1, Affine.var(outer)) for name, outer in back.items() if name in used)
+    inner = replace(inner, indices=(*inner.indices, *passed))
     outer_indices = tuple(
         index if index.is_passed else replace(index, range=splits[index.name].count)
         for index in block.indices
@@ -168,7 +171,7 @@ def _split_refinements(
                 ),
                 location=Location()
                 if ref.location.names() & intervals.keys()
-                else _renamed(ref.location, back),
+                else ref.location.subs({passed: Affine.var(name) for passed, name in back.items()}),
             )
         )
         inner_refs.append(replace(ref, source=ref.name, access=tuple(part.rest - part.low for part in parts)))
@@ -212,17 +215,6 @@ def _split_atom(atom: Atom, intervals: Mapping[str, Interval], back: Mapping[str
         return _SplitAffine(outer, term - outer.subs(inward), 0, -(-(arg.high - arg.low) // atom.divisor))
     assert isinstance(atom, Mod)
     return _SplitAffine(Affine(), term, 0, atom.modulus - 1)
-
-
-def _renamed(location: Location, back: Mapping[str, str]) -> Location:
-    return location.subs({passed: Affine.var(name) for passed, name in back.items()})
-
-
-def _pass_in(inner: Block, back: Mapping[str, str]) -> Block:
-    """Adds the outer indices that the inner block uses to its index list."""
-    used = used_indices(inner)
-    passed = tuple(Index(name, 1, Affine.var(outer)) for name, outer in back.items() if name in used)
-    return replace(inner, indices=(*inner.indices, *passed))
 
 
 def used_indices(block: Block) -> frozenset[str]:
