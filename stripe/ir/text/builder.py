@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -53,35 +54,23 @@ class IrBuilder:
 
     @property
     def actions(self) -> dict[str, Action]:
-        """The method for each rule of the grammar."""
-        return {
-            "start": self._program, "affine_only": _only, "location_only": _only, "statement": self._statement,
-            "deps": _deps, "tags": _tags, "tag_word": self._tag, "tag_value": self._tag, "block": self._block,
-            "place": _only, "head": _head, "comment": _comment, "constraint": self._constraint, "indices": _tuple,
-            "index_range": self._index_range, "index_passed": self._index_passed, "refinement": self._refinement,
-            "new": _address, "source": self._source, "agg": _only, "dims": _dims, "dim": _dim, "bank_dim": _bank_dim,
-            "load": self._load, "load_index": _load_index, "constant_statement": self._constant, "cast": self._cast,
-            "op": _only, "intrinsic": self._intrinsic, "store": self._store, "special_one": self._special_one,
-            "special_many": self._special, "names": self._names, "location": _location, "device": _device,
-            "device_any": _device, "device_none": _nothing, "affines": _tuple, "affine": _sum, "negative": _negative,
-            "plus_term": _only, "minus_term": _negative, "number": _number, "product": _product,
-            "modulo": self._modulo, "variable": self._variable, "floor_division": self._floor_division,
-            "group": _only, "constant": self._constant_buffer, "sizes": _sizes, "true": _true, "false": _false,
-            "integer": _integer, "float": _float, "inf": _infinity, "nan": _not_a_number, "string": _string,
-        }  # fmt: skip
+        """The method for each rule of the grammar, which has its name."""
+        rules = (name for name in vars(IrBuilder) if not name.startswith("_") and name != "actions")
+        return {name: getattr(self, name) for name in rules}
 
-    def _at(self, begin: int, length: int, built: _Part) -> _Part:
-        """`built`, with its place noted."""
-        self.places[id(built)] = (begin, length)
-        return built
-
-    def _program(self, parts: Parts, begin: int, _: int) -> tuple[Block, tuple[ConstantBuffer, ...]]:
+    def start(self, parts: Parts, begin: int, _: int) -> tuple[Block, tuple[ConstantBuffer, ...]]:
         (_, entry), *constants = parts
         if not isinstance(entry, Block):
             self._fail("the program is not a block", ("", begin), "begin with '0: #program block [] ('")
         return entry, tuple(constants)
 
-    def _statement(self, parts: Parts, begin: int, _: int) -> tuple[Word, Statement]:
+    @staticmethod
+    def affine_only(parts: Parts, _: int, __: int) -> Any:
+        return parts[0]
+
+    location_only = place = agg = op = plus_term = group = affine_only
+
+    def statement(self, parts: Parts, begin: int, _: int) -> tuple[Word, Statement]:
         """The number and the statement: `body` is a class with its fields but dependences and tags."""
         number, deps, tags, body = parts
         kind: Any = body[0]
@@ -94,7 +83,28 @@ class IrBuilder:
             built = Block(*fields[:-1]).with_words(tags)
         return number, self._at(begin, len(number[0]), built)
 
-    def _block(self, parts: Parts, _: int, __: int) -> Parts:
+    @staticmethod
+    def deps(parts: Parts, _: int, __: int) -> tuple[int, ...]:
+        return tuple([int(word) for word, _ in parts])
+
+    sizes = deps
+
+    @staticmethod
+    def tags(parts: Parts, _: int, __: int) -> Tags:
+        return Tags.from_pairs(parts) if parts else _NO_TAGS
+
+    def tag_word(self, parts: Parts, _: int, __: int) -> tuple[str, TagValue | None]:
+        word = parts[0]
+        value = parts[1] if len(parts) == 2 else None
+        try:
+            check_field_word(word[0], value)
+        except ValueError as error:
+            self._fail(str(error), word, "")
+        return word[0], value
+
+    tag_value = tag_word
+
+    def block(self, parts: Parts, _: int, __: int) -> Parts:
         location, indices, (name, comments, constraints, refinements), *numbered = parts
         for due, (word, _) in enumerate(numbered):
             if int(word[0]) != due:
@@ -103,21 +113,41 @@ class IrBuilder:
         place = location or Location()
         return [Block, name, indices, constraints, refinements, statements, place, comments]
 
-    def _constraint(self, parts: Parts, begin: int, _: int) -> Constraint:
+    @staticmethod
+    def head(parts: Parts, _: int, __: int) -> Parts:
+        """Name, comments, constraints and refinements."""
+        opening, *items = parts
+        name = opening[0].partition("//")[2].strip()
+        comments = tuple([item for item in items if isinstance(item, str)])
+        constraints = tuple([item for item in items if isinstance(item, Constraint)])
+        refinements = tuple([item for item in items if isinstance(item, Refinement)])
+        return [name, comments, constraints, refinements]
+
+    @staticmethod
+    def comment(parts: Parts, _: int, __: int) -> str:
+        return parts[0][0][2:].strip()
+
+    def constraint(self, parts: Parts, begin: int, _: int) -> Constraint:
         affine, zero = parts
         if zero[0] != "0":
             self._fail(f"a constraint compares with 0, not {zero[0]}", zero, "write it as 'affine >= 0'")
         return self._at(begin, 1, Constraint(affine))
 
-    def _index_range(self, parts: Parts, _: int, __: int) -> Index:
+    @staticmethod
+    def indices(parts: Parts, _: int, __: int) -> tuple[Any, ...]:
+        return tuple(parts)
+
+    affines = indices
+
+    def index_range(self, parts: Parts, _: int, __: int) -> Index:
         tags, name, size = parts
         return self._at(name[1], len(name[0]), Index(self._name(name), int(size[0])).with_words(tags))
 
-    def _index_passed(self, parts: Parts, _: int, __: int) -> Index:
+    def index_passed(self, parts: Parts, _: int, __: int) -> Index:
         tags, name, affine = parts
         return self._at(name[1], len(name[0]), Index(self._name(name), 1, affine).with_words(tags))
 
-    def _refinement(self, parts: Parts, _: int, __: int) -> Refinement:
+    def refinement(self, parts: Parts, _: int, __: int) -> Refinement:
         tags, direction, offset, location, name, source, access, agg, dtype, (dims, bank_dim) = parts
         if agg is not None and agg[0] not in _AGGREGATIONS:
             self._unknown(agg, _AGGREGATIONS, "aggregation")
@@ -134,16 +164,35 @@ class IrBuilder:
                 self._fail(str(error), name, "")
         return self._at(name[1], len(name[0]), built)
 
-    def _source(self, parts: Parts, _: int, __: int) -> str:
+    @staticmethod
+    def new(parts: Parts, _: int, __: int) -> int:
+        return int(parts[0][0], 16)
+
+    def source(self, parts: Parts, _: int, __: int) -> str:
         return self._name(parts[0])
 
-    def _load(self, parts: Parts, _: int, __: int) -> Parts:
+    @staticmethod
+    def dims(parts: Parts, _: int, __: int) -> tuple[tuple[Dim, ...], int | None]:
+        """The dimensions, and the number of the last in braces."""
+        banks = [place for place, (_, is_bank) in enumerate(parts) if is_bank]
+        return tuple([dim for dim, _ in parts]), banks[-1] if banks else None
+
+    @staticmethod
+    def dim(parts: Parts, _: int, __: int) -> tuple[Dim, bool]:
+        return Dim(int(parts[0][0]), int(parts[1][0])), False
+
+    @staticmethod
+    def bank_dim(parts: Parts, _: int, __: int) -> tuple[Dim, bool]:
+        return Dim(int(parts[0][0]), int(parts[1][0])), True
+
+    def load(self, parts: Parts, _: int, __: int) -> Parts:
         return [Load, parts[0][0][1:], self._name(parts[1])]
 
-    def _store(self, parts: Parts, _: int, __: int) -> Parts:
-        return [Store, self._name(parts[0]), parts[1][0][1:]]
+    @staticmethod
+    def load_index(parts: Parts, _: int, __: int) -> Parts:
+        return [LoadIndex, parts[0][0][1:], parts[1]]
 
-    def _constant(self, parts: Parts, _: int, __: int) -> Parts:
+    def constant_statement(self, parts: Parts, _: int, __: int) -> Parts:
         into, word, value = parts
         dtype = self._dtype(word)
         kinds = {"bool": (bool, "true or false"), "float": (float, "a number with a point")}
@@ -152,52 +201,73 @@ class IrBuilder:
             self._fail(f"the constant does not fit {dtype}", word, f"write {hint}")
         return [Constant, into[0][1:], value, dtype]
 
-    def _cast(self, parts: Parts, _: int, __: int) -> Parts:
+    def cast(self, parts: Parts, _: int, __: int) -> Parts:
         into, value, dtype = parts
         return [Intrinsic, into[0][1:], "cast", (value[0][1:],), self._dtype(dtype)]
 
-    def _intrinsic(self, parts: Parts, _: int, __: int) -> Parts:
+    def intrinsic(self, parts: Parts, _: int, __: int) -> Parts:
         into, op, *inputs = parts
         if op[0] not in INTRINSICS:
             self._unknown(op, INTRINSICS, "intrinsic")
         return [Intrinsic, into[0][1:], op[0], tuple([word[0][1:] for word in inputs]), None]
 
-    def _special_one(self, parts: Parts, begin: int, end: int) -> Parts:
-        return self._special([(self._name(parts[0]),), *parts[1:]], begin, end)
+    def store(self, parts: Parts, _: int, __: int) -> Parts:
+        return [Store, self._name(parts[0]), parts[1][0][1:]]
 
-    def _special(self, parts: Parts, _: int, __: int) -> Parts:
+    def special_one(self, parts: Parts, begin: int, end: int) -> Parts:
+        return self.special_many([(self._name(parts[0]),), *parts[1:]], begin, end)
+
+    def special_many(self, parts: Parts, _: int, __: int) -> Parts:
         outputs, op, inputs = parts
         if op[0] not in SPECIALS:
             self._unknown(op, SPECIALS, "special")
         return [Special, op[0], outputs, inputs]
 
-    def _names(self, parts: Parts, _: int, __: int) -> tuple[str, ...]:
+    def names(self, parts: Parts, _: int, __: int) -> tuple[str, ...]:
         return tuple(map(self._name, parts))
 
-    def _variable(self, parts: Parts, _: int, __: int) -> Affine:
-        return Affine.var(self._name(parts[0]))
+    @staticmethod
+    def location(parts: Parts, _: int, __: int) -> Location:
+        return Location(tuple([device for device in parts if device is not None]))
 
-    def _modulo(self, parts: Parts, _: int, __: int) -> Affine:
+    @staticmethod
+    def device(parts: Parts, _: int, __: int) -> Device:
+        return Device(parts[0][0], parts[1] if len(parts) == 2 else ())
+
+    device_any = device
+
+    @staticmethod
+    def device_none(_: Parts, __: int, ___: int) -> None:
+        return None
+
+    @staticmethod
+    def affine(parts: Parts, _: int, __: int) -> Affine:
+        return Affine.sum(parts)
+
+    @staticmethod
+    def negative(parts: Parts, _: int, __: int) -> Affine:
+        return -parts[0]
+
+    minus_term = negative
+
+    @staticmethod
+    def number(parts: Parts, _: int, __: int) -> Affine:
+        return Affine(int(parts[0][0]))
+
+    @staticmethod
+    def product(parts: Parts, _: int, __: int) -> Affine:
+        return parts[1] * int(parts[0][0])
+
+    def modulo(self, parts: Parts, _: int, __: int) -> Affine:
         return parts[0].mod(self._positive(parts[1]))
 
-    def _floor_division(self, parts: Parts, _: int, __: int) -> Affine:
+    def variable(self, parts: Parts, _: int, __: int) -> Affine:
+        return Affine.var(self._name(parts[0]))
+
+    def floor_division(self, parts: Parts, _: int, __: int) -> Affine:
         return parts[0].floordiv(self._positive(parts[1]))
 
-    def _positive(self, word: Word) -> int:
-        if int(word[0]) == 0:
-            self._fail("division by zero", word, "divide by a positive number")
-        return int(word[0])
-
-    def _tag(self, parts: Parts, _: int, __: int) -> tuple[str, TagValue | None]:
-        word = parts[0]
-        value = parts[1] if len(parts) == 2 else None
-        try:
-            check_field_word(word[0], value)
-        except ValueError as error:
-            self._fail(str(error), word, "")
-        return word[0], value
-
-    def _constant_buffer(self, parts: Parts, _: int, __: int) -> ConstantBuffer:
+    def constant(self, parts: Parts, _: int, __: int) -> ConstantBuffer:
         name, dtype, sizes, data = parts
         try:
             contents = bytes.fromhex(json.loads(data[0]))
@@ -205,6 +275,44 @@ class IrBuilder:
             self._fail("the contents of a constant are hexadecimal digits", data, "two digits a byte")
         built = ConstantBuffer(self._name(name), self._dtype(dtype), sizes, contents)
         return self._at(name[1], len(name[0]), built)
+
+    @staticmethod
+    def true(_: Parts, __: int, ___: int) -> bool:
+        return True
+
+    @staticmethod
+    def false(_: Parts, __: int, ___: int) -> bool:
+        return False
+
+    @staticmethod
+    def integer(parts: Parts, _: int, __: int) -> int:
+        return -int(parts[1][0]) if parts[0] else int(parts[1][0])
+
+    @staticmethod
+    def float(parts: Parts, _: int, __: int) -> builtins.float:
+        return -float(parts[1][0]) if parts[0] else float(parts[1][0])
+
+    @staticmethod
+    def inf(parts: Parts, _: int, __: int) -> builtins.float:
+        return float("-inf" if parts[0] else "inf")
+
+    @staticmethod
+    def nan(_: Parts, __: int, ___: int) -> builtins.float:
+        return float("nan")
+
+    @staticmethod
+    def string(parts: Parts, _: int, __: int) -> str:
+        return json.loads(parts[0][0])
+
+    def _at(self, begin: int, length: int, built: _Part) -> _Part:
+        """`built`, with its place noted."""
+        self.places[id(built)] = (begin, length)
+        return built
+
+    def _positive(self, word: Word) -> int:
+        if int(word[0]) == 0:
+            self._fail("division by zero", word, "divide by a positive number")
+        return int(word[0])
 
     def _dtype(self, word: Word) -> DType:
         return DTYPES.get(word[0]) or self._unknown(word, DTYPES, "dtype")
@@ -221,114 +329,3 @@ class IrBuilder:
                 f"'{word[0]}' is a word of the language and names nothing", word, "choose another name"
             )
         return word[0]
-
-
-def _only(parts: Parts, _: int, __: int) -> Any:
-    return parts[0]
-
-
-def _nothing(_: Parts, __: int, ___: int) -> None:
-    return None
-
-
-def _tuple(parts: Parts, _: int, __: int) -> tuple[Any, ...]:
-    return tuple(parts)
-
-
-def _deps(parts: Parts, _: int, __: int) -> tuple[int, ...]:
-    return tuple([int(word) for word, _ in parts])
-
-
-_sizes = _deps
-
-
-def _tags(parts: Parts, _: int, __: int) -> Tags:
-    return Tags.from_pairs(parts) if parts else _NO_TAGS
-
-
-def _head(parts: Parts, _: int, __: int) -> Parts:
-    """Name, comments, constraints and refinements."""
-    opening, *items = parts
-    name = opening[0].partition("//")[2].strip()
-    comments = tuple([item for item in items if isinstance(item, str)])
-    constraints = tuple([item for item in items if isinstance(item, Constraint)])
-    refinements = tuple([item for item in items if isinstance(item, Refinement)])
-    return [name, comments, constraints, refinements]
-
-
-def _comment(parts: Parts, _: int, __: int) -> str:
-    return parts[0][0][2:].strip()
-
-
-def _address(parts: Parts, _: int, __: int) -> int:
-    return int(parts[0][0], 16)
-
-
-def _dims(parts: Parts, _: int, __: int) -> tuple[tuple[Dim, ...], int | None]:
-    """The dimensions, and the number of the last in braces."""
-    banks = [place for place, (_, is_bank) in enumerate(parts) if is_bank]
-    return tuple([dim for dim, _ in parts]), banks[-1] if banks else None
-
-
-def _dim(parts: Parts, _: int, __: int) -> tuple[Dim, bool]:
-    return Dim(int(parts[0][0]), int(parts[1][0])), False
-
-
-def _bank_dim(parts: Parts, _: int, __: int) -> tuple[Dim, bool]:
-    return Dim(int(parts[0][0]), int(parts[1][0])), True
-
-
-def _load_index(parts: Parts, _: int, __: int) -> Parts:
-    return [LoadIndex, parts[0][0][1:], parts[1]]
-
-
-def _location(parts: Parts, _: int, __: int) -> Location:
-    return Location(tuple([device for device in parts if device is not None]))
-
-
-def _device(parts: Parts, _: int, __: int) -> Device:
-    return Device(parts[0][0], parts[1] if len(parts) == 2 else ())
-
-
-def _sum(parts: Parts, _: int, __: int) -> Affine:
-    return Affine.sum(parts)
-
-
-def _negative(parts: Parts, _: int, __: int) -> Affine:
-    return -parts[0]
-
-
-def _number(parts: Parts, _: int, __: int) -> Affine:
-    return Affine(int(parts[0][0]))
-
-
-def _product(parts: Parts, _: int, __: int) -> Affine:
-    return parts[1] * int(parts[0][0])
-
-
-def _true(_: Parts, __: int, ___: int) -> bool:
-    return True
-
-
-def _false(_: Parts, __: int, ___: int) -> bool:
-    return False
-
-
-def _integer(parts: Parts, _: int, __: int) -> int:
-    return -int(parts[1][0]) if parts[0] else int(parts[1][0])
-
-
-def _float(parts: Parts, _: int, __: int) -> float:
-    return -float(parts[1][0]) if parts[0] else float(parts[1][0])
-
-
-def _infinity(parts: Parts, _: int, __: int) -> float:
-    return float("-inf" if parts[0] else "inf")
-
-
-def _not_a_number(_: Parts, __: int, ___: int) -> float:
-    return float("nan")
-
-
-def _string(parts: Parts, _: int, __: int) -> str:
-    return json.loads(parts[0][0])
