@@ -45,7 +45,12 @@ def fold(op: str, operands: Sequence[Const]) -> Const | None:
     try:
         folded = spec.fold(*values)
     except (ZeroDivisionError, ValueError, OverflowError) as error:
-        raise _unfolded(op, dtype, error) from None
+        reason, hint = str(error), "shift by 0 to 63 bits"
+        if dtype.is_float:
+            reason, hint = f"'{op}' of these constants is not a finite number", "check the constants"
+        elif isinstance(error, ZeroDivisionError):
+            reason, hint = "division by zero", "sizes and constants are computed when the shapes are known"
+        raise OperandError(reason, hint) from None
     if dtype.is_float:
         return Const(float(folded), dtype)
     folded = int(folded)
@@ -55,14 +60,6 @@ def fold(op: str, operands: Sequence[Const]) -> Const | None:
         return Const(bool(folded & 1), BOOL)
     fits = int(dtype.min_value) <= folded <= int(dtype.max_value)
     return Const(folded, dtype) if fits else integer(folded)
-
-
-def _unfolded(op: str, dtype: DType, error: Exception) -> OperandError:
-    if dtype.is_float:
-        return OperandError(f"'{op}' of these constants is not a finite number", "check the constants")
-    if isinstance(error, ZeroDivisionError):
-        return OperandError("division by zero", "sizes and constants are computed when the shapes are known")
-    return OperandError(str(error), "shift by 0 to 63 bits")
 
 
 def convert(value: Number, dtype: DType) -> Const:

@@ -64,12 +64,7 @@ class Kernel:
         if not whole:
             dims = tuple(Dim(1, dim.stride) for dim in dims)
         for ref in self.refinements:
-            if (ref.source, ref.access, ref.dir, direction) == (
-                source,
-                tuple(access),
-                Direction.IN,
-                Direction.IN,
-            ):
+            if ref.dir is direction is Direction.IN and (ref.source, ref.access) == (source, tuple(access)):
                 return ref.name
         name = fresh(source, {ref.name for ref in self.refinements})
         self.refinements.append(
@@ -93,9 +88,8 @@ class Kernel:
             loaded = self.scalar(name, operand.dtype)
             self.statements.append(Load(loaded.name, name))
         else:
-            loaded = Scalar(
-                next(s.into for s in self.statements if isinstance(s, Load) and s.ref == name), operand.dtype
-            )
+            into = next(s.into for s in self.statements if isinstance(s, Load) and s.ref == name)
+            loaded = Scalar(into, operand.dtype)
         return self.cast(loaded, dtype)
 
     def constant(self, const: Const) -> Scalar:

@@ -1,11 +1,12 @@
-"""Lowers all but contractions: element-wise operations, index, shape, reshape, and whole-tensor specials."""
+"""Lowering of all operations but contractions: element-wise ones, index, shape, reshape, and whole-tensor specials."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 
-from stripe.ir import INTRINSICS, Affine, Block
+from stripe.ir import INTRINSICS, Affine, Block, row_major
 from stripe.ir.dtypes import BOOL
 from stripe.tile.kernel import Kernel
 from stripe.tile.operations import operand_dtype
@@ -89,11 +90,14 @@ def reshape_accesses(
     source: Sequence[int], target: Sequence[int]
 ) -> tuple[Indices, tuple[Affine, ...], tuple[Affine, ...]]:
     """Indices, and the accesses on both sides, of a copy in row-major order between equally many elements."""
-    steps = sorted({*_strides(source), *_strides(target), 1, _product(source)})
+    steps = sorted({*_strides(source), *_strides(target), 1, prod(source)})
     chain = all(high % low == 0 for low, high in pairwise(steps))
     if not chain:
+        # no common parts: the number of the element in row-major order, divided into coordinates of the source
         indices, access = _element(Tensor("", tuple(target), BOOL))
-        return indices, _unflatten(_flatten(access, target), source), access
+        flat = Affine.sum([affine * stride for affine, stride in zip(access, _strides(target), strict=True)])
+        first, *rest = (flat.floordiv(stride) for stride in _strides(source))
+        return indices, (first, *(a.mod(size) for a, size in zip(rest, source[1:], strict=True))), access
     parts = list(pairwise(steps))[::-1]
     indices = [(f"i{place + 1}", high // low) for place, (low, high) in enumerate(parts)]
     sides: list[tuple[Affine, ...]] = []
@@ -109,31 +113,5 @@ def reshape_accesses(
     return indices, sides[0], sides[1]
 
 
-def _product(sizes: Sequence[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
-
-
 def _strides(sizes: Sequence[int]) -> list[int]:
-    strides: list[int] = []
-    step = 1
-    for size in reversed(sizes):
-        strides.append(step)
-        step *= size
-    return strides[::-1]
-
-
-def _flatten(access: Sequence[Affine], sizes: Sequence[int]) -> Affine:
-    total = Affine()
-    for affine, stride in zip(access, _strides(sizes), strict=True):
-        total = total + affine * stride
-    return total
-
-
-def _unflatten(flat: Affine, sizes: Sequence[int]) -> tuple[Affine, ...]:
-    return tuple(
-        flat.floordiv(stride).mod(size) if place else flat.floordiv(stride)
-        for place, (stride, size) in enumerate(zip(_strides(sizes), sizes, strict=True))
-    )
+    return [dim.stride for dim in row_major(tuple(sizes))]

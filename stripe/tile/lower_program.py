@@ -58,19 +58,14 @@ def lower(typed: TypedFunction, name: str = "program") -> Program:
     for number, op in enumerate(typed.ops):
         try:
             made = _lower_op(op, f"kernel_{number}", names, typed)
-            _require_magnitude(made, op, typed)
+            # numbers in accesses and constraints that 64 bits do not hold
+            for found in (error for kernel in made for error in check_block_magnitude(kernel)):
+                raise typed.source.error(found.message, op.origin.span, found.hint)
             kernels.extend(made)
         except StripeError as error:
             errors.append(error)
     raise_collected(errors)
     return _program(typed, name, names, tuple(kernels))
-
-
-def _require_magnitude(kernels: tuple[Block, ...], op: Op, typed: TypedFunction) -> None:
-    """Raises StripeError for numbers in accesses and constraints that 64 bits do not hold."""
-    found = next((one for kernel in kernels for one in check_block_magnitude(kernel)), None)
-    if found is not None:
-        raise typed.source.error(found.message, op.origin.span, found.hint)
 
 
 def _without_read_outputs(typed: TypedFunction) -> TypedFunction:

@@ -48,9 +48,8 @@ def evaluate(function: TypedFunction, inputs: Mapping[str, Array]) -> dict[str, 
     with np.errstate(all="ignore"):
         for op in function.ops:
             for tensor, array in zip(results(op), _evaluate(op, values, function), strict=True):
-                values[tensor.name] = np.ascontiguousarray(array, dtype=tensor.dtype.numpy()).reshape(
-                    tensor.sizes
-                )
+                held = np.ascontiguousarray(array, dtype=tensor.dtype.numpy())
+                values[tensor.name] = held.reshape(tensor.sizes)
     return {tensor.name: values[tensor.name] for tensor in function.outputs}
 
 
@@ -103,7 +102,8 @@ def _widened(op: str, arrays: list[Array], dtype: DType) -> Array:
 
 def _contraction(op: ContractionOp, values: Mapping[str, Array], function: TypedFunction) -> Array:
     dtype = op.out.dtype
-    out = np.full(op.out.sizes, _identity(op.agg, dtype), dtype.numpy())
+    identities = {"+": 0, "*": 1, ">": dtype.min_value, "<": dtype.max_value, "=": 0}
+    out = np.full(op.out.sizes, identities[op.agg], dtype.numpy())
     touched = np.zeros(op.out.sizes, np.bool_)
     arrays = [_read(access.operand, values) for access in op.inputs]
     demands = [Range(p, size) for p, size in zip(op.output, op.out.sizes, strict=True)] + list(op.bounds)
@@ -114,8 +114,14 @@ def _contraction(op: ContractionOp, values: Mapping[str, Array], function: Typed
     for grid in _grids(box, op, function):
         valid = np.array(True)
         for demand in demands:
-            valid = valid & _holds(demand, grid)
-        points = _points(grid, valid)
+            scale, value = demand.polynomial.denominator(), _numerator(demand.polynomial, grid)
+            valid = valid & (value % scale == 0) & (value >= 0)
+            if demand.size is not None:
+                valid = valid & (value < demand.size * scale)
+        # the coordinates of the valid points, one flat array for each index
+        shape = np.broadcast_shapes(*(array.shape for array in grid.values())) if grid else ()
+        where = np.nonzero(np.broadcast_to(valid, shape)) if shape else ()
+        points = {name: array.reshape(-1)[where[axis]] for axis, (name, array) in enumerate(grid.items())}
         place = tuple(_values(p, points) for p in op.output)
         taken = [
             array[tuple(_values(p, points) for p in access.polynomials)]
@@ -136,9 +142,11 @@ def _bounds(demands: list[Range], op: ContractionOp, function: TypedFunction) ->
         before = dict(known)
         for demand in demands:
             for name, coefficient in demand.polynomial.terms:
-                low, high = _others(demand, name, known)
-                ends = [None if end is None else end / coefficient for end in (low, high)]
-                known[name] = _narrow(known[name], *(ends if coefficient > 0 else reversed(ends)))
+                ends = [None if end is None else end / coefficient for end in _others(demand, name, known)]
+                low, high = ends if coefficient > 0 else reversed(ends)
+                lows = [end for end in (known[name][0], low) if end is not None]
+                highs = [end for end in (known[name][1], high) if end is not None]
+                known[name] = max(lows, default=None), min(highs, default=None)
         if known == before:
             break
     box: Bounds = {}
@@ -156,7 +164,7 @@ def _bounds(demands: list[Range], op: ContractionOp, function: TypedFunction) ->
 def _others(
     demand: Range, name: str, known: Mapping[str, tuple[Fraction | None, Fraction | None]]
 ) -> tuple[Fraction | None, Fraction | None]:
-    """Between what the term of `name` lies, given the intervals of the other indices."""
+    """The interval of the term of `name`, given the intervals of the other indices."""
     low: Fraction | None = -demand.polynomial.offset
     high = None if demand.size is None else demand.size - 1 - demand.polynomial.offset
     for other, coefficient in demand.polynomial.terms:
@@ -165,14 +173,6 @@ def _others(
             low = None if low is None or most is None else low - coefficient * most
             high = None if high is None or least is None else high - coefficient * least
     return low, high
-
-
-def _narrow(
-    interval: tuple[Fraction | None, Fraction | None], low: Fraction | None, high: Fraction | None
-) -> tuple[Fraction | None, Fraction | None]:
-    lows = [end for end in (interval[0], low) if end is not None]
-    highs = [end for end in (interval[1], high) if end is not None]
-    return max(lows, default=None), min(highs, default=None)
 
 
 def _require_64_bits(
@@ -225,20 +225,6 @@ def _numerator(polynomial: Polynomial, grid: Mapping[str, Array]) -> Array:
     return total
 
 
-def _holds(demand: Range, grid: Mapping[str, Array]) -> Array:
-    scale = demand.polynomial.denominator()
-    value = _numerator(demand.polynomial, grid)
-    inside = (value % scale == 0) & (value >= 0)
-    return inside if demand.size is None else inside & (value < demand.size * scale)
-
-
-def _points(grid: Mapping[str, Array], valid: Array) -> dict[str, Array]:
-    """The coordinates of the valid points, one flat array for each index."""
-    shape = np.broadcast_shapes(*(array.shape for array in grid.values())) if grid else ()
-    where = np.nonzero(np.broadcast_to(valid, shape)) if shape else ()
-    return {name: array.reshape(-1)[where[axis]] for axis, (name, array) in enumerate(grid.items())}
-
-
 def _values(polynomial: Polynomial, points: Mapping[str, Array]) -> Array:
     return _numerator(polynomial, points) // polynomial.denominator()
 
@@ -254,10 +240,6 @@ def _combine(op: ContractionOp, taken: list[Array], dtype: DType) -> Array:
     for other in others:
         first = _widened("add" if op.comb == "+" else "mul", [first, other], dtype)
     return first
-
-
-def _identity(agg: str, dtype: DType) -> bool | int | float:
-    return {"+": 0, "*": 1, ">": dtype.min_value, "<": dtype.max_value, "=": 0}[agg]
 
 
 def _merge(agg: str, out: Array, place: tuple[Array, ...], values: Array, dtype: DType) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,19 +22,15 @@ def cast(array: Array, dtype: DType) -> Array:
     if dtype.kind == "bool":
         return array != 0
     if not dtype.is_float and array.dtype.kind not in "iub":
-        return _saturated(array.astype(np.float64), dtype)
+        low, high = int(dtype.min_value), int(dtype.max_value)
+        whole = np.trunc(np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+        above, below = whole >= float(high), whole <= float(low)
+        inside = np.where(above | below, 0.0, whole).astype(target)
+        big = np.where(above, np.asarray(high, target), inside)
+        return np.where(below, np.asarray(low, target), big)
     if dtype.is_float and dtype.bits < 32:
         return array.astype(np.float32).astype(target)
     return array.astype(target)
-
-
-def _saturated(array: Array, dtype: DType) -> Array:
-    low, high = int(dtype.min_value), int(dtype.max_value)
-    whole = np.trunc(np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf))
-    above, below = whole >= float(high), whole <= float(low)
-    inside = np.where(above | below, 0.0, whole).astype(dtype.numpy())
-    big = np.where(above, np.asarray(high, dtype.numpy()), inside)
-    return np.where(below, np.asarray(low, dtype.numpy()), big)
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -61,14 +58,6 @@ def _shift(a: Array, b: Array, *, left: bool) -> Array:
         return np.where(out, np.zeros((), a.dtype), a << amount)
     sign = (a >> np.asarray(width - 1, a.dtype)) if a.dtype.kind == "i" else np.zeros((), a.dtype)
     return np.where(out, sign, a >> amount)
-
-
-def _shift_left(a: Array, b: Array) -> Array:
-    return _shift(a, b, left=True)
-
-
-def _shift_right(a: Array, b: Array) -> Array:
-    return _shift(a, b, left=False)
 
 
 def _round(x: Array) -> Array:
@@ -115,8 +104,8 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "bit_or": np.bitwise_or,
     "bit_xor": np.bitwise_xor,
     "bit_not": np.bitwise_not,
-    "bit_left": _shift_left,
-    "bit_right": _shift_right,
+    "bit_left": partial(_shift, left=True),
+    "bit_right": partial(_shift, left=False),
     "abs": np.abs,
     "ceil": _whole(np.ceil),
     "floor": _whole(np.floor),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stripe.ir.errors import StripeError, StripeWarning
+from stripe.ir.errors import StripeWarning
 from stripe.ir.span import Span
 from stripe.tile import ast
 from stripe.tile.typed import Const, ContractionOp, TypedFunction
@@ -38,7 +38,14 @@ def find_warnings(function: TypedFunction) -> tuple[StripeWarning, ...]:
     found = [
         warning for op in function.ops if isinstance(op, ContractionOp) for warning in _narrowed(op, function)
     ]
-    found += [*_nested_conditions(function), *map(_ignored, function.ignored)]
+    found += _nested_conditions(function)
+    found += [
+        StripeWarning(
+            f"{failure.reason}; no output needs it", path=failure.path, line=failure.line, col=failure.col,
+            hint=failure.hint, source=failure.source, length=failure.length,
+        )
+        for failure in function.ignored
+    ]  # fmt: skip
     return tuple(sorted(found, key=lambda warning: (warning.line or 0, warning.col or 0)))
 
 
@@ -58,20 +65,25 @@ def _nested_conditions(function: TypedFunction) -> Iterator[StripeWarning]:
                     )  # fmt: skip
 
 
-def _ignored(failure: StripeError) -> StripeWarning:
-    """A failed assertion that stops nothing."""
-    return StripeWarning(
-        f"{failure.reason}; no output needs it", path=failure.path, line=failure.line, col=failure.col,
-        hint=failure.hint, source=failure.source, length=failure.length,
-    )  # fmt: skip
-
-
 def _narrowed(op: ContractionOp, function: TypedFunction) -> Iterator[StripeWarning]:
     for name in op.indices:
-        walks = _walks(op, name)
+        walks = [
+            _Walk(access.operand.name, dimension, size, access.span)
+            for access in op.inputs
+            if not isinstance(access.operand, Const)
+            for dimension, (polynomial, size) in enumerate(
+                zip(access.polynomials, access.operand.sizes, strict=True)
+            )
+            if polynomial.single_name == name
+        ]
         least = min(walks, key=lambda walk: walk.size, default=None)
         most = max(walks, key=lambda walk: walk.size, default=None)
-        if least is None or most is None or least.size == most.size or _says(op, name, least.size):
+        if least is None or most is None or least.size == most.size:
+            continue
+        # a constraint, or a size of the result, says that the smaller range is meant
+        limits = [bound.size for bound in op.bounds if bound.polynomial.single_name == name]
+        limits += [size for p, size in zip(op.output, op.out.sizes, strict=True) if p.single_name == name]
+        if any(limit is not None and limit <= least.size for limit in limits):
             continue
         first, second = sorted((least, most), key=walks.index)
         yield function.source.warning(
@@ -79,27 +91,3 @@ def _narrowed(op: ContractionOp, function: TypedFunction) -> Iterator[StripeWarn
             second.span or op.origin.span,
             f"check the order of the indices; if it is right, say so with the constraint '{name} < {least.size}'",
         )
-
-
-def _walks(op: ContractionOp, name: str) -> list[_Walk]:
-    """Where the index stands alone in what is read."""
-    return [
-        _Walk(access.operand.name, dimension, size, access.span)
-        for access in op.inputs
-        if not isinstance(access.operand, Const)
-        for dimension, (polynomial, size) in enumerate(
-            zip(access.polynomials, access.operand.sizes, strict=True)
-        )
-        if polynomial.single_name == name
-    ]
-
-
-def _says(op: ContractionOp, name: str, size: int) -> bool:
-    """Whether a constraint, or a size of the result, keeps the index below `size`."""
-    limits = [bound.size for bound in op.bounds if bound.polynomial.single_name == name]
-    limits += [
-        extent
-        for polynomial, extent in zip(op.output, op.out.sizes, strict=True)
-        if polynomial.single_name == name
-    ]
-    return any(limit is not None and limit <= size for limit in limits)
