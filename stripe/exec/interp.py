@@ -34,6 +34,7 @@ from stripe.exec.specials import run_special
 from stripe.exec.storage import Memory
 from stripe.ir import (
     DTYPES,
+    Agg,
     Block,
     Constant,
     DType,
@@ -46,7 +47,7 @@ from stripe.ir import (
     Special,
     Statement,
     Store,
-    allocation_agg,
+    beginnings,
     result_dtype,
     scalars_used,
     walk,
@@ -93,7 +94,8 @@ def interpret(
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """What is worked out once per block: bytes per lane of its allocations and of the largest below it, bytes per lane
-    of its scalars, where the first statement of the block is numbered, which scalars die after each statement.
+    of its scalars, where the first statement of the block is numbered, which scalars die after each statement, the
+    aggregations at whose identities its allocations start.
     """
 
     lane_bytes: int
@@ -101,6 +103,7 @@ class _Plan:
     first_writer: int
     dying: tuple[tuple[str, ...], ...]
     serial: bool
+    begins: dict[str, Agg]
 
 
 class _Interpreter:
@@ -120,7 +123,7 @@ class _Interpreter:
         return {ref.name: _read_output(frame.views[ref.name]) for ref in self.program.outputs}
 
     def _allocate(self, frame: Frame, ref: Refinement, initial: Array | None) -> None:
-        agg = allocation_agg(frame.block, ref.name)
+        agg = self.plans[frame.path].begins[ref.name]
         buffer = self.memory.allocate(frame, ref, agg, initial)
         here = tuple(constant_value(0, len(frame.extents)) for _ in ref.dims)
         frame.views[ref.name] = LaneView(ref, buffer, (LaneBox(ref, here),))
@@ -254,6 +257,7 @@ def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:
             scalar_bytes=8 * sum(not isinstance(s, Block | Store | Special) for s in block.statements),
             first_writer=writer,
             dying=_dying(block.statements),
+            begins=beginnings(block),
             serial=memory.serial(block) or any(child.serial for child in children),
         )
         writer += len(block.statements)

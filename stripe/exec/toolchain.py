@@ -31,6 +31,11 @@ _FLAGS = (
     "-fno-trapping-math",  # nor floating-point exceptions: lets conditions become selections
 )
 
+_SEPARATE = ("-fno-inline-functions", "-fno-inline-functions-called-once", "-fno-inline-small-functions")
+MANY_KERNELS = 1000
+"""Kernels above which the compiler keeps them out of the entry: gcc takes time quadratic in the accesses of a
+function."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
@@ -76,6 +81,8 @@ class Toolchain:
         Raises CompileError when the compiler refuses, ConfigError when the cache cannot be written.
         """
         flags = (*self.flags, *(("-shared", "-fPIC") if shared else ()))
+        if source.count("\nstatic void kernel_") > MANY_KERNELS:
+            flags += _SEPARATE
         key = "\0".join([source, self.compiler, identity(self.compiler, "-march=native" in flags), *flags])
         digest = hashlib.sha256(key.encode()).hexdigest()
         target = self.cache / digest[:2] / (digest[2:40] + (".so" if shared else ".exe"))

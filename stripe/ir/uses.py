@@ -133,7 +133,22 @@ def aggregations(block: Block, names: Collection[str] | None = None) -> dict[str
     return {name: tuple(merged) for name, merged in found.items() if merged}
 
 
-def allocation_agg(block: Block, name: str) -> Agg:
-    """The aggregation whose identity the allocation `name` of `block` starts at; ASSIGN when it starts undefined."""
-    merged = aggregations(block, (name,)).get(name, ())
-    return next((agg for agg in merged if agg is not Agg.ASSIGN), Agg.ASSIGN)
+def beginnings(block: Block) -> dict[str, Agg]:
+    """The aggregation of each refinement at whose identity an allocation starts; ASSIGN where it starts undefined."""
+    merged = aggregations(block)
+    return {
+        ref.name: next((agg for agg in merged.get(ref.name, ()) if agg is not Agg.ASSIGN), Agg.ASSIGN)
+        for ref in block.refinements
+    }
+
+
+def loaded_refs(block: Block) -> set[str]:
+    """Names of the refinements of `block` that a load or a special reads, in `block` or inside."""
+    found: set[str] = set()
+    for statement in block.statements:
+        if isinstance(statement, Block):
+            inside = loaded_refs(statement)
+            found.update(ref.source for ref in statement.refinements if ref.source and ref.name in inside)
+        else:
+            found.update(reads_of(statement))
+    return found

@@ -16,7 +16,7 @@ from stripe.ir import (
     Role,
     Special,
     Store,
-    allocation_agg,
+    beginnings,
     fresh,
     map_statements,
     rename_scalars,
@@ -57,6 +57,7 @@ class Scalarize(BlockPass):
 
 def scalarize_block(block: Block, context: PassContext) -> Block:
     """Replaces the one-element buffers of `block` itself."""
+    begins = beginnings(block)
     for ref in block.allocs:
         if ref.elements != 1 or ref.role is Role.USER:
             continue
@@ -64,7 +65,7 @@ def scalarize_block(block: Block, context: PassContext) -> Block:
         if any(isinstance(statement, Block | Special) for statement in statements):
             context.missed(block, f"{ref.name} stays a buffer: a block inside or a special uses it")
             continue
-        agg = allocation_agg(block, ref.name)
+        agg = begins[ref.name]
         if agg is Agg.ASSIGN and statements and isinstance(statements[0], Load):
             context.missed(block, f"{ref.name} stays a buffer: it is read before it is written")
             continue

@@ -66,7 +66,7 @@ _HOMES = {
         "overlap race statement_deps touched_at"
     ),
     "footprint": "Footprint box_of box_volume elements footprints through_view untouched view_box",
-    "limits": "PolyLimit isl_failures operation_limit within",
+    "limits": "PolyLimit check_time isl_failures operation_limit time_limit within",
     "sets": "Points Relation pieces points_of union",
     "simplify": (
         "bounds feasible implied normalized reduce_constraints simplify_affine simplify_block tighten"
@@ -76,12 +76,12 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 
 __all__ = [
     "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "accesses",
-    "accumulation_indices", "bounds", "box_of", "box_volume", "common_depth", "conflicts", "count_accesses",
-    "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
+    "accumulation_indices", "bounds", "box_of", "box_volume", "check_time", "common_depth", "conflicts",
+    "count_accesses", "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",
     "injective", "isl_failures", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of",
     "race", "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",
-    "tile_elements", "touched_at", "union", "untouched", "view_box", "within",
+    "tile_elements", "time_limit", "touched_at", "union", "untouched", "view_box", "within",
 ]  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import islpy as isl
@@ -21,6 +23,30 @@ class PolyLimit(Exception):
     """A question about integer sets would take too long, or isl failed at it; its answer is unknown."""
 
 
+_DEADLINE: ContextVar[float | None] = ContextVar("deadline of the proof", default=None)
+"""The processor time of this process after which questions raise `PolyLimit`."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Generator[None]:
+    """Within the context `check_time` raises `PolyLimit` after so many seconds of processor time, or where an outer
+    limit ends. The time is read between questions, never inside one, so that it decides no answer of a single question.
+    """
+    outer, now = _DEADLINE.get(), time.process_time()
+    token = _DEADLINE.set(now + seconds if outer is None else min(outer, now + seconds))
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def check_time() -> None:
+    """Raises PolyLimit past the limit of processor time."""
+    deadline = _DEADLINE.get()
+    if deadline is not None and time.process_time() > deadline:
+        raise PolyLimit("the processor time for the proof is used up")
+
+
 @contextmanager
 def isl_failures() -> Generator[None]:
     """Within the context any failure of isl is a `PolyLimit`."""
@@ -35,6 +61,7 @@ def operation_limit(operations: int = DEFAULT_OPERATIONS) -> Generator[None]:
     """Within the context isl raises `PolyLimit` after `operations` steps in all, or as many as an outer limit allows;
     the count of that one begins anew afterwards.
     """
+    check_time()
     outer = CONTEXT.get_max_operations()
     operations = min(operations, outer or operations)
     CONTEXT.reset_operations()

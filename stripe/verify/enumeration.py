@@ -30,7 +30,8 @@ from stripe.ir import (
     Refinement,
     Special,
     Store,
-    allocation_agg,
+    beginnings,
+    writes_of,
 )
 from stripe.verify.assumptions import in_order
 from stripe.verify.enumerated_terms import TermTable
@@ -116,6 +117,7 @@ class _TermInterpreter:
         self._program = program
         self._terms = terms
         self._runs = 0
+        self._uses: dict[int, tuple[dict[str, Agg], set[str]]] = {}
 
     def outputs(self) -> dict[str, list[int]]:
         """The terms of the elements of each output. Raises InvalidProgram."""
@@ -144,15 +146,12 @@ class _TermInterpreter:
         return found
 
     def _allocate(self, block: Block, ref: Refinement, level: int) -> _Cells:
-        agg = allocation_agg(block, ref.name)
+        if id(block) not in self._uses:
+            written = {name for s in block.statements for name in writes_of(s)}
+            self._uses[id(block)] = beginnings(block), written
+        begins, written = self._uses[id(block)]
         # Buffers that nothing writes have no conflicts.
-        written = any(
-            (isinstance(s, Store) and s.ref == ref.name)
-            or (isinstance(s, Special) and ref.name in s.outputs)
-            or (isinstance(s, Block) and any(r.source == ref.name and r.dir.writes for r in s.refinements))
-            for s in block.statements
-        )
-        return _Cells(ref, agg, level, written, [None] * ref.elements)
+        return _Cells(ref, begins[ref.name], level, ref.name in written, [None] * ref.elements)
 
     def _read(self, buffer: _Cells, flat: int) -> int:
         waiting = buffer.waiting.pop(flat, None)

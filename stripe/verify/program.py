@@ -13,6 +13,7 @@ from stripe.poly import (
     Access,
     Points,
     PolyLimit,
+    check_time,
     element_names,
     implied,
     isl_failures,
@@ -48,11 +49,16 @@ def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Fin
     """All findings about a structurally valid program. Where isl's limit is hit, a finding says that the answer is
     unknown.
     """
+    findings: list[Finding] = []
     reaching = Reaching(program)
     scopes: dict[Path, list[Path]] = {}
-    for unit in reaching.by_unit:
-        scopes.setdefault(reaching.repeated_together(unit), []).append(unit)
-    findings: list[Finding] = []
+    try:
+        with isl_failures(), operation_limit(4 * operations):
+            for unit in reaching.by_unit:
+                scopes.setdefault(reaching.repeated_together(unit), []).append(unit)
+    except PolyLimit as limit:
+        place = Instance((0,), program.name)
+        return [Finding(str(limit), "the accesses of the program", None, place, unknown=True)]
     for units in scopes.values():
         try:
             with isl_failures():
@@ -92,6 +98,7 @@ def check_units(
     with operation_limit(4 * operations):
         for access in reaching.accesses:
             unit = access.path[:3]
+            check_time()
             if not access.is_write and (unit in chosen or (unit, access.buffer) in reads):
                 findings += check_read(reaching, access)
         if final:
@@ -148,6 +155,7 @@ def check_races(accesses: Sequence[Access]) -> Iterator[Finding]:
         by_buffer.setdefault(access.buffer, []).append(access)
     for group in by_buffer.values():
         for first, second in _repeated_pairs(group):
+            check_time()
             found = race(first, second)
             if found is None:
                 continue

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import islpy as isl
+import pytest
+
+from stripe.ir import Program
 from stripe.passes.base import PassContext
 from stripe.passes.fusion.fusion import Fusion
 from stripe.passes.localize import Localize
 from stripe.passes.unroll import Unroll
 from stripe.tile.lower_program import compile_tile
+from stripe.verify import program as checks
+from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.witness import Different, Equal
+from stripe.verify.proof.witness import Different, Equal, Unknown
+from tests.support.programs import load
 
 SUMS_OF_WHAT_IS_NEVER_THERE = """function (A[X=2, Y=6]: fp16, B[M=7]: i8) -> (T4, T5) {
     T0[i, c : 5, 6] = >(A[3*i + k, c]), k < 2;
@@ -50,3 +57,30 @@ def test_unrolled_statements_are_compared_as_few_relations() -> None:
     after = Unroll(reqs=("kernel",)).run(before, context)
     assert after is not before
     assert isinstance(prove_equal(before, after, operations=200_000), Equal)
+
+
+def test_a_proof_without_processor_time_is_unknown() -> None:
+    program = compile_tile("function (A[N=8]) -> (O) { O[] = +(A[i]); }", "sum.tile", {})
+    other = compile_tile("function (A[N=8]) -> (O) { O[] = +(A[7 - i]); }", "sum.tile", {})
+    found = prove_equal(program, other, seconds=0)
+    assert isinstance(found, Unknown)
+    assert "processor time" in found.reason
+    assert isinstance(prove_equal(program, other), Equal)
+
+
+class _Failing:
+    """The accesses of a program at which isl fails."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @property
+    def by_unit(self) -> None:
+        raise isl.Error("basic map is inconsistent")
+
+
+def test_an_isl_failure_in_the_accesses_of_a_program_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "Reaching", _Failing)
+    (finding,) = check_program(load("verify/enumeration/many_points_are_unknown"))
+    assert finding.unknown
+    assert "isl failed" in str(finding)

@@ -141,8 +141,7 @@ class Emitter:
                 if loop.guards:
                     stack.enter_context(writer.function.braces(f"if ({writer.condition(loop.guards)})"))
             inner = writer.at(replace(writer.scope, areas=dict(writer.scope.areas)))
-            for ref in plan.block.allocs:
-                self.storage.allocate(ref, plan.block, inner, stack)
+            self.storage.allocate(plan.block.allocs, plan.block, inner, stack)
             self._statements(plan.block, plan.accumulators, inner, depth=depth)
 
     @staticmethod

@@ -23,7 +23,7 @@ from stripe.emit.c.writer import Writer
 from stripe.emit.loops.hints import widest_vector
 from stripe.emit.loops.memory import check_size, plan_arenas
 from stripe.emit.loops.scope import Area, CodeScope, Names, Pointer
-from stripe.ir import Program, Refinement, StripeError, allocation_agg
+from stripe.ir import Program, Refinement, StripeError, beginnings
 
 Role = Literal["in", "out", "inout", "const"]
 
@@ -71,6 +71,7 @@ class _ModuleEmitter:
         self.entry = f"stripe_{dialect.identifier(program.name or 'program')}"
         names = Names(dialect.identifier, [self.entry])
         self.names = names
+        self.begins = beginnings(program.entry)
         self.arenas = plan_arenas(program, names) if options.arenas else {}
         self.emitter = Emitter(options, dialect, Names(dialect.identifier, [self.entry]), self.arenas)
         self.parameters = tuple(self._parameters(options.constants == "arguments"))
@@ -101,9 +102,8 @@ class _ModuleEmitter:
         with ExitStack() as stack:
             results = [copy for parameter in self.parameters for copy in self._bind(parameter, writer)]
             constants = list(self._inline_constants(writer))
-            for ref in entry.allocs:
-                if ref.name not in scope.areas:
-                    self.emitter.storage.allocate(ref, entry, writer, stack)
+            free = [ref for ref in entry.allocs if ref.name not in scope.areas]
+            self.emitter.storage.allocate(free, entry, writer, stack)
             self.emitter.entry(entry, writer)
             for target, source in results:
                 writer.copy(target, source)
@@ -123,7 +123,7 @@ class _ModuleEmitter:
             if role in ("out", "inout"):
                 yield area, placed
         if role == "out":
-            storage.start(placed or area, allocation_agg(self.program.entry, ref.name), writer)
+            storage.start(placed or area, self.begins[ref.name], writer)
 
     def _inline_constants(self, writer: Writer) -> Iterator[str]:
         """The static arrays of the constants that are no parameters."""

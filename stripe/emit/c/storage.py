@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 
 from stripe.emit.c.function import WORKSPACE
@@ -16,11 +16,10 @@ from stripe.emit.loops.memory import (
     arena_key,
     check_size,
     first_fill,
-    is_loaded,
     is_placed,
 )
 from stripe.emit.loops.scope import Area, Pointer
-from stripe.ir import Agg, Block, Refinement, allocation_agg, reads_of, writes_of
+from stripe.ir import Agg, Block, Refinement, beginnings, loaded_refs, reads_of, writes_of
 
 
 class Storage:
@@ -31,19 +30,23 @@ class Storage:
         self.homes = Homes(options.stack_bytes, options.checked)
         self._with_arenas = options.arenas
 
-    def allocate(self, ref: Refinement, block: Block, writer: Writer, stack: ExitStack) -> None:
-        """Declares the allocation `ref` of `block` at the current line and enters it into the areas of the scope.
+    def allocate(self, refs: Iterable[Refinement], block: Block, writer: Writer, stack: ExitStack) -> None:
+        """Declares the allocations `refs` of `block` at the current line and enters them into the areas of the scope.
 
-        Calls that free memory at the end of the block are left on `stack`. Nothing happens if no statement uses it.
+        Calls that free memory at the end of the block are left on `stack`. Allocations without a use are left out.
         """
-        if not any(ref.name in (*reads_of(s), *writes_of(s)) for s in block.statements):
+        used = {name for s in block.statements for name in (*reads_of(s), *writes_of(s))}
+        needed = [ref for ref in refs if ref.name in used]
+        if not needed:
             return
-        check_size(ref)
-        area = self.placed(ref, ref.name, writer) or self._declared(ref, writer, stack)
-        writer.scope.areas[ref.name] = area
-        if not is_loaded(block, ref.name):
-            writer.line(f"(void){area.pointer.name};")
-        self.start(area, allocation_agg(block, ref.name), writer)
+        loaded, begins = loaded_refs(block), beginnings(block)
+        for ref in needed:
+            check_size(ref)
+            area = self.placed(ref, ref.name, writer) or self._declared(ref, writer, stack)
+            writer.scope.areas[ref.name] = area
+            if ref.name not in loaded:
+                writer.line(f"(void){area.pointer.name};")
+            self.start(area, begins[ref.name], writer)
 
     def start(self, area: Area, agg: Agg, writer: Writer) -> None:
         """Sets a new buffer to the identity of `agg`, unless it waits for its first use."""

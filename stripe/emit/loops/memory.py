@@ -13,10 +13,8 @@ from stripe.ir import (
     Agg,
     Block,
     Interval,
-    Load,
     Program,
     Refinement,
-    Special,
     Statement,
     StripeError,
     reads_of,
@@ -191,15 +189,3 @@ def due_fills(statement: Statement, scope: CodeScope) -> list[Fill]:
         return []
     used = {scope.areas[name].pointer.name for name in (*reads_of(statement), *writes_of(statement))}
     return [scope.pending.pop(name) for name in sorted(used & scope.pending.keys())]
-
-
-def is_loaded(block: Block, name: str) -> bool:
-    """Whether a load or special in `block` or inside reads the refinement `name` of `block`."""
-    for statement in block.statements:
-        if isinstance(statement, Load | Special) and name in reads_of(statement):
-            return True
-        if isinstance(statement, Block) and any(
-            ref.source == name and is_loaded(statement, ref.name) for ref in statement.refinements
-        ):
-            return True
-    return False

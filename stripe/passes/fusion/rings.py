@@ -21,7 +21,7 @@ from stripe.ir import (
     Nest,
     Statement,
     Tags,
-    allocation_agg,
+    beginnings,
     reads_of,
     substitute,
     with_statements,
@@ -307,7 +307,8 @@ class _Stepper:
     def _cleared(self, order: Sequence[_RingStep], rings: Mapping[str, int]) -> Iterator[Statement]:
         """The statements in their order, elements of a ring that are used again brought back to the identity of the
         aggregation that merges into them."""
-        merged = {name: allocation_agg(self.fused, name) for name in rings}
+        begins = beginnings(self.fused)
+        merged = {name: begins[name] for name in rings}
         fresh = {name: iter(_new_elements(name, order)) for name in rings}
         for step in order:
             for name, agg in merged.items() if step.writes else ():

@@ -28,7 +28,7 @@ from stripe.ir import (
     scalar_defined,
     scalars_used,
 )
-from stripe.poly import Access, Points, Relation, points_of, union
+from stripe.poly import Access, Points, Relation, check_time, points_of, union
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.computed import constant_terms
 from stripe.verify.proof.contributions import (
@@ -98,6 +98,7 @@ class Definitions:
     def definition(self, read: Read) -> Definition:
         if read in self._definitions:
             return self._definitions[read]
+        check_time()
         keys = key_names(read)
         assigned = Points.empty(keys)
         values: list[Contribution] = []

@@ -14,7 +14,7 @@ from itertools import pairwise, product
 from math import prod
 
 from stripe.ir import Agg, DType, Path
-from stripe.poly import Points, Relation, union
+from stripe.poly import Points, Relation, check_time, union
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.contributions import (
     Contribution,
@@ -109,6 +109,7 @@ class Numbering:
         key = (id(definitions), read)
         if key in self._normal:
             return self._normal[key]
+        check_time()
         definition = definitions.definition(read)
         values: list[Contribution] = []
         merged: dict[tuple[Agg, DType], list[Merge]] = {}

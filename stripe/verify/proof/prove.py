@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from stripe.ir import Agg, Block, Buffer, Intrinsic, Path, Program, Refinement
-from stripe.poly import PolyLimit, isl_failures, operation_limit
+from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import same_constant
@@ -31,6 +31,10 @@ from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknow
 
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
+
+SECONDS = 300.0
+"""Processor time of one proof. It is read between questions, each of which has its limit of steps: where a proof takes
+nowhere near so long its answer is the same on every machine, and where it does the answer can only become *unknown*."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +116,23 @@ class _Known:
         return self._sides[hidden]
 
 
-def prove_equal(before: Program, after: Program, *, operations: int = OPERATIONS) -> Verdict:
+def prove_equal(
+    before: Program, after: Program, *, operations: int = OPERATIONS, seconds: float = SECONDS
+) -> Verdict:
     """Whether `after` computes what `before` computes: *equal* is proved, *different* has a witness, *unknown* a
     reason.
 
     `after` is also checked, where it differs from `before`, for what makes a program wrong in itself: accesses out of
     bounds, elements assigned twice, races, reads of unwritten elements. `before` is taken to be free of these.
+
+    `operations` bounds the isl steps of one question, `seconds` the processor time between the first and the last: past
+    either the answer is *unknown*.
     """
+    with time_limit(seconds):
+        return _prove_equal(before, after, operations)
+
+
+def _prove_equal(before: Program, after: Program, operations: int) -> Verdict:
     changed = _interface(before, after)
     if changed is not None:
         return Different(changed, certain=True)
