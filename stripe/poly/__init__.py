@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         untouched,
         view_box,
     )
-    from stripe.poly.limits import PolyLimit, isl_failures, operation_limit, within
+    from stripe.poly.limits import PolyLimit, check_time, isl_failures, operation_limit, time_limit, within
     from stripe.poly.sets import Points, Relation, pieces, points_of, union
     from stripe.poly.simplify import (
         bounds,
