@@ -25,6 +25,7 @@ from hypothesis.strategies import SearchStrategy
 from stripe.ir import StripeError
 from tests.fuzz.case import Case, cases, load, save
 from tests.fuzz.check import Counts, check_cases
+from tests.fuzz.rewrites import FAMILIES, check_rewrites
 
 Drawn = TypeVar("Drawn")
 
@@ -88,6 +89,11 @@ def _work(options: argparse.Namespace) -> int:
     """One chunk: prints its counts as JSON."""
     counts = Counts()
     failures = check_cases(draw_cases(options.cases, options.seed), counts, sanitize=options.sanitize)
+    share = -(-options.cases // 50)
+    for name in FAMILIES:
+        counts.rewrites += share
+        for text in check_rewrites(name, share, options.seed):
+            counts.failures[f"rewrite by hand: {text}"] += 1
     seen: dict[str, int] = {}
     for failure in failures:
         seen[failure.group] = seen.get(failure.group, 0) + 1
@@ -151,6 +157,7 @@ def _report(total: Counts, died: list[str], options: argparse.Namespace, seconds
         f"{total.corrupted_refused}, the others harmless in all orders that were run"
     )
     print(f"  run as C, before and after: {total.in_c}")
+    print(f"  rewrites by hand with their broken twins: {total.rewrites}")
     print("  pass                 changed  unchanged  refused")
     for name in sorted({*total.applied, *total.unchanged, *total.refused}):
         print(f"    {name:20s} {total.applied[name]:6d} {total.unchanged[name]:10d} {total.refused[name]:8d}")

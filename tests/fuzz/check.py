@@ -73,6 +73,7 @@ class Counts:
     checked: int = 0
     corrupted: int = 0
     corrupted_refused: int = 0
+    rewrites: int = 0
     unknown: Counter[str] = field(default_factory=Counter[str])
     applied: Counter[str] = field(default_factory=Counter[str])
     unchanged: Counter[str] = field(default_factory=Counter[str])
@@ -89,6 +90,7 @@ class Counts:
         self.checked += other.checked
         self.corrupted += other.corrupted
         self.corrupted_refused += other.corrupted_refused
+        self.rewrites += other.rewrites
         for name in ("unknown", "applied", "unchanged", "refused", "failures"):
             getattr(self, name).update(getattr(other, name))
 
