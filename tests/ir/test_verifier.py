@@ -9,7 +9,7 @@ import pytest
 from stripe.ir import (
     Agg,
     Stage,
-    allocation_agg,
+    beginnings,
     parse_program,
     verify_structural,
     with_entry,
@@ -88,7 +88,7 @@ def test_one_buffer_one_aggregation() -> None:
     text = source("ir/verifier/one_buffer_one_aggregation")
     program = parse_program(text)
     assert verify_structural(program) == []
-    assert allocation_agg(program.entry, "O") is Agg.MAX
+    assert beginnings(program.entry)["O"] is Agg.MAX
     second = "    2[0, 1]: #kernel block<DSP[0]> [x:8] (\n        out<DRAM[0]> O[x]:add fp32(1:1)\n    ) {\n"
     second += "      0: $c = (fp32)1.0\n      1: O = store($c)\n    }\n  }\n}\n"
     broken = text.removesuffix("  }\n}\n") + second

@@ -21,7 +21,7 @@ from stripe.ir import (
     LoadIndex,
     Program,
     Store,
-    allocation_agg,
+    beginnings,
 )
 
 Elements = dict[tuple[int, ...], int]
@@ -42,7 +42,7 @@ def run(program: Program, inputs: Mapping[str, Elements], seed: int) -> dict[str
 
 
 def _fresh(block: Block, name: str) -> Elements:
-    agg, ref = allocation_agg(block, name), block.ref(name)
+    agg, ref = beginnings(block)[name], block.ref(name)
     if agg is Agg.ASSIGN:
         return {}
     identity = int(agg.identity(ref.dtype))
