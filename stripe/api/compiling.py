@@ -12,13 +12,13 @@ from stripe.api.arguments import require
 from stripe.api.reading import require_structure
 from stripe.config.files import SUFFIXES, shipped
 from stripe.config.model import Scalar
-from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError, Program
 from stripe.ir.errors import did_you_mean
 from stripe.passes.base import Pass, Remark
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.native import load_machine
 
 if TYPE_CHECKING:
     from stripe.verify.proof.judge import Judgement
@@ -32,11 +32,13 @@ Verify: TypeAlias = Literal["none", "structural", "exact"]
 
 
 def hardware(model: str | os.PathLike[str], **parameters: Scalar) -> HardwareModel:
-    """The hardware model of a name (`"dsp_conv"`) or path; `parameters` replace their defaults. Raises ConfigError."""
+    """The hardware model of a name (`"dsp_conv"`, or `"native"` for this machine) or path; `parameters` replace their
+    defaults. Raises ConfigError.
+    """
     require(
         model, (str, os.PathLike), "the name or path of a hardware model", "as in stripe.hardware('dsp_conv')"
     )
-    return load_hardware(os.fspath(model), parameters)
+    return load_machine(os.fspath(model), parameters)
 
 
 def machine_of(model: Machine, parameters: dict[str, Scalar]) -> HardwareModel:

@@ -104,6 +104,12 @@ def _require_replayed(spec: CompileSpec, files: Mapping[str, str]) -> None:
 def _require_checks(spec: CompileSpec, own: CompileSpec) -> None:
     """UsageError for recorded C without checks, unless this very command line asks for it."""
     runs_c = isinstance(spec, RunSpec) and spec.engine != RunSpec().engine
+    if isinstance(spec, RunSpec) and runs_c:
+        from stripe.pipeline.engines import parse_engine
+
+        engine = parse_engine(spec.engine)
+        if dangerous := sorted(engine.untrusted & engine.model_fields_set):
+            raise UsageError(f"a reproducer cannot set {dangerous[0]} of an engine", "take the option out")
     if runs_c and spec.verify == "none" != own.verify:
         raise UsageError(
             "the recorded run executes C with --verify none, which can do anything",

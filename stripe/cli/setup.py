@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from stripe.cli.arguments.compile import CompileSpec
@@ -10,6 +11,7 @@ from stripe.config.parameters import parse_define
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
 from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.native import NATIVE, native_remarks
 from stripe.pipeline.setup import Step, read_setup
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ def setup_of(spec: CompileSpec) -> tuple[tuple[PassEntry, ...], HardwareModel | 
     """The passes and the machine. Raises ConfigError."""
     steps: list[Step] = [(step.kind, step.value) for step in spec.steps]
     entries, hardware = read_setup(steps, spec.hw, parse_defines(spec.define))
+    if spec.hw == NATIVE:
+        for remark in native_remarks():
+            print(f"remark: --hw {NATIVE}: {remark}", file=sys.stderr)
     known = sorted({name for entry in entries for name in (entry.name, entry.pass_.pass_name)})
     for option, names in (
         ("--print-ir-before", spec.print_ir_before),

@@ -6,7 +6,8 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -25,27 +26,50 @@ _INLINE_CONSTANTS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Seconds of each run."""
+    """Seconds of each run: on the clock, and of processor time, which all threads of a run use together."""
 
-    seconds: tuple[float, ...]
+    wall: tuple[float, ...]
+    processor: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        return statistics.median(self.seconds)
+        return statistics.median(self.wall)
 
     @property
     def min(self) -> float:
-        return min(self.seconds)
+        return min(self.wall)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopwatch:
+    """Times calls."""
+
+    wall: list[float] = field(default_factory=list[float])
+    processor: list[float] = field(default_factory=list[float])
+
+    def time(self, call: Callable[[], object]) -> None:
+        """Calls it, and notes how long it took."""
+        worked, started = time.process_time_ns(), time.perf_counter_ns()
+        call()
+        self.wall.append((time.perf_counter_ns() - started) / 1e9)
+        self.processor.append((time.process_time_ns() - worked) / 1e9)
+
+    def timings(self, skipped: int = 0) -> Timings:
+        """Those of all calls but the first ones."""
+        return Timings(tuple(self.wall[skipped:]), tuple(self.processor[skipped:]))
 
 
 class CompiledProgram:
     """A built program. `source` is its C, `library` the file that the compiler wrote."""
 
-    def __init__(self, program: Program, module: CModule, library: Path, *, sanitized: bool) -> None:
+    def __init__(
+        self, program: Program, module: CModule, library: Path, *, sanitized: bool, threads: int | None = None
+    ) -> None:
         self.program = program
         self.module = module
         self.library = library
         self._sanitized = sanitized
+        self._threads = threads
         self._constants = {constant.name: constant_array(constant) for constant in program.constants}
 
     @property
@@ -69,7 +93,28 @@ class CompiledProgram:
         }
 
     def bench(self, inputs: Mapping[str, Array], repeats: int = 10) -> Timings:
-        """Seconds of `repeats` calls after one that does not count. Only the calls are timed, not the marshalling."""
+        """The times of `repeats` calls after one that does not count. Only the calls are timed, not the marshalling."""
+        watch = Stopwatch()
+        self._repeat(inputs, repeats + 1, watch.time)
+        return watch.timings(1)
+
+    def profile(self, inputs: Mapping[str, Array], repeats: int = 10) -> tuple[float, ...]:
+        """Seconds on the clock of each kernel of main, in order: the least of `repeats` calls after one that does not
+        count. The program is one that was built with `profile`."""
+        clock = (ctypes.c_double * max(1, self.module.kernels)).in_dll(self._loaded, _CLOCK)
+        times: list[tuple[float, ...]] = []
+
+        def noted(run: Callable[[], object]) -> None:
+            run()
+            times.append(tuple(clock))
+
+        self._repeat(inputs, repeats + 1, noted)
+        return tuple(map(min, zip(*times[1:], strict=True)))
+
+    def _repeat(
+        self, inputs: Mapping[str, Array], count: int, call: Callable[[Callable[[], object]], object]
+    ) -> None:
+        """Calls the program `count` times through `call`, each time on the same inputs."""
         if self._sanitized:
             raise ValueError("a sanitized program is not for timing")
         buffers = self._buffers(inputs)
@@ -79,19 +124,24 @@ class CompiledProgram:
             if parameter.role == "inout"
         ]
         table = _table(buffers)
-        seconds: list[float] = []
-        for _ in range(repeats + 1):
+        for _ in range(count):
             for buffer, original in changing:
                 buffer[...] = original
-            start = time.perf_counter_ns()
-            self._entry(table)
-            seconds.append((time.perf_counter_ns() - start) / 1e9)
-        return Timings(tuple(seconds[1:]))
+            call(lambda: self._entry(table))
 
     @cached_property
+    def _loaded(self) -> ctypes.CDLL:
+        """The library, loaded when it is first needed: in the process that calls it."""
+        loaded = _load(self.library)
+        if self._threads is not None:
+            with suppress(AttributeError):  # without OpenMP there is one thread
+                loaded.omp_set_num_threads(self._threads)
+        return loaded
+
+    @property
     def _entry(self) -> Callable[[object], object]:
-        """The function that runs the program, loaded when it is first called: in the process that calls it."""
-        return _load(self.library)
+        """The function that runs the program."""
+        return self._loaded[_TABLE]
 
     def _buffers(self, inputs: Mapping[str, Array]) -> list[Array]:
         """The memory of each parameter in order: inputs under their strides, outputs zero."""
@@ -109,7 +159,7 @@ def compile_program(program: Program, options: CompileOptions | None = None) -> 
     module = emit_module(program, _emit_options(program, chosen))
     source = with_main(module) if chosen.sanitize else _with_table(module)
     library = toolchain(chosen).build(source, shared=not chosen.sanitize)
-    return CompiledProgram(program, module, library, sanitized=chosen.sanitize)
+    return CompiledProgram(program, module, library, sanitized=chosen.sanitize, threads=chosen.threads)
 
 
 def _emit_options(program: Program, options: CompileOptions) -> COptions:
@@ -118,6 +168,7 @@ def _emit_options(program: Program, options: CompileOptions) -> COptions:
         openmp=options.openmp,
         arenas=options.arenas,
         reorder=options.reorder,
+        profile=options.profile,
         constants="arguments" if large else "inline",
         checked=options.sanitize,
     )
@@ -130,21 +181,40 @@ def _with_table(module: CModule) -> str:
     """The source of `module` with a function that takes all tensors in one table: ctypes passes 1024 arguments."""
     arguments = ", ".join(f"tensors[{number}]" for number in range(len(module.parameters)))
     unused = "" if module.parameters else "(void)tensors; "
-    call = f"{{ {unused}{module.entry}({arguments}); }}"
-    return (
-        f"{module.source}\nvoid {_TABLE}(void *const *tensors);\nvoid {_TABLE}(void *const *tensors) {call}\n"
-    )
+    begin = "st_kernel_done(-1); " if module.kernels else ""
+    call = f"{{ {unused}{begin}{module.entry}({arguments}); }}"
+    table = f"void {_TABLE}(void *const *tensors);\nvoid {_TABLE}(void *const *tensors) {call}\n"
+    clock = _KERNEL_CLOCK.replace("COUNT", str(module.kernels)) if module.kernels else ""
+    return f"{module.source}\n{table}{clock}"
 
 
-def _load(library: Path) -> Callable[[object], object]:
+_CLOCK = "st_kernel_seconds"
+_KERNEL_CLOCK = f"""
+#include <time.h>
+
+// Seconds from the end of the kernel before to that of each kernel.
+double {_CLOCK}[COUNT];
+static struct timespec st_before;
+void st_kernel_done(int kernel) {{
+  struct timespec now;
+  timespec_get(&now, TIME_UTC);
+  const double whole = (double)(now.tv_sec - st_before.tv_sec);
+  if (kernel >= 0) {_CLOCK}[kernel] = whole + 1e-9 * (double)(now.tv_nsec - st_before.tv_nsec);
+  st_before = now;
+}}
+"""
+
+
+def _load(library: Path) -> ctypes.CDLL:
     try:
-        entry = ctypes.CDLL(str(library))[_TABLE]
+        loaded = ctypes.CDLL(str(library))
+        entry = loaded[_TABLE]
     except (OSError, AttributeError) as error:
         hint = "does the compiler build for this processor, and are its libraries here?"
         raise ConfigError(f"the compiled program cannot be loaded: {error}", hint=hint) from None
     entry.argtypes = [ctypes.c_void_p]
     entry.restype = None
-    return entry
+    return loaded
 
 
 def _table(buffers: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:

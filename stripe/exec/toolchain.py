@@ -1,35 +1,28 @@
-"""The C compiler: options of a build, search for the compiler, and a cache of objects by content.
+"""The C compiler: options of a build, search for the compiler, and objects by content.
 
-An object is kept under a hash of the source, the compiler's version and the flags, so that equal code is built once,
-on this machine and by any number of processes at the same time: each writes to a name of its own and renames. The hash
-of its contents follows the object in its file, which loaders ignore. A damaged object is built again, as is an object
-that another user owns or can write.
+An object is kept in the cache under a hash of the source, the compiler's version, the flags and the processor, so that
+equal code is built once.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
+import platform
 import re
 import shutil
 import signal
-import stat
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+from stripe.emit.c.dialect import FLAGS
+from stripe.exec.cache import Cache, user_cache
 from stripe.ir import ConfigError
 
 CANDIDATES = ("cc", "gcc", "clang")
-_FLAGS = (
-    "-std=c11",
-    "-ffp-contract=off",  # a*b + c in one rounding would change bits
-    "-fno-math-errno",  # errno is not read, and sqrt without it is one instruction
-    "-fno-trapping-math",  # nor floating-point exceptions: lets conditions become selections
-)
 
 _SEPARATE = ("-fno-inline-functions", "-fno-inline-functions-called-once", "-fno-inline-small-functions")
 MANY_KERNELS = 1000
@@ -41,18 +34,21 @@ function."""
 class CompileOptions:
     """Options of a build. `compiler` None takes the first of `cc`, `gcc` and `clang` that is there.
 
-    `native` tunes for this processor; `openmp` runs blocks tagged `thread` or `parallel` on several threads; `arenas`
-    puts placed buffers at their addresses; `reorder` runs innermost loops in the order that suits caches and vectors.
-    `sanitize` runs the program in a process of its own under the address and undefined-behaviour sanitizers. No option
-    changes a bit of the results.
+    `native` builds for this processor, by the flag that the compiler has for it. `openmp` runs blocks tagged
+    `thread` or `parallel` on `threads` threads, on as many as there are cores where that is None. `arenas` puts
+    placed buffers at their addresses; `reorder` runs innermost loops in the order that suits caches and vectors;
+    `profile` times kernels; `sanitize` runs the program in a process of its own under the address and undefined-
+    behaviour sanitizers. No option changes a bit of the results.
     """
 
     compiler: str | None = None
-    level: Literal["O0", "O1", "O2", "O3", "Os"] = "O2"
-    native: bool = False
+    level: Literal["O0", "O1", "O2", "O3", "Os"] = "O3"
+    native: bool = True
     openmp: bool = False
+    threads: int | None = None
     arenas: bool = True
     reorder: bool = False
+    profile: bool = False
     sanitize: bool = False
     extra_flags: tuple[str, ...] = ()
 
@@ -73,7 +69,7 @@ class Toolchain:
 
     compiler: str
     flags: tuple[str, ...]
-    cache: Path
+    cache: Cache
 
     def build(self, source: str, *, shared: bool) -> Path:
         """Compiles `source` to a shared object, or to a program; from the cache when it is there.
@@ -83,33 +79,16 @@ class Toolchain:
         flags = (*self.flags, *(("-shared", "-fPIC") if shared else ()))
         if source.count("\nstatic void kernel_") > MANY_KERNELS:
             flags += _SEPARATE
-        key = "\0".join([source, self.compiler, identity(self.compiler, "-march=native" in flags), *flags])
-        digest = hashlib.sha256(key.encode()).hexdigest()
-        target = self.cache / digest[:2] / (digest[2:40] + (".so" if shared else ".exe"))
-        try:
-            for folder in (self.cache, target.parent):
-                _make_private(folder)
-            if _is_intact(target):
-                return target
-            with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as name:
-                built = self._compile(source, flags, Path(name))
-                _seal(built)
-                built.replace(target)
-        except OSError as error:
-            raise ConfigError(
-                f"cannot write to the cache: {error.strerror}",
-                path=str(self.cache),
-                hint="set XDG_CACHE_HOME to a folder that can be written",
-            ) from None
-        return target
+        native = any(flag in _NATIVE for flag in flags)
+        key = "\0".join([source, self.compiler, identity(self.compiler, native), *flags])
+        suffix = ".so" if shared else ".exe"
+        return self.cache.file(key, suffix, lambda folder: self._compile(source, flags, folder))
 
     def _compile(self, source: str, flags: tuple[str, ...], folder: Path) -> Path:
         text, built = folder / "program.c", folder / "program.out"
         text.write_text(source, encoding="utf-8")
         command = (self.compiler, *flags, "-o", str(built), str(text), "-lm")
-        result = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
-        )
+        result = _run(command)
         output = (result.stderr or result.stdout).strip()
         if result.returncode < 0:
             name = signal.Signals(-result.returncode).name
@@ -148,47 +127,12 @@ _LACKS = re.compile(r"'?omp\.h'?[ :].*(not found|No such file)|cannot find .*(om
 
 def toolchain(options: CompileOptions) -> Toolchain:
     """The toolchain for these options. Raises ConfigError when there is no such compiler."""
-    flags = [*_FLAGS, f"-{options.level}"]
-    flags += ["-march=native"] if options.native else []
+    compiler = find_compiler(options.compiler)
+    flags = [*FLAGS, f"-{options.level}"]
+    flags += native_flags(compiler) if options.native else []
     flags += ["-fopenmp"] if options.openmp else []
     flags += _SANITIZE if options.sanitize else []
-    return Toolchain(find_compiler(options.compiler), (*flags, *options.extra_flags), cache_folder())
-
-
-_DIGEST = hashlib.sha256().digest_size
-
-
-def _make_private(folder: Path) -> None:
-    """Makes a folder of the cache. Raises ConfigError where another user could put objects into it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid != os.geteuid():
-        reason = "the cache belongs to another user, whose objects are not run"
-        raise ConfigError(reason, path=str(folder), hint="set XDG_CACHE_HOME to a folder of your own")
-    if found.st_mode & 0o022:
-        folder.chmod(0o700)
-
-
-def _seal(built: Path) -> None:
-    """Appends the hash of the contents, and has both on the disk before the file takes its place."""
-    with built.open("r+b") as stream:
-        stream.write(hashlib.sha256(stream.read()).digest())
-        stream.flush()
-        os.fchmod(stream.fileno(), 0o700)
-        os.fsync(stream.fileno())
-
-
-def _is_intact(target: Path) -> bool:
-    """Whether the file of the cache is whole, and nobody else's."""
-    try:
-        with os.fdopen(os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
-            found = os.fstat(stream.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-                return False
-            data = stream.read()
-    except OSError:
-        return False
-    return hashlib.sha256(data[:-_DIGEST]).digest() == data[-_DIGEST:]
+    return Toolchain(compiler, (*flags, *options.extra_flags), user_cache())
 
 
 _SANITIZE = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
@@ -210,31 +154,35 @@ def find_compiler(name: str | None = None) -> str:
     )
 
 
-def cache_folder() -> Path:
-    """`stripe-opt` in the user's cache folder, as the XDG base directory specification has it."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
-    except RuntimeError:  # no HOME, and no entry in the table of users
-        base = Path(tempfile.gettempdir()) / f"cache-{os.geteuid()}"
-    return base / "stripe-opt" / "objects"
+@lru_cache(maxsize=32)
+def identity(compiler: str, native: bool) -> str:
+    """The identity of a compiler: its version and, for code that is `native`, the processor that it finds."""
+    version = _run((compiler, "--version")).stdout
+    return version + (_macros(compiler, native_flags(compiler)).stdout if native else "")
+
+
+_NATIVE = ("-mcpu=native", "-march=native")
+"""Flags for the processor at hand, the better one first; compilers for x86 have the second."""
 
 
 @lru_cache(maxsize=32)
-def identity(compiler: str, native: bool) -> str:
-    """The identity of a compiler: its version and, with -march=native, the processor that it finds."""
-    version = _output((compiler, "--version"))
-    return version + (
-        _output((compiler, "-march=native", "-dM", "-E", "-x", "c", os.devnull)) if native else ""
-    )
+def native_flags(compiler: str) -> tuple[str, ...]:
+    """The flag by which `compiler` builds for this processor; none where it takes none."""
+    flags = _NATIVE[1:] if platform.machine() in ("x86_64", "AMD64", "i386", "i686") else _NATIVE
+    taken = (flag for flag in flags if _macros(compiler, (flag,)).returncode == 0)
+    return tuple(islice(taken, 1))
 
 
-def _output(command: tuple[str, ...]) -> str:
+def _macros(compiler: str, flags: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """The macros that a compiler predefines: they tell the processor that it builds for."""
+    return _run((compiler, *flags, "-dM", "-E", "-x", "c", os.devnull))
+
+
+def _run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     try:
-        result = subprocess.run(
+        return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
         )
     except OSError as error:
         reason = f"cannot run the C compiler: {error.strerror}"
         raise ConfigError(reason, path=command[0], hint=_TRY_IT) from None
-    return result.stdout

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import shlex
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
@@ -14,10 +14,10 @@ from typing_extensions import override
 from stripe.config.registry import Registry
 from stripe.config.spelling import print_spelled, read_one
 from stripe.exec.arith import Array
-from stripe.exec.compile import CompiledProgram, CompileOptions, compile_program
+from stripe.exec.compile import CompiledProgram, CompileOptions, Stopwatch, Timings, compile_program
 from stripe.exec.interp import interpret
 from stripe.exec.isolation import isolated
-from stripe.ir import Program
+from stripe.ir import ConfigError, Program
 
 Arrays = Mapping[str, Array]
 
@@ -29,8 +29,12 @@ class Runner(Protocol):
         """The outputs by name."""
         ...
 
-    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
-        """The seconds that each of `count` runs took."""
+    def bench(self, inputs: Arrays, count: int) -> Timings:
+        """The times of `count` runs."""
+        ...
+
+    def profile(self, inputs: Arrays, count: int) -> tuple[float, ...]:
+        """The least seconds of each kernel of main in `count` runs; empty where the engine cannot tell."""
         ...
 
 
@@ -40,12 +44,21 @@ class Engine(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine_name: ClassVar[str]
+    untrusted: ClassVar[frozenset[str]] = frozenset()
+    """Options that can run anything, which a reproducer may not set."""
 
     @property
     def spelling(self) -> str:
         """The text that `parse_engine` reads back."""
         options = self.model_dump(mode="json", exclude_defaults=True)
         return print_spelled(self.engine_name, self.engine_name, options)
+
+    def with_options(self, options: Mapping[str, object]) -> Self:
+        """The engine with some options set. Raises ConfigError for one that it does not have."""
+        if unknown := sorted(options.keys() - type(self).model_fields.keys()):
+            reason = f"the engine '{self.engine_name}' has no option '{unknown[0]}'"
+            raise ConfigError(reason, where=f"--{unknown[0]}", hint="the engine c has it: --engine c")
+        return self.model_copy(update=dict(options))
 
     @abstractmethod
     def load(self, program: Program, *, reorder: bool) -> Runner:
@@ -66,12 +79,27 @@ class CEngine(Engine):
     """The emitted C, compiled, in a process of its own; only the calls are timed."""
 
     engine_name: ClassVar[str] = "c"
+    untrusted: ClassVar[frozenset[str]] = frozenset({"cc", "cflags"})
 
     openmp: bool = Field(default=False, description="blocks tagged thread or parallel run on several threads")
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        description="threads of these blocks, with openmp where more than 1; all cores by default",
+    )
+    cc: str | None = Field(default=None, description="C compiler; by default the first of cc, gcc and clang")
+    cflags: str = Field(default="", description="more flags for it, after -O3 and that for this processor")
 
     @override
     def load(self, program: Program, *, reorder: bool) -> Runner:
-        return _Compiled(compile_program(program, CompileOptions(openmp=self.openmp, reorder=reorder)))
+        options = CompileOptions(
+            self.cc,
+            openmp=self.openmp or (self.threads or 1) > 1,
+            threads=self.threads,
+            reorder=reorder,
+            extra_flags=tuple(shlex.split(self.cflags)),
+        )
+        return _Compiled(compile_program(program, options), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +109,31 @@ class _Interpreted:
     def run(self, inputs: Arrays) -> dict[str, Array]:
         return interpret(self.program, inputs)
 
-    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
-        times: list[float] = []
+    def bench(self, inputs: Arrays, count: int) -> Timings:
+        watch = Stopwatch()
         for _ in range(count):
-            started = time.perf_counter()
-            self.run(inputs)
-            times.append(time.perf_counter() - started)
-        return tuple(times)
+            watch.time(lambda: self.run(inputs))
+        return watch.timings()
+
+    def profile(self, inputs: Arrays, count: int) -> tuple[float, ...]:
+        del inputs, count
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
     compiled: CompiledProgram
+    options: CompileOptions
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
         return isolated(lambda: self.compiled.run(inputs))
 
-    def bench(self, inputs: Arrays, count: int) -> tuple[float, ...]:
-        return isolated(lambda: self.compiled.bench(inputs, count).seconds)
+    def bench(self, inputs: Arrays, count: int) -> Timings:
+        return isolated(lambda: self.compiled.bench(inputs, count))
+
+    def profile(self, inputs: Arrays, count: int) -> tuple[float, ...]:
+        profiled = compile_program(self.compiled.program, replace(self.options, profile=True))
+        return isolated(lambda: profiled.profile(inputs, count))
 
 
 ENGINES = Registry(

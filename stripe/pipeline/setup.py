@@ -66,10 +66,10 @@ def _hardware(
     given: str | None, lists: Iterable[Path], defines: Mapping[str, Scalar], elsewhere: frozenset[str]
 ) -> HardwareModel | None:
     """The model that `--hw` names, else the one that the pass lists are for."""
-    from stripe.hw.load import load_hardware  # takes its time, and many runs have no machine
+    from stripe.pipeline.native import load_machine  # takes its time, and many runs have no machine
 
     if given is not None:
-        return load_hardware(given, defines, elsewhere)
+        return load_machine(given, defines, elsewhere)
     named = {
         located_hardware(model, path): path for path in lists if (model := hardware_of(path)) is not None
     }
@@ -83,7 +83,7 @@ def _hardware(
         reason, hint = f"there is no file '{name}'", "a path starts at the folder of the pass list"
         raise ConfigError(reason, path=str(path), where="$.hardware", hint=hint)
     try:
-        return load_hardware(name, defines, elsewhere)
+        return load_machine(name, defines, elsewhere)
     except ConfigError as error:
         if not error.place:
             error.path, error.where = str(path), "$.hardware"

@@ -14,6 +14,7 @@ from stripe.cli.start import opt as optimize
 from stripe.cli.start import run as main
 from stripe.cli.start import sim as simulate
 from stripe.exec.compile import CompiledProgram
+from stripe.exec.native.processor import this_processor
 from stripe.pipeline.engines import Arrays
 from stripe.tile.reference import evaluate
 from stripe.tile.typed import TypedFunction
@@ -84,6 +85,37 @@ def test_bench_and_json(mm: str, tmp_path: Path, capsys: Capture) -> None:
         "fp32",
         [8, 4],
     )
+
+
+def test_bench_says_what_the_machine_reaches(mm: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "report.json"
+    words = ["--engine", "c", "--cflags=-O1 -g0", "--threads", "2", "--bench", "2", "--json", str(path)]
+    assert main([mm, *words]) == 0
+    assert "c: 2 runs on 2 threads, median" in capsys.readouterr().out
+    times = json.loads(path.read_text())["bench"]
+    assert times["threads"] == 2
+    assert times["speed"]["operations"] == 2 * 8 * 6 * 4
+    assert times["speed"]["bytes"] == 4 * (8 * 6 + 6 * 4 + 8 * 4)
+    assert times["speed"]["level"] == "L1"
+    assert 0 < times["speed"]["share_of_peak"] < 1
+    (kernel,) = times["kernels"]
+    assert kernel["speed"]["operations"] == times["speed"]["operations"]
+    assert kernel["seconds"] > 0
+
+
+def test_options_of_the_engine_c(mm: str, capsys: Capture) -> None:
+    assert main([mm, "--engine", "c", "--cc", "no-such-cc"]) == 2
+    assert "no C compiler 'no-such-cc'" in capsys.readouterr().err
+    assert main([mm, "--threads", "2"]) == 2
+    assert "the engine 'interp' has no option 'threads'" in capsys.readouterr().err
+
+
+def test_vectors_of_another_machine_are_said(mm: str, capsys: Capture) -> None:
+    other = {16: "x86_avx512", 32: "portable", 64: "x86_avx2"}[this_processor().vector_bytes]
+    assert main([mm, "--engine", "c", "--config", "cpu", "--hw", other]) == 0
+    assert f"warning: the passes are for '{other}' with vectors of" in capsys.readouterr().err
+    assert main([mm, "--engine", "c", "--config", "cpu", "--hw", "native"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_json_on_standard_output_stands_alone(mm: str, capsys: Capture) -> None:

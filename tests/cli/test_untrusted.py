@@ -72,6 +72,8 @@ def test_without_verification_a_warning_is_shown(outside: str, capsys: Capture) 
         ({"tool": "stripe-run", "options": ["--data=/etc/passwd"]}, "$.options", "the file of --data is missing"),
         ({"tool": "stripe-run", "options": ["--engine=c", "--verify=none"]}, "$.options", "executes C"),
         ({"tool": "stripe-run", "options": ["--engine=c{openmp=true}", "--verify=none"]}, "$.options", "executes C"),
+        ({"tool": "stripe-run", "options": ["--engine=c{cc=\"/tmp/cc\"}"]}, "$.options", "cannot set cc of an engine"),
+        ({"tool": "stripe-run", "options": ["--engine=c", "--cc=/tmp/cc"]}, "$.options", "cannot set --cc"),
         ({"tool": "sh"}, "$.tool", "no command is called 'sh'"),
         ({"input_format": "python"}, "$.input_format", "no language is called 'python'"),
         ({"files": {"data": "no base64!"}}, "$.files.data", "no base64"),

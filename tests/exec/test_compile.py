@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from stripe.exec import toolchain
+from stripe.exec.cache import contents, user_cache
 from stripe.exec.compile import CompiledProgram, CompileOptions, compile_program
 from stripe.exec.errors import ExecutionError
 from stripe.exec.sanitize import SanitizerError
-from stripe.exec.toolchain import CompileError, cache_folder, find_compiler
+from stripe.exec.toolchain import CompileError, find_compiler
 from stripe.ir import ConfigError, Program, StripeError
 from tests.support.c_programs import matmul, strided
 from tests.support.programs import load
@@ -40,7 +41,7 @@ def test_equal_code_is_built_once(cache: Path) -> None:
     assert objects(cache) == [built]
     assert built.stat().st_mtime_ns == stamp
     assert np.array_equal(second.run(sample.inputs)["C"], sample.expected["C"])
-    compile_program(sample.program, CompileOptions(level="O3"))
+    compile_program(sample.program, CompileOptions(level="O1"))
     assert len(objects(cache)) == 2, "other flags, another object"
 
 
@@ -67,7 +68,7 @@ def test_a_damaged_object_is_built_again(damage: str, cache: Path) -> None:
     assert not built.is_symlink()
     assert built.stat().st_mode & 0o022 == 0
     assert built.parent.stat().st_mode & 0o022 == 0
-    assert toolchain._is_intact(built)  # pyright: ignore[reportPrivateUsage]
+    assert contents(built) is not None
 
 
 def test_a_cache_of_another_user_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +119,7 @@ def test_without_a_home_the_cache_lies_with_temporary_files(monkeypatch: pytest.
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
-    assert f"cache-{os.geteuid()}" in str(cache_folder())
+    assert f"cache-{os.geteuid()}" in str(user_cache().folder)
 
 
 def test_many_threads_build_the_same(cache: Path) -> None:
@@ -144,11 +145,11 @@ def test_a_failed_build_leaves_nothing(cache: Path) -> None:
 
 def test_the_cache_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == Path("/somewhere/stripe-opt/objects")
+    assert user_cache().folder == Path("/somewhere/stripe-opt/objects")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
-    assert cache_folder() == Path.home() / ".cache/stripe-opt/objects"
+    assert user_cache().folder == Path.home() / ".cache/stripe-opt/objects"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == Path.home() / ".cache/stripe-opt/objects"
+    assert user_cache().folder == Path.home() / ".cache/stripe-opt/objects"
 
 
 def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +197,7 @@ def test_a_compiler_without_a_runtime(
 def test_bench_times_the_calls() -> None:
     sample = matmul()
     timings = compile_program(sample.program).bench(sample.inputs, 5)
-    assert len(timings.seconds) == 5
+    assert len(timings.wall) == len(timings.processor) == 5
     assert 0 < timings.min <= timings.median < 1
 
 

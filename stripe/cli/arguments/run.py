@@ -42,6 +42,22 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         "--engine", metavar="ENGINE", default="interp", complete="engines",
         help="interp (the interpreter, the default), c (emitted C), or with options 'c{openmp=true}'",
     )  # fmt: skip
+    threads: int | None = _running(
+        "--threads", metavar="N", read=number(1),
+        help="threads of the engine c: more than one run blocks tagged thread or parallel",
+    )  # fmt: skip
+    cc: str | None = _running(
+        "--cc",
+        metavar="COMPILER",
+        replayed=False,
+        help="C compiler of the engine c (default: cc, gcc or clang)",
+    )
+    cflags: str | None = _running(
+        "--cflags",
+        metavar="FLAGS",
+        replayed=False,
+        help="more flags for it, after -O3 and that for this processor",
+    )
     list_engines: str | None = _running(
         "--list-engines", metavar="NAME", optional=True, complete="engines", replayed=False,
         help="list the engines with their options, or that of one, and end",
@@ -58,7 +74,10 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         help="compare the results with the program before the passes, or with a reference of its language",
     )  # fmt: skip
     bench: int | None = _running(
-        "--bench", metavar="N", read=number(1), help="run N times more and show the times"
+        "--bench",
+        metavar="N",
+        read=number(1),
+        help="run N times more and show times and speeds, of the engine c beside those that this machine reaches",
     )
     out: str | None = _running(
         "--out",
@@ -75,6 +94,11 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
 
     def question(self) -> bool:
         return self.list_engines is not None or super().question()
+
+    def engine_options(self) -> dict[str, object]:
+        """The options of the engine that stand beside its name."""
+        given = {"threads": self.threads, "cc": self.cc, "cflags": self.cflags}
+        return {name: value for name, value in given.items() if value is not None}
 
     def check(self) -> None:
         exclusive(

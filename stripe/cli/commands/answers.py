@@ -77,9 +77,10 @@ def _schema(name: str) -> object:
 def _machine(name: str, spec: CompileSpec) -> str:
     """A hardware model: the graph of its units, or its rendered data."""
     from stripe.cli.setup import parse_defines
-    from stripe.hw import load_hardware, to_dot
+    from stripe.hw import to_dot
+    from stripe.pipeline.native import load_machine
 
-    model = load_hardware(name, parse_defines(spec.define))
+    model = load_machine(name, parse_defines(spec.define))
     if isinstance(spec, OptSpec) and spec.emit == "dot":
         return to_dot(model)
     return json.dumps(model.model_dump(mode="json", exclude_defaults=True), indent=2) + "\n"

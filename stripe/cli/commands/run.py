@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
 from stripe.cli.arguments.run import RunSpec
-from stripe.cli.commands import execution, run_report
+from stripe.cli.commands import execution, run_report, speed
 from stripe.cli.compiling import begin, load, require_bounds, require_sound, run_passes
 from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.config.output import check_output
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.isolation import EngineCrash
+from stripe.exec.native.processor import this_processor
 from stripe.ir import Program
 from stripe.pipeline.engines import Arrays, parse_engine
+from stripe.pipeline.native import NATIVE
 
 
 def perform(job: Job, spec: RunSpec) -> int:
     """Compiles, runs, compares and times; gives the exit status."""
-    engine = parse_engine(spec.engine)
+    engine = parse_engine(spec.engine).with_options(spec.engine_options())
     for path in (spec.out, spec.json):  # before the run, which may take hours
         if path not in (None, "-"):
             check_output(path)
@@ -29,6 +32,7 @@ def perform(job: Job, spec: RunSpec) -> int:
     execution.require_memory(original, source.name)
     if engine.engine_name != "interp":
         require_bounds(original, source, spec)
+        warn_of_vectors(job)
     program = run_passes(job, spec, original, reading)
     inputs = _inputs(job, spec, original)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
@@ -46,7 +50,9 @@ def perform(job: Job, spec: RunSpec) -> int:
             source, original, program, inputs, outputs, engine.engine_name, spec.data is None, spec.shape
         )
         comparison = subject.against(spec.compare)
-    times = None if spec.bench is None else run_report.times_json(runner.bench(inputs, spec.bench))
+    times = (
+        None if spec.bench is None else speed.measure(runner, engine, original, program, inputs, spec.bench)
+    )
     if spec.out is not None:
         save_arrays(spec.out, outputs)
     dtypes = {ref.name: ref.dtype.name for ref in program.outputs}
@@ -59,6 +65,20 @@ def perform(job: Job, spec: RunSpec) -> int:
     )
     run_report.write(report, spec.json)
     return OK if comparison is None or comparison.equal else MISMATCH
+
+
+def warn_of_vectors(job: Job) -> None:
+    """Says on stderr where passes cut vectors for another processor than that which runs them."""
+    given = job.hardware.parameters.get("VECTOR_BYTES") if job.hardware and job.entries else None
+    if given is None or job.hardware is None:
+        return
+    here = this_processor().vector_bytes
+    if given != here:
+        print(
+            f"warning: the passes are for '{job.hardware.name}' with vectors of {given} bytes, and this machine has "
+            f"{here}: --hw {NATIVE} takes the numbers of this machine",
+            file=sys.stderr,
+        )
 
 
 def _inputs(job: Job, spec: RunSpec, program: Program) -> Arrays:

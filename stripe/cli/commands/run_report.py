@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import statistics
+from collections.abc import Iterator
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -36,13 +36,45 @@ class ComparisonJson(BaseModel):
     blame: str
 
 
+class SpeedJson(BaseModel):
+    """Work in a time, and its share of what this machine reaches with as many threads."""
+
+    operations: int = Field(description="a multiply-add is two")
+    bytes: int = Field(description="each element read once and each written once")
+    gflops: float
+    gb_per_s: float
+    share_of_peak: float | None = Field(
+        description="of the multiply-adds that this machine reaches, in fp32; null where that was not measured"
+    )
+    share_of_bandwidth: float | None = Field(
+        description="of the bandwidth of the nearest level that holds the bytes"
+    )
+    level: str | None = Field(description="that level: L1, L2, L3 or DRAM")
+
+
+class KernelJson(BaseModel):
+    """A kernel of the program after the passes."""
+
+    name: str
+    seconds: float = Field(description="on the clock, the fastest run")
+    speed: SpeedJson
+
+
 class TimesJson(BaseModel):
     """The result of `--bench`, in seconds."""
 
     runs: int
-    min: float
+    threads: int
+    min: float = Field(description="on the clock")
     median: float
     max: float
+    processor_min: float = Field(description="of processor time, of all threads together")
+    processor_median: float
+    speed: SpeedJson = Field(
+        description="of the whole program, by the work of the program before the passes and the least time: of the "
+        "processor for one thread, on the clock for more"
+    )
+    kernels: tuple[KernelJson, ...]
 
 
 class ReportJson(BaseModel):
@@ -71,11 +103,6 @@ def output_json(name: str, dtype: str, array: Array) -> OutputJson:
     )
 
 
-def times_json(times: tuple[float, ...]) -> TimesJson:
-    """At least one time in short."""
-    return TimesJson(runs=len(times), min=min(times), median=statistics.median(times), max=max(times))
-
-
 def write(report: ReportJson, path: str | None) -> None:
     """Prints the report, and writes it as JSON to `path` (`-`: to standard output, instead of the text)."""
     if path is not None:
@@ -89,12 +116,28 @@ def _as_text(report: ReportJson) -> str:
     if report.comparison is not None:
         lines += _comparison_lines(report.comparison, report.engine)
     if report.bench is not None:
-        times = report.bench
-        lines.append(
-            f"{report.engine}: {times.runs} runs, median {_duration(times.median)}, "
-            f"min {_duration(times.min)}, max {_duration(times.max)}"
-        )
+        lines += _times_lines(report.bench, report.engine)
     return "\n".join(lines) + "\n"
+
+
+def _times_lines(times: TimesJson, engine: str) -> Iterator[str]:
+    threads = f" on {times.threads} threads" if times.threads > 1 else ""
+    yield (
+        f"{engine}: {times.runs} runs{threads}, median {_duration(times.median)}, min {_duration(times.min)}, "
+        f"max {_duration(times.max)}, processor time {_duration(times.processor_median)}"
+    )
+    yield f"  {_speed_text(times.speed)}"
+    width = max((len(kernel.name) for kernel in times.kernels), default=0)
+    for kernel in times.kernels if len(times.kernels) > 1 else ():
+        yield f"  {kernel.name:{width}}  {_duration(kernel.seconds)}, {_speed_text(kernel.speed)}"
+
+
+def _speed_text(speed: SpeedJson) -> str:
+    peak = f" ({speed.share_of_peak:.0%} of the peak)" if speed.share_of_peak is not None else ""
+    share = (
+        f" ({speed.share_of_bandwidth:.0%} of {speed.level})" if speed.share_of_bandwidth is not None else ""
+    )
+    return f"{speed.gflops:.4g} GFLOP/s{peak}, {speed.gb_per_s:.4g} GB/s{share}"
 
 
 def _output_line(output: OutputJson) -> str:

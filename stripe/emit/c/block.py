@@ -36,6 +36,7 @@ class Emitter:
         self.functions: list[str] = []
         self.storage = Storage(options, arenas)
         self.uses_threads = False
+        self.kernels = 0
         self._function_names = names
 
     def writer(self, scope: CodeScope) -> Writer:
@@ -74,6 +75,9 @@ class Emitter:
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
             writer.line(inner.function.call(name, writer.function))
+        if depth == 2 and self.options.profile:
+            writer.line(f"st_kernel_done({self.kernels});")
+            self.kernels += 1
 
     def _finish(self, function: FunctionText, wanted: str, scope: CodeScope, comments: list[str]) -> str:
         """Makes a C function of `function`, named like `wanted`; returns its name."""

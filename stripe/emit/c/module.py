@@ -44,11 +44,13 @@ class EntryParameter:
 
 @dataclass(frozen=True, slots=True)
 class CModule:
-    """A C file: its text, and the name and parameters of its entry function."""
+    """A C file: its text, and the name and parameters of its entry function. `kernels` is the number of kernels of main
+    after which it calls `st_kernel_done`."""
 
     source: str
     entry: str
     parameters: tuple[EntryParameter, ...]
+    kernels: int = 0
 
 
 def emit_c(program: Program, options: COptions | None = None) -> str:
@@ -108,7 +110,7 @@ class _ModuleEmitter:
             for target, source in results:
                 writer.copy(target, source)
         lines = [*self._head(constants), *self._entry(writer)]
-        return CModule("\n".join(lines) + "\n", self.entry, self.parameters)
+        return CModule("\n".join(lines) + "\n", self.entry, self.parameters, self.emitter.kernels)
 
     def _bind(self, parameter: EntryParameter, writer: Writer) -> Iterator[tuple[Area, Area]]:
         """Makes a parameter visible. One in an arena is copied in here, and yields the copy out at the end."""
@@ -152,6 +154,8 @@ class _ModuleEmitter:
         yield from ("//", f"// {self.dialect.build}", "")
         yield from (*self.dialect.includes(helpers.headers), "")
         yield from self.dialect.prelude(widest_vector(self.program.entry), local_arrays=homes.has_local)
+        if self.emitter.options.profile:
+            yield from ("void st_kernel_done(int kernel);", "")
         if self.emitter.uses_threads:
             yield from self.dialect.threads(homes.thread_bytes)
         for text in (*helpers.texts(), *constants, *self.emitter.functions):

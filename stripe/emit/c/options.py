@@ -29,3 +29,7 @@ class COptions(BaseModel):
         default=False,
         description="a heap block for each larger allocation, so that a sanitizer sees where it ends",
     )
+    profile: bool = Field(
+        default=False,
+        description="a call `st_kernel_done(n)` after the n-th kernel of main, which the caller defines",
+    )

@@ -1,0 +1,79 @@
+"""The times of `stripe-run --bench`, beside what this machine reaches."""
+
+from __future__ import annotations
+
+import statistics
+
+from stripe.cli.commands.run_report import KernelJson, SpeedJson, TimesJson
+from stripe.cost.counts.work import KernelWork, program_work, tensor_bytes
+from stripe.exec.compile import Timings
+from stripe.exec.native.measure import Measurement, measured
+from stripe.exec.native.processor import this_processor
+from stripe.ir import ConfigError, Program
+from stripe.pipeline.engines import Arrays, CEngine, Engine, Runner
+
+
+def measure(
+    runner: Runner, engine: Engine, original: Program, program: Program, inputs: Arrays, count: int
+) -> TimesJson:
+    """Times `count` runs of `program`, whose meaning is that of `original`, and its kernels where the engine can."""
+    threads = _threads(engine)
+    machine = _machine() if isinstance(engine, CEngine) else None
+    times = runner.bench(inputs, count)
+    whole = KernelWork("", sum(work.operations for work in program_work(original)), tensor_bytes(original))
+    kernels = tuple(
+        KernelJson(name=work.name, seconds=seconds, speed=_speed(work, seconds, machine, threads))
+        for work, seconds in zip(program_work(program), runner.profile(inputs, count), strict=False)
+    )
+    least = times.min if threads > 1 else min(times.processor)
+    return _times_json(times, threads, _speed(whole, least, machine, threads), kernels)
+
+
+def _times_json(times: Timings, threads: int, speed: SpeedJson, kernels: tuple[KernelJson, ...]) -> TimesJson:
+    return TimesJson(
+        runs=len(times.wall),
+        threads=threads,
+        min=times.min,
+        median=times.median,
+        max=max(times.wall),
+        processor_min=min(times.processor),
+        processor_median=statistics.median(times.processor),
+        speed=speed,
+        kernels=kernels,
+    )
+
+
+def _threads(engine: Engine) -> int:
+    if not isinstance(engine, CEngine):
+        return 1
+    return engine.threads or (this_processor().cores if engine.openmp else 1)
+
+
+def _machine() -> Measurement | None:
+    try:
+        return measured()
+    except ConfigError:
+        return None
+
+
+def _speed(work: KernelWork, seconds: float, machine: Measurement | None, threads: int) -> SpeedJson:
+    seconds = max(seconds, 1e-9)
+    gflops, gb_per_s = work.operations / seconds / 1e9, work.bytes / seconds / 1e9
+    level, bandwidth = _bandwidth(work.bytes, machine, threads) if machine else (None, None)
+    return SpeedJson(
+        operations=work.operations,
+        bytes=work.bytes,
+        gflops=gflops,
+        gb_per_s=gb_per_s,
+        share_of_peak=gflops / (machine.gflops * threads) if machine else None,
+        share_of_bandwidth=gb_per_s / bandwidth if bandwidth else None,
+        level=level,
+    )
+
+
+def _bandwidth(size: int, machine: Measurement, threads: int) -> tuple[str, float]:
+    """The nearest level of the caches that holds so many bytes, and its bandwidth for these threads."""
+    for level, cache in sorted(this_processor().caches.items()):
+        if level in machine.gb_per_s and size <= cache.kib * 1024 * (threads if cache.sharers == 1 else 1):
+            return f"L{level}", machine.gb_per_s[level] * threads
+    return "DRAM", min(machine.core_memory_gb_per_s * threads, machine.memory_gb_per_s)
