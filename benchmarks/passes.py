@@ -17,9 +17,9 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.base import PassContext, Remark
+from stripe.pipeline.files import hardware_of, load_pass_list
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.passlist import hardware_of, load_pass_list
 from stripe.pipeline.verification import StructureCheck
 
 SIZES = (10, 30, 100, 300, 1000)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stripe.ir.data import data_path
-from stripe.ir.text.grammar import STARTS, tables
+from stripe.ir.text.grammar import STARTS, tables_text
 
 for name in STARTS:
     data_path("grammar", f"{name}.lark").with_suffix(".tables.json").write_text(
-        tables(name), encoding="utf-8"
+        tables_text(name), encoding="utf-8"
     )

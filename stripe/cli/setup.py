@@ -6,8 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stripe.cli.arguments.compile import CompileSpec
-from stripe.config.model import Scalar
-from stripe.config.parameters import parse_define
+from stripe.config.defines import parse_define
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
 from stripe.pipeline.instrument import PassEntry
@@ -15,6 +14,7 @@ from stripe.pipeline.native import NATIVE, native_remarks
 from stripe.pipeline.setup import Step, read_setup
 
 if TYPE_CHECKING:
+    from stripe.config.model import Scalar
     from stripe.hw.schema import HardwareModel
 
 

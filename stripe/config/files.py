@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from stripe.config.defines import parse_value
 from stripe.config.document import Document, read_json
 from stripe.config.model import Scalar
-from stripe.config.parameters import ParameterFile, parse_value, read_parameters, resolve
+from stripe.config.parameters import ParameterFile, read_parameters, resolve
 from stripe.config.template import free_names
 from stripe.config.validate import combine
 from stripe.ir.data import data_dir, list_data

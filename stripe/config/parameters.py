@@ -12,13 +12,13 @@ So a template renders with no `-D` at all, and a sweep knows what it may vary.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
+from stripe.config.defines import parse_value
 from stripe.config.document import Document
 from stripe.config.model import ConfigModel, Documented, Scalar
 from stripe.config.template import evaluate, names_in
@@ -151,13 +151,10 @@ def _unknown_names(
 
 def find_cycle(needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     """The names on a cycle of `needs`, in order; empty when there is none."""
-    if not any(needs.values()):
-        return ()
-    import networkx  # takes long to load, and few files compute parameters
-
-    graph: networkx.DiGraph[str] = networkx.DiGraph()
-    graph.add_edges_from((name, other) for name in needs for other in sorted(needs[name]))
-    for cycle in networkx.simple_cycles(graph):  # pyright: ignore[reportUnknownMemberType]
+    try:
+        TopologicalSorter({name: sorted(needs[name]) for name in sorted(needs)}).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1][:0:-1]  # a name follows its need there
         first = cycle.index(min(cycle))
         return (*cycle[first:], *cycle[:first])
     return ()
@@ -181,12 +178,10 @@ def resolve(document: Document, file: ParameterFile, defines: Mapping[str, Scala
             values[name] = parameter.default
     if errors:
         raise combine(errors)
-    waiting = [name for name, parameter in file.parameters.items() if parameter.expression is not None]
-    while waiting:  # there is no cycle, so each round computes at least one
-        ready = [name for name in waiting if _needs(file.parameters[name]) <= values.keys()]
-        for name in ready:
+    needs = {name: sorted(_needs(parameter)) for name, parameter in file.parameters.items()}
+    for name in TopologicalSorter(needs).static_order():
+        if name not in values:
             values[name] = _computed(document, file.parameters[name], name, values)
-        waiting = [name for name in waiting if name not in values]
     for number, check in enumerate(file.checks):
         if not _evaluate(document, check.that, values, ("checks", number, "that")):
             used = ", ".join(f"{name} = {shown(values[name])}" for name in sorted(names_in(check.that)))
@@ -229,27 +224,3 @@ def _evaluate(
         return evaluate(expression, values)
     except ConfigError as error:
         raise document.error(error.reason, path, error.hint) from None
-
-
-_INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
-_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
-
-
-def parse_value(text: Scalar) -> Scalar:
-    """The value that a text on the command line stands for: a number, `true`, `false`, else the text itself."""
-    if not isinstance(text, str):
-        return text
-    if text in ("true", "false"):
-        return text == "true"
-    if _INTEGER.fullmatch(text) and len(text) < 100:
-        return int(text, 16 if "x" in text.lower() else 10)
-    number = float(text) if _FLOAT.fullmatch(text) and len(text) < 100 else math.inf
-    return number if math.isfinite(number) else text
-
-
-def parse_define(text: str) -> tuple[str, str]:
-    """The name and the value of `NAME=VALUE`, as `-D` takes it. Raises ConfigError."""
-    name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name.strip()):
-        raise ConfigError(f"'{text}' is no definition", where="-D", hint="write -D NAME=VALUE")
-    return name.strip(), value.strip()

@@ -94,21 +94,19 @@ def _path(graph: UnitGraph, unit: str) -> JsonPath:
 def check_memories_are_reached(graph: UnitGraph) -> Iterator[Problem]:
     """Each memory is an end of some bus."""
     for memory in graph.memories:
-        if graph.networkx.degree(memory) == 0:
+        if memory not in graph.sources | graph.sinks:
             hint = f"list '{memory}' among the sources and sinks of a bus"
             yield Problem(_path(graph, memory), f"no bus reaches the memory {memory}", hint)
 
 
 def check_memories_are_of_use(graph: UnitGraph) -> Iterator[Problem]:
-    """Data of each memory get to something that computes, or results of it into the memory."""
-    import networkx
-
-    seen: set[str] = set()
-    for whole in networkx.weakly_connected_components(graph.networkx):  # pyright: ignore[reportUnknownMemberType]
-        if whole.intersection(graph.exec_units):
-            seen |= whole
+    """Each memory on a bus is connected with an execution unit, whatever the direction."""
+    buses = [frozenset(sources).union(sinks) for sources, sinks in graph.members]
+    connected = frozenset(graph.exec_units)
+    while more := frozenset[str]().union(*(bus for bus in buses if bus & connected)) - connected:
+        connected |= more
     for memory in graph.memories:
-        if memory not in seen and graph.networkx.degree(memory) > 0:
+        if memory in (graph.sources | graph.sinks) - connected:
             yield Problem(
                 _path(graph, memory), f"the memory {memory} is cut off from everything that computes"
             )
@@ -129,11 +127,11 @@ def check_transfer_units_pass_data_on(graph: UnitGraph) -> Iterator[Problem]:
     """What comes into a transfer unit can leave it."""
     for name in graph.model.tx_units:
         for unit in graph.instances(name):
-            if graph.networkx.out_degree(unit) == 0:
+            if unit not in graph.sources:
                 yield Problem(
                     _path(graph, unit), f"data that enter {unit} go nowhere: no bus has it as a source"
                 )
-            elif graph.networkx.in_degree(unit) == 0:
+            elif unit not in graph.sinks:
                 yield Problem(_path(graph, unit), f"no data enter {unit}: no bus has it as a sink")
 
 

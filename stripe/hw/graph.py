@@ -111,6 +111,8 @@ class UnitGraph:
         self.model = model
         self.members = tuple((self._side(bus.sources), self._side(bus.sinks)) for bus in model.buses)
         """Sources and sinks of each bus as units."""
+        self.sources = frozenset(unit for sources, _ in self.members for unit in sources)
+        self.sinks = frozenset(unit for _, sinks in self.members for unit in sinks)
         self._ports: dict[float, networkx.DiGraph[_Node]] = {}
         self._quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = {}
         self._reached: dict[tuple[str, float], frozenset[str]] = {}
@@ -154,18 +156,6 @@ class UnitGraph:
     def exec_units(self) -> tuple[str, ...]:
         """All units that compute, `NAME[number]`, in the order of the model."""
         return tuple(unit for name in self.model.exec_units for unit in self.instances(name))
-
-    @cached_property
-    def networkx(self) -> networkx.DiGraph[str]:
-        """As a networkx graph: units, and buses as nodes such as `bus 3` between their sources and sinks."""
-        import networkx
-
-        graph: networkx.DiGraph[str] = networkx.DiGraph()
-        graph.add_nodes_from(self.units)
-        for number, (sources, sinks) in enumerate(self.members):
-            graph.add_edges_from((source, f"bus {number}") for source in sources)
-            graph.add_edges_from((f"bus {number}", sink) for sink in sinks)
-        return graph
 
     def carries(self, unit: str) -> bool:
         """Whether routes go through `unit`: a transfer unit or a transparent cache."""
@@ -217,16 +207,24 @@ class UnitGraph:
         return {unit: number for number, unit in enumerate(self.units)}
 
     def reached_from(self, source: str, width: float = 0.0) -> frozenset[str]:
-        """The units to which there is a direct route from `source`, over buses at least `width` wide."""
-        import networkx
+        """The units to which there is a direct route from `source`, over buses at least `width` wide.
 
+        (A search of its own: the checks of every model ask for it, and networkx takes long to load.)
+        """
         key = (source, width)
         if key not in self._reached:
-            ports, start = self._ports_of(width), (source, _OUT)
-            found: Mapping[_Node, int] = networkx.single_source_shortest_path_length(ports, start)
-            self._reached[key] = frozenset(
-                node[0] for node in found if not isinstance(node, int) and node[1] == _IN
-            )
+            found, senders = frozenset[str](), frozenset({source})
+            while senders:
+                buses = zip(self.model.buses, self.members, strict=True)
+                more = frozenset(
+                    sink
+                    for bus, (sources, sinks) in buses
+                    if bus.bytes_per_cycle >= width and not senders.isdisjoint(sources)
+                    for sink in sinks
+                )
+                senders = frozenset(filter(self.carries, more - found))
+                found |= more
+            self._reached[key] = found
         return self._reached[key]
 
     def _ports_of(self, width: float) -> networkx.DiGraph[_Node]:

@@ -1,20 +1,14 @@
-"""Pass lists: JSON files rendered by Jinja, and passes spelled on a command line, as entries that the manager runs."""
+"""Pass lists as JSON, and passes spelled on a command line, as entries that the manager runs."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import JsonValue
 
-from stripe.config.document import Document, parse_document, read_text
-from stripe.config.files import is_path, load_parameters, resolve_parameters
+from stripe.config.document import Document
 from stripe.config.json5 import JsonPath
-from stripe.config.model import Scalar
 from stripe.config.spelling import print_spelled, read_spelled
-from stripe.config.template import free_names, render_json
 from stripe.config.validate import combine, validate, without_schema
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
@@ -22,12 +16,7 @@ from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass
 from stripe.pipeline.instrument import PassEntry
 
-_INCLUDES = re.compile(r"\{%-?\s*(include|import|from|extends)\b")
-_TEMPLATED = re.compile(r"\{[{%#]|^\s*##", re.MULTILINE)
 _KEYS = ("passes", "hardware")
-_HARDWARE = re.compile(
-    r"""^[\s{,]*(?:"hardware"|'hardware'|hardware)\s*:\s*("[^"\n]*"|'[^'\n]*')""", re.MULTILINE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,49 +26,6 @@ class PassList:
     entries: tuple[PassEntry, ...]
     hardware: str | None
     data: JsonValue
-
-
-def hardware_of(path: Path) -> str | None:
-    """The hardware model that the list names in its key `hardware`, read before rendering, since rendering needs it."""
-    text = read_text(path)
-    match = _HARDWARE.search(text)
-    if match or _TEMPLATED.search(text):
-        return match[1][1:-1] if match else None
-    data = parse_document(text, str(path)).data
-    named = data.get("hardware") if isinstance(data, dict) else None
-    return named if isinstance(named, str) else None
-
-
-def located_hardware(named: str, path: Path) -> str:
-    """What the key `hardware` of the list at `path` stands for: a path is one from the list's own folder."""
-    return str(path.parent / named) if is_path(named) else named
-
-
-def parameters_of(path: Path, defines: Mapping[str, Scalar], elsewhere: Collection[str]) -> dict[str, Scalar]:
-    """The values of the list's own parameters: `defines` over the defaults of its `NAME.params.json`, if it has one.
-
-    Names of `elsewhere` may stand in `defines` without being the list's. Raises ConfigError.
-    """
-    return resolve_parameters(
-        path, defines, defines.keys() if _INCLUDES.search(read_text(path)) else elsewhere
-    )
-
-
-def names_of(path: Path) -> frozenset[str]:
-    """The names that `-D` may give to the list at `path`."""
-    described = load_parameters(path)
-    return free_names(path).union(described[1].parameters if described else ())
-
-
-def load_pass_list(path: Path, parameters: Mapping[str, Scalar]) -> PassList:
-    """Renders and checks the pass list at `path`. Raises ConfigError with all that is wrong, by line and JSON path."""
-    found = read_pass_list(render_json(path, parameters))
-    if found.hardware != hardware_of(path):
-        hint = 'write it as "hardware": "NAME" on a line of its own, without a template expression'
-        raise ConfigError(
-            "the key 'hardware' must be readable before the list is rendered", path=str(path), hint=hint
-        )
-    return found
 
 
 def read_pass_list(document: Document) -> PassList:

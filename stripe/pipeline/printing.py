@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from difflib import unified_diff
 
 from typing_extensions import override
 
@@ -49,6 +48,8 @@ class PrintPrograms(Instrument):
             text = print_program(after) if changed else "// (no change)\n"
             self._write(f"// ----- after {entry.label} -----\n{text}")
         if changed and shown.diff:
+            from difflib import unified_diff
+
             lines = (print_program(before).splitlines(), print_program(after).splitlines())
             names = (f"before {entry.label}", f"after {entry.label}")
             self._write("".join(f"{line}\n" for line in unified_diff(*lines, *names, lineterm="")))

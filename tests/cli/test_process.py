@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -15,7 +16,7 @@ from tests.support.programs import MATMUL
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HEAVY = ("numpy", "networkx", "islpy", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
+HEAVY = ("difflib", "numpy", "networkx", "islpy", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
 
 
 def _python(code: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -33,6 +34,32 @@ def test_help_imports_nothing_heavy(command: str) -> None:
     status, modules = json.loads(done.stdout.splitlines()[-1])
     assert status == 0
     assert [name for name in modules if name.split(".")[0] in HEAVY] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed", "passes"),
+    [
+        ("tests/programs/matmul.stripe", set[str](), set[str]()),
+        ("tests/programs/matmul.stripe --passes dce", {"pydantic"}, {"base", "dce", "registry"}),
+        ("examples/matmul.tile", {"islpy"}, set[str]()),
+        ("examples/matmul.tile --passes dce", {"islpy", "pydantic"}, {"base", "dce", "registry"}),
+        (
+            "examples/matmul.tile --passes dce --hw dsp_conv",
+            {"islpy", "pydantic", "jinja2"},
+            {"base", "dce", "registry"},
+        ),
+    ],
+)
+def test_a_compile_imports_its_parts_alone(words: str, allowed: set[str], passes: set[str]) -> None:
+    done = _python(
+        "import sys, json\nfrom stripe.cli.start import opt\n"
+        f"status = opt({words.split()} + ['-o', {os.devnull!r}])\nprint(json.dumps([status, sorted(sys.modules)]))"
+    )
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+    assert status == 0
+    assert {name for name in HEAVY if name in modules} == allowed
+    loaded = {name.removeprefix("stripe.passes.") for name in modules if name.startswith("stripe.passes.")}
+    assert loaded == passes
 
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from stripe.config.defines import parse_define, parse_value
 from stripe.config.files import resolve_parameters
 from stripe.config.model import Scalar
-from stripe.config.parameters import find_cycle, parse_define, parse_value
+from stripe.config.parameters import find_cycle
 from stripe.ir.errors import ConfigError
 
 PARAMETERS = """{

@@ -12,8 +12,8 @@ from stripe.cost.report.schema import SimulationJson
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.ir import ConfigError, Program
+from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.passlist import load_pass_list
 from stripe.tile import compile_tile
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

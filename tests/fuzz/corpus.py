@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from stripe.config.parameters import parse_define
+from stripe.config.defines import parse_define
 from stripe.hw import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Program, Stage, StripeError, parse_program, verify_structural

@@ -17,9 +17,10 @@ from stripe.config.files import find_file, shipped
 from stripe.hw.schema import HardwareModel
 from stripe.ir import FIELD_WORDS, ConfigError, Program, StripeError, walk
 from stripe.passes.registry import find_pass, pass_names
+from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.instrument import InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.passlist import entry_json, load_pass_list, parse_passes, read_pass_list
+from stripe.pipeline.passlist import entry_json, parse_passes, read_pass_list
 
 Entry: TypeAlias = dict[str, JsonValue]
 """An entry of a pass list, as JSON."""

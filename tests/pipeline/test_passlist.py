@@ -9,15 +9,8 @@ import pytest
 from stripe.ir import ConfigError
 from stripe.passes.registry import SHORT_NAMES, find_pass, pass_names
 from stripe.pipeline.describe import config_schema, hardware_schema, ir_schema, list_passes
-from stripe.pipeline.passlist import (
-    entry_json,
-    hardware_of,
-    load_pass_list,
-    located_hardware,
-    names_of,
-    parameters_of,
-    parse_passes,
-)
+from stripe.pipeline.files import hardware_of, load_pass_list, located_hardware, names_of, parameters_of
+from stripe.pipeline.passlist import entry_json, parse_passes
 
 
 def _write(folder: Path, text: str, name: str = "list.json.j2") -> Path:

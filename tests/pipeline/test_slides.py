@@ -14,8 +14,8 @@ from stripe.exec.interp import interpret
 from stripe.hw.load import load_hardware
 from stripe.ir import Program, parse_program, print_program
 from stripe.passes.base import PassContext, Remark
+from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.passlist import load_pass_list
 from stripe.tile import compile_tile
 from stripe.verify.machine.schedule import check_placement, check_schedule
 from stripe.verify.proof.prove import prove_equal

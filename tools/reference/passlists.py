@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from stripe.config.files import find_file, shipped
 from stripe.ir import Stage
 from stripe.passes.registry import BUILTIN, find_pass
-from stripe.pipeline.passlist import hardware_of, load_pass_list
+from stripe.pipeline.files import hardware_of, load_pass_list
 from tools.reference.hardware import machine
 from tools.reference.markdown import table
 

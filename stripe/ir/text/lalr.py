@@ -1,9 +1,9 @@
 """A fast run of lark's LALR tables: values instead of trees.
 
 lark makes a `Token` of eight fields for each word and a `Tree` for each rule, which takes longer than the IR that is
-built of them. This run takes tables and terminals from a `lark.Lark`, so that the grammar stays the only definition
-of the language; a word is a pair of its text and its offset, and a rule calls its action as soon as it is complete.
-A text that does not fit is left to lark, which knows what was expected.
+built of them. This run takes its tables as lark computes them (`stripe.ir.text.tables`), so that the grammar stays the
+only definition of the language; a word is a pair of its text and its offset, and a rule calls its action as soon as it
+is complete. A text that does not fit is left to lark, which knows what was expected.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
-
-import lark
-from lark.lexer import _create_unless  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
+from typing import Any, TypeAlias, TypedDict
 
 Word: TypeAlias = tuple[str, int]
 """A word of the text and the offset where it begins."""
@@ -33,15 +30,52 @@ class NotInGrammar(Exception):
     """The text does not fit the grammar."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class Production(TypedDict):
     """A production: its number of symbols, and its parts as (position, whether its members are the parts), at position
     -1 an option that is left out; None when every symbol is a part. `action` is empty for a list of parts.
     """
 
     origin: str
     size: int
-    parts: tuple[tuple[int, bool], ...] | None
+    parts: list[tuple[int, bool]] | None
+    has_lists: bool
+    passes_single: bool
+    action: str
+
+
+class Scanner(TypedDict):
+    """The pattern of the words that can come in a state, and the keywords among the words of each kind."""
+
+    words: str
+    keywords: dict[str, dict[str, str]]
+
+
+class Row(TypedDict):
+    """A state: the number of its scanner, the next states by terminal and by rule, and productions by terminal."""
+
+    scanner: int
+    shifts: dict[str, int]
+    gotos: dict[str, int]
+    reductions: dict[str, int]
+
+
+class Tables(TypedDict):
+    """LALR tables as plain data: `starts` has the first and the last state of each start rule."""
+
+    starts: dict[str, tuple[int, int]]
+    ignored: list[str]
+    productions: list[Production]
+    scanners: list[Scanner]
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A production with its parts, see `Production`, and whether its texts recur."""
+
+    origin: str
+    size: int
+    parts: list[tuple[int, bool]] | None
     has_lists: bool
     passes_single: bool
     action: str
@@ -122,21 +156,19 @@ class Automaton:
     state of the automaton have one value, built once; it may not depend on its place.
     """
 
-    def __init__(self, parser: lark.Lark, recurring: Mapping[str, str]) -> None:
-        front: Any = parser.parser
-        self._table: Any = front.parser._parse_table
-        self._lexers: Any = front.lexer.lexers
-        self._ignored = frozenset[str](front.lexer_conf.ignore)
-        self._with_nones = bool(parser.options.maybe_placeholders)
+    def __init__(self, tables: Tables, recurring: Mapping[str, str]) -> None:
+        self._tables = tables
+        self._ignored = frozenset(tables["ignored"])
         self._recurring = recurring
-        self._rules: dict[Any, _Rule] = {}
-        self._scanners: dict[int, Any] = {}
+        self._rules: dict[int, _Rule] = {}
+        self._scanners: dict[int, Callable[[str, int], re.Match[str] | None]] = {}
         self._states: dict[int, _State] = {}
 
     def read(self, text: str, start: str, actions: Mapping[str, Action]) -> Any:
         """The value of `text` as the rule `start`; raises NotInGrammar."""
-        run = _Stacks(text, actions, [self._table.start_states[start]])
-        last, stack, states = self._table.end_states[start], run.stack, self._states
+        first, last = self._tables["starts"][start]
+        run = _Stacks(text, actions, [first])
+        stack, states = run.stack, self._states
         place = 0  # behind the last word
         while True:
             state = states.get(stack[-1]) or self._state(stack[-1])
@@ -179,58 +211,28 @@ class Automaton:
 
     def _state(self, number: int) -> _State:
         """A row of the table, made when a text first needs it: its scanner takes long to compile."""
-        shifts: dict[str, int] = {}
-        reductions: dict[str, _Rule] = {}
-        gotos: dict[str, int] = {}
-        for name, (_, argument) in self._table.states[number].items():
-            if not isinstance(argument, int):
-                reductions[name] = self._rules.get(argument) or self._rule(argument)
-            elif name.isupper() or name.startswith("$"):
-                shifts[name] = argument
-            else:
-                gotos[name] = argument
-        lexer = self._lexers[number]
-        if id(lexer) not in self._scanners:
-            self._scanners[id(lexer)] = _scanner(lexer)
-        match, keywords = self._scanners[id(lexer)]
-        recurring = next((name for name in self._recurring if name in gotos), "")
-        made = _State(match, keywords, shifts, reductions, gotos, recurring)
-        self._states[number] = made
+        row = self._tables["rows"][number]
+        scanner = self._tables["scanners"][row["scanner"]]
+        if row["scanner"] not in self._scanners:
+            self._scanners[row["scanner"]] = re.compile(f"[{_SPACES}]*(?:{scanner['words']})").match
+        made = self._states[number] = _State(
+            self._scanners[row["scanner"]],
+            scanner["keywords"],
+            row["shifts"],
+            {terminal: self._rule(rule) for terminal, rule in row["reductions"].items()},
+            row["gotos"],
+            next((name for name in self._recurring if name in row["gotos"]), ""),
+        )
         return made
 
-    def _rule(self, rule: Any) -> _Rule:
-        """The production as lark's `ParseTreeBuilder` understands it."""
-        nones = rule.options.empty_indices if self._with_nones else ()
-        parts: list[tuple[int, bool]] = []
-        places = iter(range(len(rule.expansion)))
-        for is_none in nones or [False] * len(rule.expansion):
-            if is_none:
-                parts.append((-1, False))
-                continue
-            place = next(places)
-            symbol = rule.expansion[place]
-            if rule.options.keep_all_tokens or not (symbol.is_term and symbol.filter_out):
-                parts.append((place, not symbol.is_term and symbol.name.startswith("_")))
-        whole = [(place, False) for place in range(len(rule.expansion))]
-        origin = str(rule.origin.name)
-        made = _Rule(
-            origin, len(rule.expansion), None if parts == whole else tuple(parts),
-            any(is_list for _, is_list in parts), rule.options.expand1 and not rule.alias,
-            "" if origin.startswith("_") else str(rule.alias or origin), origin in self._recurring,
-        )  # fmt: skip
-        self._rules[rule] = made
-        return made
-
-
-def _scanner(lexer: Any) -> tuple[Callable[[str, int], re.Match[str] | None], dict[str, dict[str, str]]]:
-    """The pattern of all words that a lexer of lark knows, and the keywords among the words of each kind."""
-    terminals, callbacks = cast(Any, _create_unless)(lexer.terminals, lexer.g_regex_flags, re, False)
-    words = "|".join(f"(?P<{item.name}>{item.pattern.to_regexp()})" for item in terminals)
-    keywords = {
-        str(kind): {str(item.pattern.value): str(item.name) for item in unless.scanner.terminals}
-        for kind, unless in callbacks.items()
-    }
-    return re.compile(f"[{_SPACES}]*(?:{words})", lexer.g_regex_flags).match, keywords
+    def _rule(self, number: int) -> _Rule:
+        if number not in self._rules:
+            found = self._tables["productions"][number]
+            self._rules[number] = _Rule(
+                found["origin"], found["size"], found["parts"], found["has_lists"], found["passes_single"],
+                found["action"], found["origin"] in self._recurring,
+            )  # fmt: skip
+        return self._rules[number]
 
 
 def _parts(rule: _Rule, symbols: list[Any]) -> list[Any]:
