@@ -10,7 +10,6 @@ from stripe.config.defines import parse_define
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
 from stripe.pipeline.instrument import PassEntry
-from stripe.pipeline.native import NATIVE, native_remarks
 from stripe.pipeline.setup import Step, read_setup
 
 if TYPE_CHECKING:
@@ -22,8 +21,10 @@ def setup_of(spec: CompileSpec) -> tuple[tuple[PassEntry, ...], HardwareModel | 
     """The passes and the machine. Raises ConfigError."""
     steps: list[Step] = [(step.kind, step.value) for step in spec.steps]
     entries, hardware = read_setup(steps, spec.hw, parse_defines(spec.define))
-    if spec.hw == NATIVE:
-        for remark in native_remarks():
+    if hardware is not None:
+        from stripe.pipeline.native import NATIVE, native_remarks
+
+        for remark in native_remarks() if spec.hw == NATIVE else ():
             print(f"remark: --hw {NATIVE}: {remark}", file=sys.stderr)
     known = sorted({name for entry in entries for name in (entry.name, entry.pass_.pass_name)})
     for option, names in (
