@@ -30,12 +30,12 @@ class Transfer:
 
     @property
     def fills(self) -> bool:
-        """Whether it fills a copy that lives further inside than where its elements come from."""
+        """Whether it fills a copy that lives further inside than the source of its elements."""
         return len(self.written.buffer.path) >= len(self.read.buffer.path)
 
     @property
     def far(self) -> Access:
-        """The access to where the elements come from or end: further outside."""
+        """The access to the buffer further outside."""
         return self.read if self.fills else self.written
 
     @property
@@ -55,7 +55,7 @@ class Transfer:
 
     @property
     def aggregates(self) -> bool:
-        """Whether it merges into what is there instead of replacing it."""
+        """Whether it merges into the elements of the sink instead of replacing them."""
         return self.written.agg is not Agg.ASSIGN
 
 
@@ -98,8 +98,8 @@ def memory_of(nest: Nest, access: Access, main_memory: str) -> str:
 
 @dataclass(frozen=True)
 class Held:
-    """What a copy holds: its element e is element e + offset of the tensor `root`. The offset goes over the names of
-    the domain of the block that holds the copy."""
+    """The contents of a copy: its element e is element e + offset of the tensor `root`. The offset goes over the names
+    of the domain of the block that holds the copy."""
 
     root: Buffer
     offset: tuple[Affine, ...]
@@ -121,9 +121,13 @@ class Copies:
         found: dict[Buffer, Held] = {}
         for buffer in sorted(self._by_near, key=lambda b: (len(b.path), b.path, b.name)):
             transfer = self._by_near[buffer]
-            held = _moved(transfer, found.get(transfer.far.buffer))
-            if held is not None:
-                found[buffer] = held
+            outer = found.get(transfer.far.buffer)
+            offset = tuple(f - n for f, n in zip(transfer.far.index, transfer.near.index, strict=True))
+            if outer is not None:
+                offset = tuple(a + b for a, b in zip(offset, outer.offset, strict=True))
+            # an offset over the indices of the copy block itself rearranges elements
+            if not any(affine.names() & set(transfer.nest.own) for affine in offset):
+                found[buffer] = Held(outer.root if outer is not None else transfer.far.buffer, offset)
         return found
 
     def is_copy(self, buffer: Buffer) -> bool:
@@ -142,17 +146,6 @@ class Copies:
             return access
         index = tuple(a + o for a, o in zip(access.index, held.offset, strict=True))
         return replace(access, buffer=held.root, index=index)
-
-
-def _moved(transfer: Transfer, outer: Held | None) -> Held | None:
-    """The box that a transfer moves, None when it also rearranges elements."""
-    offset = tuple(f - n for f, n in zip(transfer.far.index, transfer.near.index, strict=True))
-    if outer is not None:
-        offset = tuple(a + b for a, b in zip(offset, outer.offset, strict=True))
-    own = set(transfer.nest.own)
-    if any(affine.names() & own for affine in offset):
-        return None
-    return Held(outer.root if outer is not None else transfer.far.buffer, offset)
 
 
 def allocation(nest: Nest, name: str) -> View:

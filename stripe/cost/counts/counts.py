@@ -48,19 +48,19 @@ def count_program(
     """
     if hardware is not None:
         check_locations(program.entry, hardware)
-    main_memory = (hardware.main_memory if hardware else None) or _outermost(program) or "DRAM"
+    outermost = next((ref.location.name for ref in program.entry.refinements if ref.location), "DRAM")
+    main_memory = (hardware.main_memory if hardware else None) or outermost
     units = tuple(hardware.tx_units) if hardware else ()
     nest = Nest.root(program.entry)
     found: list[KernelCounts] = []
     for number, outer in nest.children():
         for inner, kernel in outer.children():
             counted = _Counter(kernel, halo, main_memory, units).count((0, number, inner))
-            found.append(_with_energy(counted, hardware) if hardware else counted)
+            if hardware is not None:
+                compute, total = count_energy(counted, hardware)
+                counted = replace(counted, energy_pJ=total, compute_pJ=compute)
+            found.append(counted)
     return tuple(found)
-
-
-def _outermost(program: Program) -> str | None:
-    return next((ref.location.name for ref in program.entry.refinements if ref.location), None)
 
 
 class _Counter:
@@ -88,7 +88,16 @@ class _Counter:
             for transfer in self.transfers:
                 self._count_transfer(transfer)
             for leaf in self.leaves:
-                self._count_leaf(leaf)
+                # what a point has read once it has
+                every = (
+                    a for number in range(len(leaf.block.statements)) for a in leaf_accesses(leaf, number)
+                )
+                reads: set[str] = set()
+                for access in every:
+                    if access.is_write or access.ref not in reads:
+                        self._count_access(leaf, access)
+                    if not access.is_write:
+                        reads.add(access.ref)
             operations = Operations.sum(
                 point_operations(leaf.block).times(count_domain(leaf.domain)) for leaf in self.leaves
             )
@@ -128,12 +137,8 @@ class _Counter:
         self._add(access, near, far, single, shared)
         if transfer.aggregates and transfer.near.buffer not in self.filled:
             back = count_elements(access)
-            own = self._firsts(access, apart) if apart else back
+            own = count_points(touched_at(access, apart)) if apart else back
             self._add(access, far, near, shared - back, single - own)
-
-    def _firsts(self, access: Access, apart: Sequence[str]) -> int:
-        """Distinct elements of each of the parallel instances, together."""
-        return count_points(touched_at(access, apart))
 
     def _check_order(self, transfer: Transfer, fixed: Sequence[str]) -> None:
         outside = set(fixed)
@@ -151,35 +156,23 @@ class _Counter:
     def _error(self, reason: str, hint: str | None) -> StripeError:
         return StripeError(reason, where=f"kernel {self.kernel.block.name}", hint=hint)
 
-    def _count_leaf(self, leaf: Nest) -> None:
-        seen: set[tuple[object, ...]] = set()
-        for number in range(len(leaf.block.statements)):
-            for access in leaf_accesses(leaf, number):
-                key = (access.ref, access.kind)
-                if key in seen and not access.is_write:
-                    continue  # what a point has read once it has
-                seen.add(key)
-                self._count_access(leaf, access)
-
     def _count_access(self, leaf: Nest, access: Access) -> None:
         memory = self._memory(access)
         steps = _per_step(leaf, access)
-        rooted = self.copies.rooted(access)
         if not access.is_write:
             self._add(access, memory, ARRAY, steps, steps)
             return
         self._add(access, ARRAY, memory, steps, steps)
-        if access.agg is not Agg.ASSIGN and access.buffer not in self.filled:
-            self._add(access, memory, ARRAY, steps - self._fresh(leaf, access, rooted), 0)
-
-    def _fresh(self, leaf: Nest, access: Access, rooted: Access) -> int:
-        """How many accumulations are the first of an element since it entered without a value."""
+        if access.agg is Agg.ASSIGN or access.buffer in self.filled:
+            return
+        # an accumulation reads, but for the first of an element since it entered without a value
         inside = leaf.prefix(len(access.buffer.path) - 1)
-        spatial = _spatial_names(leaf)
+        rooted = self.copies.rooted(access)
         if self.copies.is_copy(access.buffer):
-            apart = tuple(name for name in inside if name in spatial)
-            return self._firsts(rooted, apart) if apart else count_elements(rooted)
-        return count_points(touched_at(access, inside)) if inside else count_elements(access)
+            spatial = _spatial_names(leaf)
+            inside = tuple(name for name in inside if name in spatial)
+        first = count_points(touched_at(rooted, inside)) if inside else count_elements(rooted)
+        self._add(access, memory, ARRAY, steps - first, 0)
 
 
 def _spatial_names(nest: Nest) -> frozenset[str]:
@@ -233,8 +226,3 @@ def _held(block: Block) -> dict[str, int]:
     for memory, size in inner.items():
         total[memory] = total.get(memory, 0) + size
     return total
-
-
-def _with_energy(counts: KernelCounts, hardware: HardwareModel) -> KernelCounts:
-    compute, total = count_energy(counts, hardware)
-    return replace(counts, energy_pJ=total, compute_pJ=compute)

@@ -26,7 +26,7 @@ def operations_energy(operations: Operations, unit: ExecUnit) -> float:
 
 
 def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, float]:
-    """Energy of the operations and energy of all that the counts tell, pJ: accesses of memories, and nothing else."""
+    """Energy of the operations, and of operations and accesses of memories together, pJ."""
     unit = next(iter(model.exec_units.values()))
     if not any(name in unit.energy_pJ_per_op for name in ("mac", "all")):
         unit = max(model.exec_units.values(), key=lambda unit: operations_energy(counts.operations, unit))
@@ -41,7 +41,7 @@ def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, flo
 
 
 def route_energy(route: Route, model: HardwareModel) -> Iterator[tuple[str, float]]:
-    """The energy of a byte on a route, pJ, by component: buses, and what lies between them."""
+    """The energy of a byte on a route, pJ, by component: buses, and the units between them."""
     for hop in route.hops:
         if hop.bus.pJ_per_byte:
             yield f"bus {bus_name(model, hop.index)}", hop.bus.pJ_per_byte
@@ -58,5 +58,5 @@ def route_energy(route: Route, model: HardwareModel) -> Iterator[tuple[str, floa
 
 
 def bus_name(model: HardwareModel, index: int) -> str:
-    """What reports call a bus: its name, or its number."""
+    """The name of a bus in reports: its own, or its number."""
     return model.buses[index].name or str(index)

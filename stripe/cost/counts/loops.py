@@ -95,7 +95,13 @@ def entering_by_sets(access: Access, loops: tuple[str, ...], instances: tuple[st
     start = Points.build(names, {**{n: ranges[n] for n in names}, **dict.fromkeys(loops, (0, 0))})
     total = count_points(touched.within(start).points())
     for after, before in _steps(loops, {name: ranges[name] for name in names}):
-        moved = _changed(access, loops, instances, after, before)
+        # the points of `after` at which the box is another one than before
+        zero = {n: Affine() for affine in access.index for n in affine.names() - {*names}}
+        origins = [affine.subs(zero) for affine in access.index]
+        moves = [origin - origin.subs(before) for origin in origins]
+        moved = after
+        if not any(move.is_constant and move.offset for move in moves):
+            moved = after - after.where(zero=[move for move in moves if move != Affine()])
         if moved.is_empty:
             continue
         now = touched.within(moved)
@@ -116,20 +122,3 @@ def _steps(loops: tuple[str, ...], ranges: dict[str, Interval]) -> Iterator[tupl
         where: dict[str, Interval] = {**ranges, name: (1, ranges[name][1]), **dict.fromkeys(inner, (0, 0))}
         before = {name: Affine.var(name) - 1, **{other: Affine(ranges[other][1]) for other in inner}}
         yield Points.build(tuple(ranges), where), before
-
-
-def _changed(
-    access: Access,
-    loops: tuple[str, ...],
-    instances: tuple[str, ...],
-    after: Points,
-    before: dict[str, Affine],
-) -> Points:
-    """The points of `after` at which the box is another one than before."""
-    fixed = {*loops, *instances}
-    zero = {n: Affine() for affine in access.index for n in affine.names() - fixed}
-    origins = [affine.subs(zero) for affine in access.index]
-    moves = [origin - origin.subs(before) for origin in origins]
-    if all(move.is_constant for move in moves):
-        return after if any(move.offset for move in moves) else after - after
-    return after - after.where(zero=moves)

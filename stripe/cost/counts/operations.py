@@ -39,7 +39,7 @@ class Operations:
         return {f"{op}:{dtype}": found[op, dtype] for op, dtype in sorted(found)}
 
     def times(self, factor: int) -> Operations:
-        """Those of `factor` points alike."""
+        """The operations of `factor` equal points."""
         return Operations(
             {key: number * factor for key, number in self.counts.items()},
             {key: number * factor for key, number in self.macs.items()},
@@ -47,7 +47,7 @@ class Operations:
 
     @staticmethod
     def sum(parts: Iterable[Operations]) -> Operations:
-        """Those of all parts together."""
+        """The operations of all parts together."""
         counts: Counter[tuple[str, DType]] = Counter()
         macs: Counter[tuple[DType, DType]] = Counter()
         for part in parts:

@@ -1,4 +1,4 @@
-"""What counting comes to: of one kernel, the elements that cross from one memory level to the next."""
+"""The counts of one kernel: elements that cross from one memory level to the next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stripe.cost.counts.operations import Operations
 
 ARRAY = "array"
-"""What stands for the execution units where data come to or from them."""
+"""The name of the execution units as source or sink of data."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from math import log10
 
 from stripe.cost.report.schema import SimulationJson, StatementJson
 from stripe.cost.report.svg import GRID, INK, MUTED, PALETTE, PAPER, Canvas, decades, fitting, short, ticks
+from stripe.cost.report.tables import energy
 
 _WIDTH = 1100.0
 _LEFT, _RIGHT = 96.0, 24.0
@@ -22,9 +23,12 @@ def picture(report: SimulationJson) -> str:
     timeline = 96.0 + _ROW * len(rows)
     lower = 380.0
     canvas = Canvas(_WIDTH, timeline + lower)
-    latency = _time(report.latency_us)
-    canvas.text(24, 30, f"{_short_name(report.input)} on {report.machine}", size=17, bold=True)
-    facts = f"{latency}, {short(report.latency_cycles)} cycles at {report.clock_mhz:g} MHz, {_energy(report.energy_pJ)}"
+    micro = report.latency_us
+    latency = f"{micro / 1e3:.4g} ms" if micro >= 1e3 else f"{micro:.4g} µs"
+    name = report.input.replace("\\", "/").rsplit("/", 1)[-1]
+    canvas.text(24, 30, f"{name} on {report.machine}", size=17, bold=True)
+    cycles = f"{short(report.latency_cycles)} cycles at {report.clock_mhz:g} MHz"
+    facts = f"{latency}, {cycles}, {energy(report.energy_pJ, micro='µ')}"
     canvas.text(_WIDTH - 24, 30, facts, size=12, anchor="end", color=MUTED)
     _timeline(canvas, report, rows, 52.0)
     _roofline(canvas, report, 24.0, timeline + 16.0, 590.0, lower - 40.0)
@@ -32,25 +36,8 @@ def picture(report: SimulationJson) -> str:
     return canvas.document()
 
 
-def _short_name(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
-
-
-def _time(microseconds: float) -> str:
-    if microseconds >= 1e3:
-        return f"{microseconds / 1e3:.4g} ms"
-    return f"{microseconds:.4g} µs"
-
-
-def _energy(picojoules: float) -> str:
-    for factor, unit in ((1e12, "J"), (1e9, "mJ"), (1e6, "µJ"), (1e3, "nJ")):
-        if picojoules >= factor:
-            return f"{picojoules / factor:.4g} {unit}"
-    return f"{picojoules:.4g} pJ"
-
-
 def _rows(report: SimulationJson) -> list[str]:
-    """The units that did anything, in the machine's order; beyond twelve of a kind only the first."""
+    """The units with work, in the machine's order; beyond twelve of a kind only the first."""
     used = {unit for statement in report.statements for unit in statement.units}
     used |= {piece.unit for statement in report.statements for piece in statement.slices}
     known = [unit.unit for unit in report.units if unit.unit in used]
@@ -108,7 +95,7 @@ def _timeline(canvas: Canvas, report: SimulationJson, rows: list[str], top: floa
 
 @dataclass(frozen=True)
 class _Bar:
-    """Steps of tiles drawn as one: from where to where, and the pixels of them that the unit is busy."""
+    """Steps of tiles drawn as one bar: its ends, and the pixels of it in which the unit is busy."""
 
     start: float
     end: float
@@ -128,7 +115,8 @@ def _slices(canvas: Canvas, statement: StatementJson, unit: str, y: float, fill:
             bars.append(_Bar(last.start, end, last.busy + end - start, last.name, last.steps + 1))
         else:
             bars.append(_Bar(start, end, end - start, piece.name, 1))
-    color = _TRANSFER if _only_moves(statement, unit) else fill
+    moves = all(piece.kind == "transfer" for piece in statement.slices if piece.unit == unit)
+    color = _TRANSFER if moves else fill
     for bar in bars:
         wide = max(0.5, bar.end - bar.start)
         share = min(1.0, bar.busy / wide)
@@ -140,11 +128,6 @@ def _slices(canvas: Canvas, statement: StatementJson, unit: str, y: float, fill:
         label = fitting(bar.name if bar.steps == 1 else statement.name, wide - 4, 9)
         if label:
             canvas.text(bar.start + 3, y + _ROW / 2 + 3, label, size=9, color=PAPER if share > 0.5 else INK)
-
-
-def _only_moves(statement: StatementJson, unit: str) -> bool:
-    """Whether a unit only moves data in a statement."""
-    return all(piece.kind == "transfer" for piece in statement.slices if piece.unit == unit)
 
 
 class _LogAxis:
@@ -212,7 +195,7 @@ def _points(
     giga: float,
     colors: dict[int, str],
 ) -> None:
-    """Kernels; one whose data are resident needs no byte of the main memory and stands at the right edge."""
+    """Kernels; a kernel whose data are resident needs no byte of the main memory and stands at the right edge."""
     edge = xs.start + xs.length
     for position, statement in enumerate(kernels):
         rate = statement.sustained_ops_per_cycle * giga
@@ -224,14 +207,8 @@ def _points(
             before = x > edge - 90
             label = fitting(statement.name, 160 if before else edge - x - 8, 9)
             below = y + (14 if position % 2 else -8)
-            canvas.text(
-                x + (-9 if before else 8),
-                below,
-                label,
-                size=9,
-                anchor="end" if before else "start",
-                color=MUTED,
-            )
+            beside, anchor = (x - 9, "end") if before else (x + 8, "start")
+            canvas.text(beside, below, label, size=9, anchor=anchor, color=MUTED)
 
 
 def _names(statement: StatementJson) -> str:
@@ -257,14 +234,7 @@ def _energies(
     for row, (name, value) in enumerate(shown):
         y = top + 28 + row * step
         canvas.text(left + 100, y + step / 2 + 1, name, size=11, anchor="end")
-        canvas.rect(
-            left + 108,
-            y,
-            bars * value / largest if largest else 0.0,
-            step - 8,
-            PALETTE[0],
-            title=_energy(value),
-        )
-        share = 100 * value / report.energy_pJ
-        label = f"{_energy(value)}, {share:.3g} %"
-        canvas.text(left + 114 + bars * value / largest, y + step / 2 + 1, label, size=10, color=MUTED)
+        amount, wide = energy(value, micro="µ"), bars * value / largest if largest else 0.0
+        canvas.rect(left + 108, y, wide, step - 8, PALETTE[0], title=amount)
+        label = f"{amount}, {100 * value / report.energy_pJ:.3g} %"
+        canvas.text(left + 114 + wide, y + step / 2 + 1, label, size=10, color=MUTED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 from stripe.cost.report.schema import SliceJson, StatementJson
 from stripe.cost.time.contention import Run
@@ -54,7 +53,13 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation) -> Stat
     with_it = [cost, *(found.costs[number] for number in owned)]
     moved = sum(each.bytes_at(main) for each in with_it)
     ops = cost.work.operations.total
-    memory_time = _main_memory_cycles(with_it, main)
+    # the busiest bus at the main memory
+    needed_of: dict[int, float] = defaultdict(float)
+    for flow in (flow for each in with_it for flow in each.flows):
+        for hop in flow.route.hops:
+            if main in (parse_unit(hop.source)[0], parse_unit(hop.sink)[0]):
+                needed_of[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
+    memory_time = max(needed_of.values(), default=0.0)
     taken = max(cycles, memory_time, sum(found.runs[n].end - found.runs[n].start for n in owned))
     resource, needed = max(cost.demand.items(), key=lambda item: item[1], default=(None, 0.0))
     return StatementJson(
@@ -111,13 +116,3 @@ def _bytes(cost: StatementCost) -> dict[str, float]:
         for unit in (flow.source, flow.sink, *flow.route.units, *flow.route.units):
             found[parse_unit(unit)[0]] += flow.bytes
     return dict(found)
-
-
-def _main_memory_cycles(costs: Sequence[StatementCost], main: str) -> float:
-    """Cycles for which the buses at the main memory are needed, the busiest one."""
-    needed: dict[int, float] = defaultdict(float)
-    for flow in (flow for cost in costs for flow in cost.flows):
-        for hop in flow.route.hops:
-            if main in (parse_unit(hop.source)[0], parse_unit(hop.sink)[0]):
-                needed[hop.index] += flow.bytes / hop.bus.bytes_per_cycle
-    return max(needed.values(), default=0.0)

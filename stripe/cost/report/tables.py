@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stripe.cost.report.schema import CountsJson, KernelCountsJson, SimulationJson, SourceJson, StatementJson
+from stripe.cost.report.schema import CountsJson, KernelCountsJson, SimulationJson, SourceJson
 from stripe.cost.report.table import Table
 
 _MOST_ROWS = 60
@@ -47,44 +47,22 @@ def _summary(report: SimulationJson) -> Table:
 
 
 def _statements(report: SimulationJson) -> Table:
+    longest = sorted(report.statements, key=lambda s: (-s.cycles, s.number))[:_MOST_ROWS]
     rows = [
         (
-            str(s.number), s.name, _short_units(s.units), number(s.start_cycle), number(s.end_cycle),
-            number(s.cycles), number(s.microseconds), percent(s.compute_cycles * s.utilisation, s.cycles),
-            s.bound, _largest(s.stalls), energy(s.energy_pJ),
+            str(s.number), s.name, ", ".join(s.units) if len(s.units) <= 2 else f"{s.units[0]} to {s.units[-1]}",
+            number(s.start_cycle), number(s.end_cycle), number(s.cycles), number(s.microseconds),
+            percent(s.compute_cycles * s.utilisation, s.cycles), s.bound, _largest(s.stalls, 1), energy(s.energy_pJ),
         )
-        for s in _chosen(report.statements)
+        for s in sorted(longest, key=lambda s: s.number)
     ]  # fmt: skip
     title = "statements"
     if len(report.statements) > len(rows):
         title = f"the {len(rows)} longest of {len(report.statements)} statements (--json has all)"
     headers = (
-        "",
-        "name",
-        "units",
-        "start",
-        "end",
-        "cycles",
-        "us",
-        "useful",
-        "bound by",
-        "longest stall",
-        "energy",
-    )
+        "", "name", "units", "start", "end", "cycles", "us", "useful", "bound by", "longest stall", "energy",
+    )  # fmt: skip
     return Table(title, headers, tuple(rows), left=3, texts=(8, 9))
-
-
-def _chosen(statements: Sequence[StatementJson]) -> Sequence[StatementJson]:
-    if len(statements) <= _MOST_ROWS:
-        return statements
-    longest = sorted(statements, key=lambda s: (-s.cycles, s.number))[:_MOST_ROWS]
-    return sorted(longest, key=lambda s: s.number)
-
-
-def _short_units(units: tuple[str, ...]) -> str:
-    if len(units) <= 2:
-        return ", ".join(units)
-    return f"{units[0]} to {units[-1]}"
 
 
 def _units(report: SimulationJson) -> Table:
@@ -95,7 +73,7 @@ def _units(report: SimulationJson) -> Table:
             u.kind,
             percent(u.busy_cycles, report.latency_cycles),
             f"{100 * u.utilisation:.1f} %",
-            _causes(u.stalls),
+            _largest(u.stalls, 3),
         )
         for u in busy[:_MOST_UNITS]
     ]
@@ -108,13 +86,11 @@ def _units(report: SimulationJson) -> Table:
 
 def _buses(report: SimulationJson) -> Table:
     rows = [(b.name, whole(b.bytes), percent(b.busy_cycles, report.latency_cycles)) for b in report.buses]
-    shown = (
-        sorted(rows, key=lambda row: -float(row[2].split()[0]))[:_MOST_UNITS]
-        if len(rows) > _MOST_UNITS
-        else rows
-    )
-    title = "buses" if len(shown) == len(rows) else f"the {len(shown)} busiest of {len(rows)} buses"
-    return Table(title, ("bus", "bytes", "busy"), tuple(shown))
+    title = "buses"
+    if len(rows) > _MOST_UNITS:
+        title = f"the {_MOST_UNITS} busiest of {len(rows)} buses"
+        rows = sorted(rows, key=lambda row: -float(row[2].split()[0]))[:_MOST_UNITS]
+    return Table(title, ("bus", "bytes", "busy"), tuple(rows))
 
 
 def _memories(report: SimulationJson) -> Table:
@@ -166,14 +142,9 @@ def unverified_notes(sources: Sequence[SourceJson]) -> list[str]:
     return [f"unverified numbers in the hardware model: {names}"]
 
 
-def _causes(stalls: Mapping[str, float]) -> str:
+def _largest(stalls: Mapping[str, float], count: int) -> str:
     ordered = sorted(stalls.items(), key=lambda item: -item[1])
-    return ", ".join(f"{cause} {number(cycles)}" for cause, cycles in ordered[:3])
-
-
-def _largest(stalls: Mapping[str, float]) -> str:
-    cause, cycles = max(stalls.items(), key=lambda item: item[1], default=("", 0.0))
-    return f"{cause} {number(cycles)}" if cause else ""
+    return ", ".join(f"{cause} {number(cycles)}" for cause, cycles in ordered[:count])
 
 
 def whole(value: float) -> str:
@@ -192,9 +163,9 @@ def percent(part: float, total: float) -> str:
     return f"{100 * part / total:.1f} %" if total else "0.0 %"
 
 
-def energy(picojoules: float) -> str:
-    """Energy in a unit of fitting size."""
-    for factor, unit in ((1e12, "J"), (1e9, "mJ"), (1e6, "uJ"), (1e3, "nJ")):
+def energy(picojoules: float, micro: str = "u") -> str:
+    """Energy in a unit of fitting size; `micro` is the sign for 10^-6."""
+    for factor, unit in ((1e12, "J"), (1e9, "mJ"), (1e6, f"{micro}J"), (1e3, "nJ")):
         if abs(picojoules) >= factor:
             return f"{picojoules / factor:.4g} {unit}"
     return f"{picojoules:.4g} pJ"

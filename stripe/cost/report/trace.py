@@ -21,21 +21,24 @@ def chrome_trace(found: Simulation) -> dict[str, JsonValue]:
     used = list(dict.fromkeys(unit for run in found.runs for unit in run.units))
     names = (*found.model.exec_units, *found.model.tx_units)
     order = [unit for name in names for unit in found.machine.graph.instances(name) if unit in used]
-    order += sorted(unit for unit in _tracks(found) if unit not in order)
+    # every statement has a track, without a unit that of its bus; units that work inside have one too
+    pairs = zip(found.costs, found.runs, strict=True)
+    others = {unit for cost, run in pairs for unit in (run.units or (cost.units.name,))}
+    others |= {piece.unit for cost in found.costs for piece in cost.slices}
+    order += sorted(others.difference(order))
     tracks = {unit: number + 1 for number, unit in enumerate(order)}
-    events = [*_names(found, tracks), *_slices(found, tracks), *_flows(found, tracks), *_counters(found)]
+    events = [*_names(found, tracks), *_slices(found, tracks), *_flows(found, tracks)]
+    for memory, steps in found.held.items():
+        for time, held in steps:
+            events.append({
+                "ph": "C", "name": f"{memory} bytes", "pid": _MEMORIES, "ts": found.model.microseconds(time),
+                "args": {"bytes": held},
+            })  # fmt: skip
     return {
         "traceEvents": [*events],
         "displayTimeUnit": "ns",
         "otherData": {"machine": found.model.name, "clock_mhz": found.model.clock_mhz},
     }
-
-
-def _tracks(found: Simulation) -> set[str]:
-    """Every statement has at least one track: without a unit that of its bus. Units that work inside have one too."""
-    pairs = list(zip(found.costs, found.runs, strict=True))
-    outer = {unit for cost, run in pairs for unit in (run.units or (cost.units.name,))}
-    return outer | {piece.unit for cost in found.costs for piece in cost.slices}
 
 
 def _names(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
@@ -77,7 +80,7 @@ def _slices(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
 
 
 def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
-    """Arrows from transfers to those that use what they brought, and from kernels to the transfers of their results."""
+    """Arrows from transfers to the users of their data, and from kernels to the transfers of their results."""
     micro = found.model.microseconds
     number = 0
     for position, deps in enumerate(found.deps):
@@ -99,12 +102,3 @@ def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
                 "tid": tracks[(run.units or (here.units.name,))[0]],
                 "ts": micro(run.start),
             }
-
-
-def _counters(found: Simulation) -> Iterator[Event]:
-    for memory, steps in found.held.items():
-        for time, held in steps:
-            yield {
-                "ph": "C", "name": f"{memory} bytes", "pid": _MEMORIES, "ts": found.model.microseconds(time),
-                "args": {"bytes": held},
-            }  # fmt: skip
