@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, prod
 
-from stripe.ir import Domain
+from stripe.ir import Domain, coordinates
 from stripe.poly.access import Access
 from stripe.poly.connected import connected
 from stripe.poly.count.separable import distinct_values
@@ -94,7 +94,9 @@ def distinct_per_point(access: Access, fixed: Iterable[str] = ()) -> int | None:
     ranges = access.nest.domain.ranges
     used = set(fixed)
     total = 1
-    for affine, size in zip(access.index, access.sizes, strict=True):
+    index = [affine.simplified(ranges) for affine in access.index]
+    for coordinate in coordinates(index, access.sizes):
+        affine, size = coordinate.affine, coordinate.size
         running = affine.names().difference(fixed)
         if not affine.is_linear or running & used:
             return None
