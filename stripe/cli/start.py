@@ -47,3 +47,16 @@ def _performed(command: str, argv: list[str] | None) -> int:
         return guarded(getattr(arguments, f"{command.capitalize()}Spec"), argv)
     except KeyboardInterrupt:
         return _INTERRUPTED
+
+
+def sweep(argv: list[str] | None = None) -> int:
+    """`stripe-sweep`."""
+    try:
+        import sys
+
+        from stripe.cli.arguments.sweep import subcommand
+        from stripe.cli.guard import guarded
+
+        return guarded(*subcommand(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        return _INTERRUPTED

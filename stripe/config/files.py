@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from stripe.config.defines import parse_value
-from stripe.config.document import Document, read_json
+from stripe.config.document import Document, parse_document, read_text
 from stripe.config.model import Scalar
 from stripe.config.parameters import ParameterFile, read_parameters, resolve
 from stripe.config.template import free_names
@@ -62,9 +63,12 @@ def parameter_file(template: Path) -> Path:
 def load_parameters(template: Path) -> tuple[Document, ParameterFile] | None:
     """The description of a template's parameters, None when there is none. Raises ConfigError."""
     path = parameter_file(template)
-    if not path.exists():
-        return None
-    document = read_json(path)
+    return _parameters(path, read_text(path)) if path.exists() else None
+
+
+@lru_cache(maxsize=64)
+def _parameters(path: Path, text: str) -> tuple[Document, ParameterFile]:
+    document = parse_document(text, str(path))
     return document, read_parameters(document)
 
 

@@ -11,9 +11,20 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sized
 from pathlib import Path
+from types import CodeType
 from typing import TypeVar, cast
 
-from jinja2 import BaseLoader, Environment, StrictUndefined, Template, TemplateNotFound, Undefined, nodes
+from jinja2 import (
+    BaseLoader,
+    BytecodeCache,
+    Environment,
+    StrictUndefined,
+    Template,
+    TemplateNotFound,
+    Undefined,
+    nodes,
+)
+from jinja2.bccache import Bucket
 from jinja2.environment import TemplateModule
 from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.filters import FILTERS  # pyright: ignore[reportUnknownVariableType]
@@ -23,6 +34,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from jinja2.tests import TESTS  # pyright: ignore[reportUnknownVariableType]
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
+from typing_extensions import override
 
 from stripe.config.document import MAX_SOURCE, Piece
 
@@ -65,7 +77,6 @@ class _FolderLoader(BaseLoader):
         self._source = source
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        del environment
         if template == self._root:
             return self._source, template, lambda: True
         path = self._folder / template
@@ -76,6 +87,8 @@ class _FolderLoader(BaseLoader):
         source = path.read_text("utf-8")
         if len(source) > MAX_SOURCE:
             raise LimitError(f"'{template}' has {len(source)} characters, more than {MAX_SOURCE}")
+        if isinstance(environment, ConfigEnvironment):
+            environment.sources[template] = source
         return source, template, lambda: True
 
 
@@ -103,6 +116,28 @@ def _kind(value: object) -> str:
     return "a list" if isinstance(value, (list, tuple, range)) else f"a {type(value).__name__}"
 
 
+class _CodeCache(BytecodeCache):
+    """The code of templates that this process compiled, by name and content: a sweep renders one template often."""
+
+    MOST = 256
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType | None] = {}
+
+    @override
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    @override
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if len(self._codes) >= self.MOST:
+            self._codes.clear()
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _CodeCache()
+
+
 class ConfigEnvironment(SandboxedEnvironment):
     """The environment of one rendering of `source`, which the loader knows as `name`."""
 
@@ -117,6 +152,7 @@ class ConfigEnvironment(SandboxedEnvironment):
             undefined=StrictUndefined,
             loader=_FolderLoader(folder, name, source),
             auto_reload=False,
+            bytecode_cache=_COMPILED,
             optimized=False,  # filters would run while a template is compiled
         )
         self._work = 0

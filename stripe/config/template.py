@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
@@ -41,7 +42,11 @@ def render_json(path: Path, parameters: Mapping[str, Scalar]) -> Document:
 
 def free_names(path: Path) -> frozenset[str]:
     """The names that a template takes from outside: its parameters. (Not those of files that it includes.)"""
-    source = read_text(path)
+    return _free_names(path, read_text(path))
+
+
+@lru_cache(maxsize=64)
+def _free_names(path: Path, source: str) -> frozenset[str]:
     environment = ConfigEnvironment(path.parent, path.name, source)
     try:
         return (
@@ -51,6 +56,7 @@ def free_names(path: Path) -> frozenset[str]:
         _raise_config_error(error, path, {path.name: source}, {})
 
 
+@lru_cache(maxsize=1024)
 def names_in(expression: str) -> frozenset[str]:
     """The names that a Jinja expression uses. Raises ConfigError, without a place, when it is none."""
     environment = ConfigEnvironment(Path(), "expression", "")

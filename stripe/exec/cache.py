@@ -35,7 +35,7 @@ class Cache:
         target = self.folder / digest[:2] / (digest[2:40] + suffix)
         try:
             for folder in (self.folder, target.parent):
-                _make_private(folder)
+                make_private(folder)
             if contents(target) is not None:
                 return target
             with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as name:
@@ -73,7 +73,7 @@ def user_cache() -> Cache:
     return Cache(base / "stripe-opt" / "objects")
 
 
-def _make_private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
     """Makes a folder of the cache. Raises ConfigError where another user could put files into it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.stat()

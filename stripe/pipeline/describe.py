@@ -70,7 +70,12 @@ def config_schema() -> dict[str, JsonValue]:
 
 def hardware_schema() -> dict[str, JsonValue]:
     """The JSON Schema of rendered hardware models."""
-    found = HardwareModel.model_json_schema()
+    return file_schema(HardwareModel)
+
+
+def file_schema(model: type[BaseModel]) -> dict[str, JsonValue]:
+    """The JSON Schema of a file that people write, which may name its schema."""
+    found = model.model_json_schema()
     return {"$schema": _DRAFT, **found, "properties": {**_SCHEMA_KEY, **found["properties"]}}
 
 

@@ -87,9 +87,12 @@ def parameters_of(path: Path, defines: Mapping[str, Scalar], elsewhere: Collecti
 
     Names of `elsewhere` may stand in `defines` without being the list's. Raises ConfigError.
     """
-    return resolve_parameters(
-        path, defines, defines.keys() if _INCLUDES.search(read_text(path)) else elsewhere
-    )
+    return resolve_parameters(path, defines, defines.keys() if includes_files(path) else elsewhere)
+
+
+def includes_files(path: Path) -> bool:
+    """Whether the template at `path` reads other files, whose parameters are not known before rendering."""
+    return _INCLUDES.search(read_text(path)) is not None
 
 
 def names_of(path: Path) -> frozenset[str]:

@@ -1,1 +1,1 @@
-"""Co-design sweeps: the search, the result store and the reports."""
+"""Co-design sweeps: design points of a machine, evaluated over networks; the store of results, and reports."""

@@ -9,7 +9,7 @@ from stripe.cli.arguments.compile import CompileSpec
 from stripe.cli.option import exclusive, option
 from stripe.cli.usage import file_name
 
-SCHEMAS = ("config", "hw", "ir")
+SCHEMAS = ("config", "hw", "ir", "sweep")
 
 _output = partial(option, group="output")
 _testing = partial(option, group="testing", replayed=False)

@@ -69,6 +69,10 @@ def _schema(name: str) -> object:
         return (SimulationJson if name == "sim" else CountsJson).model_json_schema()
     from stripe.pipeline import describe
 
+    if name == "sweep":
+        from stripe.sweep.schema import SweepFile
+
+        return describe.file_schema(SweepFile)
     return {"config": describe.config_schema, "hw": describe.hardware_schema, "ir": describe.ir_schema}[
         name
     ]()

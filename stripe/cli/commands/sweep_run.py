@@ -1,0 +1,83 @@
+"""`stripe-sweep run`: evaluates the points of a sweep file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import islice
+from pathlib import Path
+
+from stripe.cli.arguments.sweep import RunSweepSpec
+from stripe.cli.guard import OK
+from stripe.cli.job import Job
+from stripe.cli.setup import parse_defines
+from stripe.cli.streams import write_stdout
+from stripe.exec.cache import make_private, user_cache
+from stripe.ir import ConfigError
+from stripe.sweep.plan import SweepPlan, read_plan
+from stripe.sweep.run import SweepProgress, run_sweep
+from stripe.sweep.store import writing_store
+from stripe.sweep.strategy import strategy_of
+from stripe.sweep.workers import WorkerSetup, processes
+
+
+def perform(_job: Job, spec: RunSweepSpec) -> int:
+    """Evaluates; gives the exit status."""
+    plan = read_plan(Path(spec.input or ""), parse_defines(spec.define))
+    strategy = strategy_of(plan, spec.limit)
+    counts = [n for n in (plan.space.size, plan.points, spec.limit) if n is not None]
+    if spec.dry_run:
+        write_stdout(_preview(plan, min(counts)))
+        return OK
+    folder = Path(spec.out or "")
+    with writing_store(folder, plan, spec.resume) as store:
+        cache = None if spec.no_cache else _cache()
+        setup = WorkerSetup(plan, cache, (folder / "crashes").absolute())
+        with processes(setup, spec.jobs or len(os.sched_getaffinity(0))) as executor:
+            done = run_sweep(
+                plan, store, strategy, executor, seconds=spec.point_timeout, batch=spec.batch,
+                total=min(counts), watch=_progress if sys.stderr.isatty() else lambda _: None,
+            )  # fmt: skip
+    sys.stderr.write("\r\x1b[K" if sys.stderr.isatty() else "")
+    sys.stderr.write(
+        f"stripe-sweep: {done.done} points in {folder}, {done.reused} of them from before, "
+        f"{done.failed} not feasible or failed\n"
+    )
+    return OK
+
+
+def _cache() -> Path:
+    """The file of results that sweeps share. Raises ConfigError where it cannot be written."""
+    folder = user_cache().folder.with_name("sweeps")
+    try:
+        make_private(folder)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write to the cache: {error.strerror}",
+            path=str(folder),
+            hint="set XDG_CACHE_HOME to a folder that can be written, or do without: --no-cache",
+        ) from None
+    return folder / "results.sqlite"
+
+
+def _preview(plan: SweepPlan, most: int) -> str:
+    space = plan.space
+    lines = [f"at most {most} points of a grid of {space.size}, {len(plan.workloads)} workloads"]
+    lines += [
+        f"  {axis.name}: {', '.join(map(str, axis.values))} {axis.unit}".rstrip() for axis in space.axes
+    ]
+    lines += [f"point {point.key}" for point in islice(space.grid(), 10)]
+    return "\n".join(lines) + "\n"
+
+
+def _progress(state: SweepProgress) -> None:
+    left = f", {_clock(state.seconds_left)} left" if state.seconds_left is not None else ""
+    best = "".join(f", {name} {value:.4g}" for name, value in state.best.items())
+    total = f" of {state.total}" if state.total is not None else ""
+    sys.stderr.write(f"\r\x1b[K{state.done}{total} points, {state.rate:.2g} a second{left}{best}"[:200])
+    sys.stderr.flush()
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,0 +1,45 @@
+"""`stripe-sweep verify`: proves the programs of the best points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stripe.cli.arguments.sweep import VerifySweepSpec
+from stripe.cli.guard import MISMATCH, OK
+from stripe.cli.job import Job
+from stripe.cli.streams import write_stdout
+from stripe.ir import ConfigError, StripeError
+from stripe.sweep.plan import read_plan
+from stripe.sweep.results import best
+from stripe.sweep.store import open_store
+from stripe.sweep.verify import verified
+
+
+def perform(_job: Job, spec: VerifySweepSpec) -> int:
+    """Verifies; gives the exit status."""
+    folder = Path(spec.input or "")
+    store = open_store(folder)
+    facts, results = store.facts(), store.results()
+    plan = read_plan(Path(facts.file), facts.defines)
+    if plan.identity != facts.identity:
+        raise ConfigError(
+            "templates, workloads or the program changed since these results",
+            path=str(folder),
+            hint="run the sweep again",
+        )
+    chosen = dict.fromkeys(
+        r.point for objective in facts.objectives for r in best(results, objective, spec.best)
+    )
+    if not chosen:
+        raise StripeError(
+            "no point is feasible", hint="'stripe-sweep export' tells why, in the column reason"
+        )
+    workloads = {workload.name: workload for workload in plan.workloads}
+    sound = True
+    for result in results:
+        for row in result.rows if result.point in chosen else ():
+            found = verified(plan, row, workloads[row.workload], spec.run_below)
+            sound = sound and not found.fault
+            words = found.fault or ("proved and executed" if found.executed else "proved")
+            write_stdout(f"{row.point.key} {row.workload}: {words}\n")
+    return OK if sound else MISMATCH

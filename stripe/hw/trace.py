@@ -1,0 +1,198 @@
+"""The numbers of a machine that a computation reads: models that record which of their fields were asked for.
+
+A result that a computation drew from a machine holds for every other machine that agrees with it in all fields that
+were read, so it may be used there again. The record is complete because fields are the only access to a model:
+each field is recorded when it is read, and comparing, hashing, copying or writing a model records all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+from typing_extensions import override
+
+from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_PARTS = (HardwareModel, MemUnit, ExecUnit, TxUnit, Bus)
+"""The classes whose fields are recorded one by one; other values are recorded whole."""
+
+Reads = dict[str, str]
+"""The fields read: their places, such as `exec_units.CONV.count`, with the values as canonical JSON."""
+
+
+def traced(model: HardwareModel, reads: Reads) -> HardwareModel:
+    """A model with the fields of `model`, which records in `reads` what is read of it."""
+    return _traced_part(model, reads, "")
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """The values of a model at places of `Reads`."""
+
+    model: HardwareModel
+    _found: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+
+    def at(self, place: str) -> str | None:
+        """The value as canonical JSON; None where the model has no such place."""
+        if place not in self._found:
+            self._found[place] = _look_up(self.model, place)
+        return self._found[place]
+
+    def agree(self, reads: Reads) -> bool:
+        """Whether the model has the same values at all places that were read."""
+        return all(self.at(place) == value for place, value in reads.items())
+
+
+def _look_up(model: HardwareModel, place: str) -> str | None:
+    value: object = model
+    for step in place.split("."):
+        if isinstance(value, dict):
+            named = cast("dict[str, object]", value)
+            if step not in named:
+                return None
+            value = named[step]
+        elif isinstance(value, tuple):
+            parts = cast("tuple[object, ...]", value)
+            if int(step) >= len(parts):
+                return None
+            value = parts[int(step)]
+        else:
+            value = getattr(value, step)
+    return _canonical(value)
+
+
+def _canonical(value: object) -> str:
+    """The value as JSON; of units and buses, their names and number: their fields are places of their own."""
+    if isinstance(value, Mapping):
+        named = cast("Mapping[str, object]", value)
+        if any(isinstance(part, _PARTS) for part in named.values()):
+            return json.dumps(list(named))
+    if isinstance(value, tuple):
+        parts = cast("tuple[object, ...]", value)
+        if any(isinstance(part, _PARTS) for part in parts):
+            return json.dumps(len(parts))
+    return json.dumps(to_jsonable_python(value), sort_keys=True)
+
+
+def _traced_part(part: _Model, reads: Reads, place: str) -> _Model:
+    values: dict[str, object] = {}
+    for name in type(part).model_fields:
+        value: object = part.__dict__[name]
+        inside = f"{place}.{name}" if place else name
+        if isinstance(value, dict):
+            named = cast("dict[str, object]", value)
+            value = {key: _traced_value(item, reads, f"{inside}.{key}") for key, item in named.items()}
+        elif isinstance(value, tuple):
+            parts = cast("tuple[object, ...]", value)
+            value = tuple(_traced_value(item, reads, f"{inside}.{n}") for n, item in enumerate(parts))
+        values[name] = value
+    made = _recording_class(type(part)).model_construct(None, **values)
+    vars(made)[_RECORD] = (reads, place, part)
+    return cast("_Model", made)
+
+
+def _traced_value(value: object, reads: Reads, place: str) -> object:
+    return _traced_part(value, reads, place) if isinstance(value, _PARTS) else value
+
+
+_RECORD = "_record"
+
+
+class _RecordedField:
+    """A field whose reads are recorded. As a data descriptor it goes before the instance's own value."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: BaseModel | None, _owner: type) -> object:
+        if instance is None:
+            raise AttributeError(self.name)
+        values = instance.__dict__
+        value = values[self.name]
+        reads, place, _ = values[_RECORD]
+        inside = f"{place}.{self.name}" if place else self.name
+        if inside not in reads:
+            reads[inside] = _canonical(value)
+        return value
+
+    def __set__(self, instance: BaseModel, _value: object) -> None:
+        raise AttributeError(f"{type(instance).__name__} is frozen")
+
+
+@cache
+def _recording_class(part_class: type[BaseModel]) -> type[BaseModel]:
+    """The subclass of `part_class` whose instances record."""
+
+    class Recording(part_class):
+        @override
+        def __eq__(self, other: object) -> bool:
+            _record_all(self)
+            return isinstance(other, BaseModel) and _plain(self) == _plain(other)
+
+        @override
+        def __hash__(self) -> int:
+            _record_all(self)
+            return hash(_plain(self))
+
+        @override
+        def __iter__(self) -> Generator[tuple[str, Any]]:
+            _record_all(self)
+            yield from _plain(self)
+
+        @override
+        def __reduce__(self) -> Any:
+            _record_all(self)
+            return _plain(self).__reduce_ex__(4)
+
+        @override
+        def __copy__(self) -> Any:
+            return self  # it is frozen
+
+        @override
+        def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
+            return self
+
+        @override
+        def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Any:
+            _record_all(self)
+            return _plain(self).model_copy(update=update, deep=deep)
+
+        @override
+        def model_dump(self, **options: Any) -> dict[str, Any]:
+            _record_all(self)
+            return _plain(self).model_dump(**options)
+
+        @override
+        def model_dump_json(self, **options: Any) -> str:
+            _record_all(self)
+            return _plain(self).model_dump_json(**options)
+
+    Recording.__name__ = part_class.__name__
+    for name in part_class.model_fields:
+        setattr(Recording, name, _RecordedField(name))
+    return Recording
+
+
+def _record_all(part: BaseModel) -> None:
+    for name in type(part).model_fields:
+        value: object = getattr(part, name)
+        if isinstance(value, dict):
+            value = tuple(cast("dict[str, object]", value).values())
+        if isinstance(value, tuple):
+            for item in cast("tuple[object, ...]", value):
+                if isinstance(item, _PARTS):
+                    _record_all(item)
+
+
+def _plain(part: BaseModel) -> BaseModel:
+    """The model that a recording one was made from; another model itself."""
+    return part.__dict__[_RECORD][2] if _RECORD in part.__dict__ else part

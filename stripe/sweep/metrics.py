@@ -1,0 +1,116 @@
+"""Metrics of a design point: numbers of its simulations by name, over the mix of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from stripe.cost.report.schema import SimulationJson
+from stripe.hw.schema import HardwareModel
+
+Metrics = dict[str, float]
+
+Mixing = Literal["sum", "max", "same", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number of each simulation, with its unit, and the rule by which those of a mix become one."""
+
+    name: str
+    unit: str
+    mixing: Mixing
+    description: str
+    of: Callable[[SimulationJson, HardwareModel], float]
+
+
+def _mean_utilisation(report: SimulationJson, model: HardwareModel) -> float:
+    computing = [unit.utilisation for unit in report.units if unit.unit.split("[")[0] in model.exec_units]
+    return sum(computing) / len(computing) if computing else 0.0
+
+
+def area_mm2(model: HardwareModel) -> float:
+    """The area of all units, and of what belongs to none; what has no area in the model counts nothing."""
+    return model.area_mm2 + sum(unit.count * unit.area_mm2 for unit in model.units.values())
+
+
+def _peak_main(report: SimulationJson, model: HardwareModel) -> float:
+    main = model.main_memory
+    return float(sum(m.peak_bytes for m in report.memories if m.memory.split("[")[0] == main))
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("latency_us", "µs", "sum", "time of one inference", lambda r, _: r.latency_us),
+        Metric("latency_cycles", "cycles", "sum", "cycles of one inference", lambda r, _: r.latency_cycles),
+        Metric("energy_pJ", "pJ", "sum", "energy of one inference", lambda r, _: r.energy_pJ),
+        Metric("operations", "", "sum", "operations of one inference", lambda r, _: float(r.operations)),
+        Metric("macs", "", "sum", "multiply-accumulates of one inference", lambda r, _: float(r.macs)),
+        Metric("peak_bytes", "B", "max", "most bytes alive at once in the main memory", _peak_main),
+        Metric(
+            "utilisation",
+            "",
+            "mean",
+            "mean share of useful cycles of the units that compute",
+            _mean_utilisation,
+        ),
+        Metric("area_mm2", "mm²", "same", "area of the machine", lambda _, m: area_mm2(m)),
+    )
+}
+"""The metrics that every report has. `edp` follows from two of them."""
+
+EDP = "edp"
+"""Energy-delay product: the energy of the mix in joule by its latency in seconds."""
+
+UNITS = {name: metric.unit for name, metric in METRICS.items()} | {EDP: "J s"}
+
+
+def metrics_of(report: SimulationJson, model: HardwareModel) -> Metrics:
+    """All metrics of one simulation, and by path: energy by component, units, buses and memories."""
+    found = {name: metric.of(report, model) for name, metric in METRICS.items()}
+    return found | dict(_by_path(report))
+
+
+def _by_path(report: SimulationJson) -> Iterator[tuple[str, float]]:
+    for component, energy in report.energy.items():
+        yield f"energy.{component}", energy
+    for unit in report.units:
+        yield f"units.{unit.unit}.utilisation", unit.utilisation
+        yield f"units.{unit.unit}.busy_cycles", unit.busy_cycles
+    for bus in report.buses:
+        yield f"buses.{bus.name}.bytes", bus.bytes
+        yield f"buses.{bus.name}.utilisation", bus.utilisation
+    peaks: dict[str, float] = {}
+    for memory in report.memories:
+        name = memory.memory.split("[")[0]
+        peaks[name] = max(peaks.get(name, 0.0), float(memory.peak_bytes))
+        yield f"memories.{memory.memory}.read_bytes", memory.read_bytes
+        yield f"memories.{memory.memory}.written_bytes", memory.written_bytes
+    for name, peak in peaks.items():
+        yield f"memories.{name}.peak_bytes", peak
+
+
+def mixed(rows: Sequence[tuple[float, Mapping[str, float]]]) -> Metrics:
+    """The metrics of a mix, from the weight and the metrics of each workload. A name that one lacks counts 0."""
+    names = dict.fromkeys(name for _, metrics in rows for name in metrics)
+    total = sum(weight for weight, _ in rows)
+    found: Metrics = {}
+    for name in names:
+        values = [(weight, metrics.get(name, 0.0)) for weight, metrics in rows]
+        match METRICS[name].mixing if name in METRICS else _mixing_by_path(name):
+            case "sum":
+                found[name] = sum(weight * value for weight, value in values)
+            case "mean":
+                found[name] = sum(weight * value for weight, value in values) / total
+            case "max" | "same":
+                found[name] = max(value for _, value in values)
+    found[EDP] = found["energy_pJ"] * 1e-12 * found["latency_us"] * 1e-6
+    return found
+
+
+def _mixing_by_path(name: str) -> Mixing:
+    if name.endswith("utilisation"):
+        return "mean"
+    return "max" if name.endswith("peak_bytes") else "sum"

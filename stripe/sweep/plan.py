@@ -1,0 +1,163 @@
+"""The plan of a sweep: the checked sweep file with its space, workloads and aims, from which points are evaluated."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from stripe.config.document import Document
+from stripe.config.files import resolve_parameters
+from stripe.config.model import Scalar
+from stripe.config.template import names_in, render_json
+from stripe.config.validate import combine, validate
+from stripe.frontends.files import read_file
+from stripe.frontends.registry import by_suffix, front_ends
+from stripe.ir import ConfigError, StripeError
+from stripe.ir.errors import did_you_mean
+from stripe.sweep.metrics import EDP, METRICS
+from stripe.sweep.schema import ObjectiveSpec, StrategySpec, SweepFile, WorkloadSpec
+from stripe.sweep.space import PASSES, DesignSpace, design_space
+from stripe.sweep.templates import find_templates
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A program to evaluate: the bytes of its file, the language, and its weight in the mix."""
+
+    name: str
+    path: Path
+    data: bytes
+    language: str
+    shapes: tuple[str, ...]
+    weight: float
+
+    @property
+    def digest(self) -> str:
+        """Hash of all that its program depends on."""
+        found = hashlib.sha256(self.data)
+        found.update(repr((self.language, self.shapes, self.name)).encode())
+        return found.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """A checked sweep."""
+
+    title: str
+    file: Path
+    defines: Mapping[str, Scalar]
+    text: str
+    """The rendered sweep file."""
+    space: DesignSpace
+    workloads: tuple[Workload, ...]
+    constraints: tuple[str, ...]
+    objectives: tuple[ObjectiveSpec, ...]
+    strategy: StrategySpec
+    points: int | None
+
+    @property
+    def identity(self) -> str:
+        """Hash of all that a row depends on beside its point: templates, workloads and the program's version."""
+        templates = self.space.templates
+        found = hashlib.sha256(program_version().encode())
+        for template in (templates.machine, *templates.lists.values()):
+            found.update(f"{template.name}\0{template.path.read_bytes()!r}\0".encode())
+            found.update(repr(sorted(templates.fixed.get(template.name, {}).items())).encode())
+        for workload in self.workloads:
+            found.update(f"{workload.name}\0{workload.digest}\0".encode())
+        return found.hexdigest()
+
+
+def read_plan(path: Path, defines: Mapping[str, Scalar]) -> SweepPlan:
+    """The plan in a sweep file, rendered with `defines`. Raises ConfigError with all that is wrong with it."""
+    document = render_json(path, resolve_parameters(path, defines))
+    sweep = validate(SweepFile, document)
+    folder = path.parent
+    space = design_space(sweep, find_templates(sweep, document, folder), document)
+    objectives = tuple(ObjectiveSpec(metric=o) if isinstance(o, str) else o for o in sweep.objectives)
+    _require_metrics(sweep, space, objectives, document)
+    return SweepPlan(
+        title=sweep.name or path.name.split(".")[0],
+        file=path.absolute(),
+        defines=dict(defines),
+        text=document.text,
+        space=space,
+        workloads=_workloads(sweep, document, folder),
+        constraints=sweep.constraints,
+        objectives=objectives,
+        strategy=sweep.strategy,
+        points=sweep.points,
+    )
+
+
+def _workloads(sweep: SweepFile, document: Document, folder: Path) -> tuple[Workload, ...]:
+    found: dict[str, Workload] = {}
+    for number, entry in enumerate(sweep.workloads):
+        spec = WorkloadSpec(path=entry) if isinstance(entry, str) else entry
+        path, place = folder / spec.path, ("workloads", number)
+        front_end = by_suffix(path.suffix)
+        if front_end is None:
+            known = ", ".join(suffix for f in front_ends() for suffix in f.suffixes)
+            raise document.error(f"'{spec.path}': unknown language", place, f"the suffixes are {known}")
+        name = spec.name or path.name.split(".")[0]
+        if name in found:
+            raise document.error(f"two workloads are called '{name}'", place, 'give "name": …')
+        try:
+            data = read_file(str(path))
+        except StripeError as error:
+            raise document.error(f"'{path}': {error.reason}", place, error.hint) from None
+        shapes = tuple(f"{tensor}={shape}" for tensor, shape in spec.shapes.items())
+        found[name] = Workload(name, path, data, front_end.name, shapes, spec.weight)
+    return tuple(found.values())
+
+
+def _require_metrics(
+    sweep: SweepFile, space: DesignSpace, objectives: tuple[ObjectiveSpec, ...], document: Document
+) -> None:
+    """ConfigError for objectives and constraints over unknown names. Paths are known after the first point."""
+    metrics = (*METRICS, EDP)
+    errors: list[ConfigError] = []
+    for number, objective in enumerate(objectives):
+        if objective.metric not in metrics and "." not in objective.metric:
+            hint = did_you_mean(objective.metric, metrics, f"metrics: {', '.join(metrics)}")
+            reason = f"there is no metric '{objective.metric}'"
+            errors.append(document.error(reason, ("objectives", number), hint))
+    templates = space.templates
+    described = {
+        name
+        for t in (templates.machine, *templates.lists.values())
+        for name in (t.described.parameters if t.described else ())
+    }
+    known = sorted({*metrics, *templates.names, *described, PASSES})
+    for number, constraint in enumerate(sweep.constraints):
+        try:
+            unknown = sorted(names_in(constraint) - set(known))
+        except ConfigError as error:
+            errors.append(document.error(error.reason, ("constraints", number), error.hint))
+            continue
+        for name in unknown:
+            hint = did_you_mean(name, known, f"metrics: {', '.join(metrics)}")
+            errors.append(
+                document.error(
+                    f"'{constraint}': there is no metric and no parameter '{name}'",
+                    ("constraints", number),
+                    hint,
+                )
+            )
+    if errors:
+        raise combine(errors)
+
+
+@cache
+def program_version() -> str:
+    """The version, with a hash of the program's own code: results of another state of it are not taken again."""
+    root = Path(__file__).parent.parent
+    found = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        found.update(file.relative_to(root).as_posix().encode())
+        found.update(file.read_bytes())
+    return f"{version('stripe-opt')}+{found.hexdigest()[:12]}"

@@ -1,0 +1,95 @@
+"""Results of points over their mix of workloads: outcomes, feasibility, and the points that nothing dominates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stripe.config.model import Scalar
+from stripe.config.template import evaluate
+from stripe.sweep.evaluate import Row, RowStatus
+from stripe.sweep.metrics import Metrics, mixed
+from stripe.sweep.schema import ObjectiveSpec
+from stripe.sweep.space import PASSES, DesignPoint
+from stripe.sweep.strategy import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class PointResult:
+    """A point with the metrics of the mix. `reason` says why it is not feasible; it is empty for one that is."""
+
+    point: DesignPoint
+    rows: tuple[Row, ...]
+    metrics: Metrics
+    reason: str
+
+    @property
+    def parameters(self) -> dict[str, Scalar]:
+        """All parameters, those given and the others."""
+        return {**self.rows[0].parameters, **self.point.choices}
+
+    def outcome(self, objectives: Sequence[ObjectiveSpec]) -> Outcome:
+        """The objectives, smaller being better; None where the point is not feasible or has no such metric."""
+        values = [self.metrics.get(objective.metric) for objective in objectives]
+        if self.reason or None in values:
+            return None
+        signs = [1.0 if objective.goal == "min" else -1.0 for objective in objectives]
+        return tuple(sign * value for sign, value in zip(signs, values, strict=True) if value is not None)
+
+
+def point_result(
+    rows: Sequence[Row], weights: Mapping[str, float], constraints: Sequence[str]
+) -> PointResult:
+    """The result of one point from its rows."""
+    point = rows[0].point
+    failed = next((row for row in rows if row.status is not RowStatus.OK), None)
+    if failed is not None:
+        return PointResult(
+            point, tuple(rows), {}, f"{failed.workload}: {failed.reason or failed.status.value}"
+        )
+    metrics = mixed([(weights[row.workload], row.metrics) for row in rows])
+    known = {**rows[0].parameters, **point.choices, PASSES: point.passes, **metrics}
+    broken = next((c for c in constraints if not evaluate(c, known)), None)
+    return PointResult(point, tuple(rows), metrics, f"breaks the constraint {broken}" if broken else "")
+
+
+def point_results(
+    rows: Iterable[Row], weights: Mapping[str, float], constraints: Sequence[str]
+) -> tuple[PointResult, ...]:
+    """The results of all points, in the order of their rows."""
+    by_point: dict[DesignPoint, list[Row]] = {}
+    for row in rows:
+        by_point.setdefault(row.point, []).append(row)
+    return tuple(point_result(found, weights, constraints) for found in by_point.values())
+
+
+def pareto_front(
+    results: Iterable[PointResult], objectives: Sequence[ObjectiveSpec]
+) -> tuple[PointResult, ...]:
+    """The feasible points that no other is at least as good as in all objectives and better in one.
+
+    Sorted by the first objective. One pass over the points in lexicographic order: a point can be dominated only by one
+    before it.
+    """
+    ranked = sorted(
+        ((outcome, result) for result in results if (outcome := result.outcome(objectives)) is not None),
+        key=lambda pair: pair[0],
+    )
+    front: list[tuple[tuple[float, ...], PointResult]] = []
+    for outcome, result in ranked:
+        if not any(_dominates(other, outcome) for other, _ in front):
+            front.append((outcome, result))
+    return tuple(result for _, result in front)
+
+
+def _dominates(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
+
+
+def best(results: Iterable[PointResult], objective: ObjectiveSpec, count: int = 1) -> tuple[PointResult, ...]:
+    """The `count` best feasible points by one objective, in order; equal ones in the order of points."""
+    return tuple(sorted(_feasible(results, objective), key=lambda r: r.outcome((objective,)) or ())[:count])
+
+
+def _feasible(results: Iterable[PointResult], objective: ObjectiveSpec) -> Iterator[PointResult]:
+    return (result for result in results if result.outcome((objective,)) is not None)

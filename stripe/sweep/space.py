@@ -1,0 +1,221 @@
+"""The design space: axes and their values, and the points that the conditions leave."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from stripe.config.document import Document
+from stripe.config.model import Scalar
+from stripe.config.parameters import Parameter, shown
+from stripe.config.template import evaluate, names_in
+from stripe.config.validate import combine
+from stripe.ir import ConfigError
+from stripe.ir.errors import did_you_mean
+from stripe.sweep.schema import SweepFile, doubled, spaced
+from stripe.sweep.templates import Templates
+
+PASSES = "passes"
+"""The axis of the pass lists."""
+
+MAX_SEARCHED = 1_000_000
+"""Points that are tried to find one that the conditions allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A parameter that varies, its values in order, and the condition under which it varies at all."""
+
+    name: str
+    values: tuple[Scalar, ...]
+    unit: str = ""
+    when: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DesignPoint:
+    """One choice on each axis. `key` is the same for the same choice, whatever the order of the axes."""
+
+    passes: str
+    parameters: tuple[tuple[str, Scalar], ...]
+    """The parameters given, sorted by name; axes that do not vary here are left to their defaults."""
+
+    @property
+    def key(self) -> str:
+        return ",".join([f"{PASSES}={self.passes}", *(f"{name}={shown(v)}" for name, v in self.parameters)])
+
+    @property
+    def choices(self) -> dict[str, Scalar]:
+        """The parameters given, by name."""
+        return dict(self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class DesignSpace:
+    """Axes, the first of which varies slowest, and conditions on points."""
+
+    templates: Templates
+    axes: tuple[Axis, ...]
+    fixed: Mapping[str, Scalar]
+    conditions: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Points of the grid, before conditions."""
+        return prod(len(axis.values) for axis in self.axes)
+
+    def grid(self) -> Iterator[DesignPoint]:
+        """All points that the conditions leave, each once, in order."""
+        yield from _distinct(self.at(number) for number in range(self.size))
+
+    def sample(self, count: int, seed: int) -> Iterator[DesignPoint]:
+        """`count` points of the grid at random, without repetition; fewer where there are no more."""
+        generator = random.Random(seed)
+        if self.size <= MAX_SEARCHED:
+            numbers = generator.sample(range(self.size), self.size)
+            found = _distinct(self.at(number) for number in numbers)
+        else:
+            draws = (generator.randrange(self.size) for _ in range(max(MAX_SEARCHED, 10 * count)))
+            found = _distinct(self.at(number) for number in draws)
+        for _ in range(count):
+            point = next(found, None)
+            if point is None:
+                return
+            yield point
+
+    def at(self, number: int) -> DesignPoint | None:
+        """The point of the grid with that number; None where a condition leaves it out."""
+        choice: dict[str, Scalar] = {}
+        for axis in reversed(self.axes):
+            number, position = divmod(number, len(axis.values))
+            choice[axis.name] = axis.values[position]
+        return self.point(choice)
+
+    def point(self, choice: Mapping[str, Scalar]) -> DesignPoint | None:
+        """The point with a value for each axis; None where a condition leaves it out. Raises ConfigError."""
+        passes = str(choice.get(PASSES, next(iter(self.templates.lists))))
+        given = {**self.fixed, **{name: value for name, value in choice.items() if name != PASSES}}
+        conditional = [axis for axis in self.axes if axis.when is not None]
+        values = self._values(given, passes) if conditional or self.conditions else {}
+        for axis in conditional:
+            if not evaluate(axis.when or "", values):
+                del given[axis.name]
+        if conditional and self.conditions:
+            values = self._values(given, passes)
+        if not all(evaluate(condition, values) for condition in self.conditions):
+            return None
+        return DesignPoint(passes, tuple(sorted(given.items())))
+
+    def _values(self, given: Mapping[str, Scalar], passes: str) -> dict[str, Scalar]:
+        return {**self.templates.resolved(given, passes), PASSES: passes}
+
+
+def _distinct(points: Iterator[DesignPoint | None]) -> Iterator[DesignPoint]:
+    seen: set[DesignPoint] = set()
+    for point in points:
+        if point is not None and point not in seen:
+            seen.add(point)
+            yield point
+
+
+def design_space(sweep: SweepFile, templates: Templates, document: Document) -> DesignSpace:
+    """The space of a sweep file. Raises ConfigError for all that is wrong with its axes and conditions at once."""
+    errors: list[ConfigError] = []
+    axes: list[Axis] = []
+    if len(templates.lists) > 1:
+        axes.append(Axis(PASSES, tuple(templates.lists)))
+    for name, spec in sweep.axes.items():
+        place = ("axes", name)
+        try:
+            _require_known(name, templates)
+            parameter = templates.parameter(name)
+            values = spec.listed() or _described_values(parameter)
+            _require_fitting(values, parameter)
+            _require_names((spec.when,) if spec.when else (), templates)
+            axes.append(Axis(name, values, parameter.unit if parameter else "", spec.when))
+        except ConfigError as error:
+            errors.append(document.error(error.reason, place, error.hint))
+    for name, value in sweep.fixed.items():
+        try:
+            _require_known(name, templates)
+            _require_fitting((value,), templates.parameter(name))
+            if name in sweep.axes:
+                raise ConfigError(f"'{name}' is fixed, and varies on an axis", hint="leave one of them out")
+        except ConfigError as error:
+            errors.append(document.error(error.reason, ("fixed", name), error.hint))
+    for number, condition in enumerate(sweep.conditions):
+        try:
+            _require_names((condition,), templates)
+        except ConfigError as error:
+            errors.append(document.error(error.reason, ("conditions", number), error.hint))
+    if errors:
+        raise combine(errors)
+    space = DesignSpace(templates, tuple(axes), dict(sweep.fixed), sweep.conditions)
+    _require_points(space, document)
+    return space
+
+
+def _require_known(name: str, templates: Templates) -> None:
+    known = sorted(templates.names)
+    if name not in known:
+        parameter = templates.parameter(name)
+        if parameter is not None:
+            needs = ", ".join(sorted(names_in(parameter.expression or "")))
+            raise ConfigError(f"'{name}' is computed ({parameter.expression})", hint=f"vary {needs} instead")
+        hint = did_you_mean(name, known, f"parameters: {', '.join(known) or 'none'}")
+        raise ConfigError(f"no template has a parameter '{name}'", hint=hint)
+    if not templates.readers(name):
+        raise ConfigError(
+            f"the parameter '{name}' is described, but no template reads it",
+            hint="use it in the template, or take the axis out",
+        )
+
+
+def _described_values(parameter: Parameter | None) -> tuple[Scalar, ...]:
+    """The values that a params file tells a sweep to try."""
+    if parameter is not None and parameter.choices is not None:
+        return parameter.choices
+    if parameter is not None and isinstance(parameter.default, bool):
+        return (False, True)
+    if parameter is None or parameter.range is None:
+        raise ConfigError(
+            "the axis has no values, and no params file describes a range or choices",
+            hint='give "values": [ … ]',
+        )
+    low, high = parameter.range
+    if parameter.scale == "log2":
+        return doubled(low, high)
+    if parameter.step is None and not isinstance(parameter.default, int):
+        raise ConfigError("the params file describes no step", hint=f'give "range": [{low}, {high}, STEP]')
+    return spaced(low, high, parameter.step or 1)
+
+
+def _require_fitting(values: tuple[Scalar, ...], parameter: Parameter | None) -> None:
+    for value in values:
+        if parameter is not None and (wrong := parameter.misfit(value)):
+            raise ConfigError(wrong, hint=parameter.description or None)
+
+
+def _require_names(expressions: tuple[str, ...], templates: Templates) -> None:
+    described = {
+        name
+        for template in (templates.machine, *templates.lists.values())
+        for name in (template.described.parameters if template.described else ())
+    }
+    known = sorted({*templates.names, *described, PASSES})
+    for expression in expressions:
+        for name in sorted(names_in(expression) - set(known)):
+            hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
+            raise ConfigError(f"'{expression}': there is no parameter '{name}'", hint=hint)
+
+
+def _require_points(space: DesignSpace, document: Document) -> None:
+    """ConfigError where the conditions contradict each other: no point is left."""
+    first = next((p for n in range(min(space.size, MAX_SEARCHED)) if (p := space.at(n)) is not None), None)
+    if first is None:
+        listed = " and ".join(space.conditions)
+        raise document.error(
+            f"no point of {space.size} is left: {listed}", ("conditions",), "loosen a condition or add values"
+        )

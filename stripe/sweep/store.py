@@ -1,0 +1,269 @@
+"""The store of a sweep: a folder with one SQLite file, which has a row for each point and workload.
+
+Rows are kept as they come, those of one point in one transaction. A sweep that is killed loses the points in flight,
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import sqlite3
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, JsonValue
+
+from stripe.config.model import Scalar
+from stripe.ir import ConfigError
+from stripe.sweep.evaluate import Row, RowStatus
+from stripe.sweep.extras import extra
+from stripe.sweep.plan import SweepPlan
+from stripe.sweep.results import PointResult, point_results
+from stripe.sweep.schema import ObjectiveSpec
+from stripe.sweep.space import DesignPoint
+
+FILE = "sweep.sqlite"
+_FORMAT = 1
+_TABLES = f"""
+PRAGMA user_version = {_FORMAT};
+CREATE TABLE sweep (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE rows (
+    number INTEGER, point TEXT, workload TEXT, status TEXT, reason TEXT, passes TEXT,
+    given TEXT, parameters TEXT, metrics TEXT, provenance TEXT, layers BLOB, seconds REAL,
+    PRIMARY KEY (point, workload)
+);
+"""
+
+
+class SweepFacts(BaseModel):
+    """A sweep as its store remembers it."""
+
+    title: str
+    file: str
+    defines: dict[str, Scalar]
+    text: str
+    identity: str
+    machine: str
+    """Hardware model as `--hw` takes it."""
+    lists: dict[str, tuple[str, dict[str, Scalar]]]
+    """Pass lists as `--config` takes them, with fixed parameters, by name."""
+    objectives: tuple[ObjectiveSpec, ...]
+    constraints: tuple[str, ...]
+    weights: dict[str, float]
+    axes: dict[str, tuple[str, tuple[Scalar, ...]]]
+    """Unit and values of each axis."""
+
+
+class ResultStore:
+    """The results of one sweep. Made by `create` and `open_store`."""
+
+    def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
+        self.folder = folder
+        self._database = database
+
+    def facts(self) -> SweepFacts:
+        """The sweep that the rows belong to."""
+        found = self._database.execute("SELECT name, value FROM sweep")
+        return SweepFacts.model_validate({name: json.loads(value) for name, value in found})
+
+    def finished(self) -> frozenset[str]:
+        """The keys of all points that have rows."""
+        return frozenset(key for (key,) in self._database.execute("SELECT DISTINCT point FROM rows"))
+
+    def add(self, points: Iterable[tuple[Row, ...]]) -> None:
+        """Keeps the rows of points, those of one point all or none. Raises ConfigError where the disk is full."""
+        try:
+            with self._database as database:
+                (count,) = database.execute("SELECT count(DISTINCT point) FROM rows").fetchone()
+                for number, rows in enumerate(points, count):
+                    for row in rows:
+                        database.execute(
+                            f"INSERT INTO rows VALUES ({', '.join('?' * 12)})",
+                            _packed(number, row),
+                        )
+        except sqlite3.OperationalError as error:
+            raise ConfigError(
+                f"cannot keep results: {error}",
+                path=str(self.folder / FILE),
+                hint="make room on the disk, then go on with --resume",
+            ) from None
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, in the order of points."""
+        columns = (
+            "point, passes, given, workload, status, reason, parameters, metrics, provenance, layers, seconds"
+        )
+        for found in self._database.execute(f"SELECT {columns} FROM rows ORDER BY number, rowid"):
+            _, passes, given, workload, status, reason, parameters, metrics, provenance, layers, seconds = (
+                found
+            )
+            choices = cast("dict[str, Scalar]", json.loads(given))
+            yield Row(
+                DesignPoint(passes, tuple(sorted(choices.items()))),
+                workload,
+                RowStatus(status),
+                reason,
+                json.loads(parameters),
+                json.loads(metrics),
+                json.loads(provenance),
+                json.loads(zlib.decompress(layers)),
+                seconds,
+            )
+
+    def results(self) -> tuple[PointResult, ...]:
+        """The results of all points over their mix of workloads."""
+        facts = self.facts()
+        return point_results(self.rows(), facts.weights, facts.constraints)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _packed(number: int, row: Row) -> tuple[object, ...]:
+    return (
+        number, row.point.key, row.workload, row.status, row.reason, row.point.passes,
+        json.dumps(row.point.choices), json.dumps(row.parameters), json.dumps(row.metrics),
+        json.dumps(row.provenance), zlib.compress(json.dumps(row.layers).encode()), row.seconds,
+    )  # fmt: skip
+
+
+@contextmanager
+def writing_store(folder: Path, plan: SweepPlan, resume: bool) -> Generator[ResultStore]:
+    """The store in a folder for one sweep at a time: a new one, or with `resume` the one that is there.
+
+    Raises ConfigError: a folder that cannot be written, a store that is there (or, with `resume`, is that of another
+    sweep), a sweep that is running on it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise ConfigError(
+            f"cannot be written: {error.strerror}", path=str(folder), hint="name a folder of your own"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(
+                "another sweep is running on this folder",
+                path=str(folder),
+                hint="wait for it, or name another one",
+            ) from None
+        there = (folder / FILE).exists()
+        if there and not resume:
+            raise ConfigError(
+                "there are results already",
+                path=str(folder),
+                hint="go on with --resume, or name another folder",
+            )
+        store = _open(folder) if there else _create(folder, plan)
+        try:
+            if store.facts().identity != plan.identity:
+                raise ConfigError(
+                    "the results are those of other templates, other workloads or another version of the program",
+                    path=str(folder / FILE),
+                    hint="name another folder",
+                )
+            yield store
+        finally:
+            store.close()
+
+
+def open_store(folder: Path) -> ResultStore:
+    """The store in a folder, to read. Raises ConfigError where there is none."""
+    if not (folder / FILE).is_file():
+        raise ConfigError(
+            "there are no results of a sweep", path=str(folder), hint="run 'stripe-sweep run' first"
+        )
+    return _open(folder)
+
+
+def _create(folder: Path, plan: SweepPlan) -> ResultStore:
+    # The tables are there whole or not at all: the file takes its name at the end.
+    new = folder / f"{FILE}.new"
+    new.unlink(missing_ok=True)
+    database = sqlite3.connect(new)
+    database.executescript(_TABLES)
+    templates = plan.space.templates
+    facts: dict[str, JsonValue] = {
+        "title": plan.title,
+        "file": str(plan.file),
+        "defines": dict(plan.defines),
+        "text": plan.text,
+        "identity": plan.identity,
+        "machine": templates.machine.reference,
+        "lists": {n: [t.reference, dict(templates.fixed[n])] for n, t in templates.lists.items()},
+        "objectives": [objective.model_dump() for objective in plan.objectives],
+        "constraints": list(plan.constraints),
+        "weights": {workload.name: workload.weight for workload in plan.workloads},
+        "axes": {axis.name: [axis.unit, list(axis.values)] for axis in plan.space.axes},
+    }
+    with database:
+        pairs = [(name, json.dumps(value)) for name, value in facts.items()]
+        database.executemany("INSERT INTO sweep VALUES (?, ?)", pairs)
+    database.close()
+    new.rename(folder / FILE)
+    return _open(folder)
+
+
+def _open(folder: Path) -> ResultStore:
+    path = folder / FILE
+    try:
+        database = sqlite3.connect(path, timeout=20.0)
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        database.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(
+            f"this is no store of a sweep: {error}", path=str(path), hint="name another folder"
+        ) from None
+    if version != _FORMAT:
+        reason = f"the store has format {version}, and this version reads {_FORMAT}"
+        raise ConfigError(reason, path=str(path), hint="use the version that wrote it")
+    return ResultStore(folder, database)
+
+
+def table(store: ResultStore) -> tuple[list[str], list[list[Scalar | None]]]:
+    """The rows as one tidy table: a row for each point and workload, with all parameters and metrics as columns."""
+    rows = list(store.rows())
+    parameters = dict.fromkeys(name for row in rows for name in row.parameters)
+    metrics = dict.fromkeys(name for row in rows for name in row.metrics)
+    provenance = dict.fromkeys(name for row in rows for name in row.provenance)
+    header = ["workload", "status", "reason", "passes", *parameters, *metrics, *provenance, "seconds"]
+    lines: list[list[Scalar | None]] = [
+        [
+            row.workload, row.status.value, row.reason, row.point.passes,
+            *(row.parameters.get(name, row.point.choices.get(name)) for name in parameters),
+            *(row.metrics.get(name) for name in metrics),
+            *(row.provenance.get(name) for name in provenance),
+            row.seconds,
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return header, lines
+
+
+def csv_bytes(store: ResultStore) -> bytes:
+    """The table as CSV, UTF-8."""
+    header, lines = table(store)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(lines)
+    return stream.getvalue().encode()
+
+
+def parquet_bytes(store: ResultStore) -> bytes:
+    """The table as Parquet. Raises ConfigError where pyarrow is not installed."""
+    parquet = extra("pyarrow.parquet", "Parquet")
+    header, lines = table(store)
+    columns = {name: [line[number] for line in lines] for number, name in enumerate(header)}
+    stream = io.BytesIO()
+    parquet.write_table(extra("pyarrow", "Parquet").table(columns), stream)
+    return stream.getvalue()

@@ -1,0 +1,135 @@
+"""The templates of a sweep: hardware model and pass lists, and the parameters that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stripe.config.document import Document
+from stripe.config.files import find_file, is_path, load_parameters, resolve_parameters
+from stripe.config.model import Scalar
+from stripe.config.parameters import Parameter, ParameterFile
+from stripe.config.template import free_names, names_in
+from stripe.ir import ConfigError
+from stripe.pipeline.files import hardware_of, includes_files, located_hardware, names_of
+from stripe.sweep.schema import PassListSpec, SweepFile
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template with the description of its parameters, if it has one."""
+
+    name: str
+    path: Path
+    reference: str
+    """Its name, or its absolute path, as the commands take it."""
+    described: ParameterFile | None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The parameters that may be given."""
+        computed = self.described.parameters if self.described else {}
+        return names_of(self.path) - {name for name, p in computed.items() if p.expression is not None}
+
+    def reads(self, name: str) -> bool:
+        """Whether the template, or a parameter computed for it, depends on the parameter `name`."""
+        if includes_files(self.path):
+            return True  # files that it includes may
+        used = set(free_names(self.path))
+        parameters = self.described.parameters if self.described else {}
+        waiting = [used_name for used_name in used if used_name in parameters]
+        while waiting:
+            expression = parameters[waiting.pop()].expression
+            inner = names_in(expression) - used if expression is not None else frozenset[str]()
+            used |= inner
+            waiting += inner & parameters.keys()
+        return name in used
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """The hardware model and the pass lists, by name in the order of the sweep file, with their fixed parameters."""
+
+    machine: Template
+    lists: dict[str, Template]
+    fixed: dict[str, Mapping[str, Scalar]]
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The description of a parameter, where a params file has one."""
+        for template in (self.machine, *self.lists.values()):
+            if template.described and name in template.described.parameters:
+                return template.described.parameters[name]
+        return None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All parameters that an axis may vary."""
+        return self.machine.names.union(*(template.names for template in self.lists.values()))
+
+    def readers(self, name: str) -> tuple[str, ...]:
+        """The templates that depend on a parameter."""
+        return tuple(t.name for t in (self.machine, *self.lists.values()) if t.reads(name))
+
+    def resolved(self, defines: Mapping[str, Scalar], list_name: str) -> dict[str, Scalar]:
+        """The parameters of machine and list, those computed included. Raises ConfigError."""
+        template = self.lists[list_name]
+        given = {**self.fixed[list_name], **defines}
+        known = self.names
+        values = resolve_parameters(self.machine.path, given, known)
+        return {**given, **values, **resolve_parameters(template.path, given, known | values.keys())}
+
+
+def find_templates(sweep: SweepFile, document: Document, folder: Path) -> Templates:
+    """The templates that a sweep file names. Raises ConfigError at the place of the name."""
+    lists: dict[str, Template] = {}
+    fixed: dict[str, Mapping[str, Scalar]] = {}
+    for number, entry in enumerate(sweep.passes):
+        spec = PassListSpec(config=entry) if isinstance(entry, str) else entry
+        place = ("passes", number)
+        template = _template(spec.config, "optconfigs", spec.name, document, place, folder)
+        if template.name in lists:
+            raise document.error(
+                f"two pass lists are called '{template.name}'", place, 'give them different names: "name": …'
+            )
+        lists[template.name] = template
+        fixed[template.name] = spec.parameters
+    machine = sweep.hardware or _machine_of(lists.values(), document)
+    return Templates(_template(machine, "hwmodels", None, document, ("hardware",), folder), lists, fixed)
+
+
+def _machine_of(lists: Iterable[Template], document: Document) -> str:
+    named = {
+        located_hardware(found, template.path)
+        for template in lists
+        if (found := hardware_of(template.path)) is not None
+    }
+    if len(named) != 1:
+        reason = (
+            f"the pass lists are for {', '.join(sorted(named))}" if named else "no pass list names a machine"
+        )
+        raise document.error(f"the key 'hardware' is missing: {reason}", (), 'add "hardware": "NAME"')
+    return next(iter(named))
+
+
+def _template(
+    name_or_path: str,
+    kind: str,
+    name: str | None,
+    document: Document,
+    place: tuple[str | int, ...],
+    folder: Path,
+) -> Template:
+    try:
+        path = find_file(str(folder / name_or_path) if is_path(name_or_path) else name_or_path, kind)
+        if not path.is_file():
+            raise ConfigError(
+                f"there is no file '{path}'", hint="paths begin at the folder of the sweep file"
+            )
+        described = load_parameters(path)
+    except ConfigError as error:
+        if error.path is not None and error.line is not None:
+            raise
+        raise document.error(error.reason, place, error.hint) from None
+    reference = str(path.absolute()) if is_path(name_or_path) else name_or_path
+    return Template(name or path.name.split(".")[0], path, reference, described[1] if described else None)

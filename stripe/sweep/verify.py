@@ -1,0 +1,76 @@
+"""The best points, again: compiled with a proof of each pass, simulated, and run where the data are small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stripe.cost.report.report import simulation_json
+from stripe.cost.time.simulate import simulate_program
+from stripe.exec.data import random_inputs
+from stripe.exec.interp import interpret
+from stripe.hw.load import load_hardware
+from stripe.ir import Program, StripeError
+from stripe.pipeline.files import load_pass_list, parameters_of
+from stripe.pipeline.machine import MachineCheck
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.proof import ExactCheck
+from stripe.pipeline.verification import StructureCheck
+from stripe.sweep.evaluate import Row, program_of
+from stripe.sweep.metrics import metrics_of
+from stripe.sweep.plan import SweepPlan, Workload
+from stripe.verify.assumptions import ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The verdict on one row: empty `fault` where all checks held."""
+
+    row: Row
+    executed: bool
+    fault: str = ""
+
+
+def verified(plan: SweepPlan, row: Row, workload: Workload, run_below: int) -> Verified:
+    """Compiles the row's point again with `--verify exact`, compares the metrics with those of the row, and runs
+    the programs before and after the passes where they do fewer than `run_below` multiply-accumulates.
+    """
+    point = row.point
+    templates = plan.space.templates
+    listed = templates.lists[point.passes]
+    given = {**templates.fixed[point.passes], **point.choices}
+    executed = False
+    try:
+        machine = load_hardware(str(templates.machine.path), given, templates.names)
+        known = templates.names | machine.parameters.keys()
+        values = {**machine.parameters, **parameters_of(listed.path, given, known)}
+        checks = (StructureCheck(machine), ExactCheck(_quiet, ANY), MachineCheck(_quiet))
+        before = program_of(workload)
+        after = PassManager(load_pass_list(listed.path, values).entries, machine, checks).run(before)
+        report = simulation_json(simulate_program(after, machine), workload.name)
+        for name, value in metrics_of(report, machine).items():
+            if row.metrics.get(name) != value:
+                return Verified(row, executed, f"{name} is {value}, and the row has {row.metrics.get(name)}")
+        if report.macs < run_below:
+            executed = True
+            if wrong := _differing(before, after):
+                return Verified(row, executed, f"the output {wrong} differs")
+    except StripeError as error:
+        return Verified(row, executed, str(error))
+    return Verified(row, executed)
+
+
+def _differing(before: Program, after: Program) -> str | None:
+    """The first output in which the interpreter sees a difference, on data of small integers."""
+    inputs = random_inputs(before, 0)
+    expected, found = interpret(before, inputs), interpret(after, inputs)
+    names: Iterator[str] = (
+        name for name, array in expected.items() if not np.array_equal(array, found[name], equal_nan=True)
+    )
+    return next(names, None)
+
+
+def _quiet(_text: str) -> None:
+    """Messages of checks that go on: undecided properties, and proofs that hold."""

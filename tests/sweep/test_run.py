@@ -1,0 +1,213 @@
+"""Sweeps run, are killed, and go on; every point is there once."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stripe.cli.start import sweep
+from stripe.ir import ConfigError
+from stripe.sweep import evaluate
+from stripe.sweep.evaluate import Row, RowStatus
+from stripe.sweep.plan import SweepPlan
+from stripe.sweep.results import pareto_front
+from stripe.sweep.run import SweepProgress, run_sweep
+from stripe.sweep.schema import ObjectiveSpec
+from stripe.sweep.store import csv_bytes, open_store, writing_store
+from stripe.sweep.strategy import strategy_of
+from stripe.sweep.workers import SerialExecutor, WorkerSetup, processes
+
+Capture = pytest.CaptureFixture[str]
+Plans = Callable[..., SweepPlan]
+
+
+def serial(
+    plan: SweepPlan, folder: Path, *, resume: bool = False, cache: Path | None = None
+) -> SweepProgress:
+    """Runs a sweep in this process."""
+    with writing_store(folder, plan, resume) as store:
+        executor = SerialExecutor(WorkerSetup(plan, cache, folder))
+        return run_sweep(plan, store, strategy_of(plan, None), executor, seconds=None)
+
+
+def rows_of(folder: Path) -> list[Row]:
+    """The rows in a folder, without the time that they took, by point."""
+    return sorted((replace(row, seconds=0.0) for row in open_store(folder).rows()), key=lambda r: r.point.key)
+
+
+def test_each_point_has_a_row_with_parameters_metrics_and_provenance(plan_of: Plans, tmp_path: Path) -> None:
+    plan = plan_of()
+    done = serial(plan, tmp_path / "out")
+    assert (done.done, done.failed, done.reused) == (6, 0, 0)
+    rows = rows_of(tmp_path / "out")
+    assert [row.point for row in rows] == sorted(plan.space.grid(), key=lambda point: point.key)
+    row = rows[0]
+    assert row.parameters["NUM_SRAM"] == 4  # a default
+    assert row.metrics["latency_cycles"] / row.metrics["latency_us"] == pytest.approx(400)
+    assert set(row.provenance) == {"model", "passes", "workload", "program"}
+
+
+def test_processes_and_cache_give_the_rows_of_a_serial_run(plan_of: Plans, tmp_path: Path) -> None:
+    plan = plan_of()
+    serial(plan, tmp_path / "serial")
+    for name in ("parallel", "cached"):
+        setup = WorkerSetup(plan, tmp_path / "cache.sqlite", None)
+        with writing_store(tmp_path / name, plan, resume=False) as store, processes(setup, 2) as executor:
+            run_sweep(plan, store, strategy_of(plan, None), executor, seconds=60, batch=2)
+        assert rows_of(tmp_path / name) == rows_of(tmp_path / "serial")
+
+
+def test_a_resumed_sweep_evaluates_no_point_twice(plan_of: Plans, tmp_path: Path) -> None:
+    serial(plan_of(points=2), tmp_path / "out")
+    done = serial(plan_of(), tmp_path / "out", resume=True)
+    assert (done.done, done.reused) == (6, 2)
+    serial(plan_of(), tmp_path / "whole")
+    assert rows_of(tmp_path / "out") == rows_of(tmp_path / "whole")
+
+
+def test_results_of_another_sweep_are_not_mixed_with_new_ones(plan_of: Plans, tmp_path: Path) -> None:
+    serial(plan_of(points=1), tmp_path / "out")
+    with pytest.raises(ConfigError, match="there are results already"):
+        serial(plan_of(), tmp_path / "out")
+    (tmp_path / "mm.tile").write_text("function (A[N=4]) -> (B) { B = A + A; }", "utf-8")
+    with pytest.raises(ConfigError, match="other workloads"):
+        serial(plan_of(), tmp_path / "out", resume=True)
+
+
+def test_two_runs_on_one_folder_are_refused(plan_of: Plans, tmp_path: Path) -> None:
+    plan = plan_of()
+    with (
+        writing_store(tmp_path / "out", plan, resume=False),
+        pytest.raises(ConfigError, match="another sweep is running"),
+        writing_store(tmp_path / "out", plan, resume=True),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database at all" * 100])
+def test_a_damaged_cache_is_begun_anew(plan_of: Plans, tmp_path: Path, damage: bytes) -> None:
+    cache = tmp_path / "cache.sqlite"
+    cache.write_bytes(damage)
+    serial(plan_of(), tmp_path / "first", cache=cache)
+    with contextlib.closing(sqlite3.connect(cache)) as database:
+        assert database.execute("SELECT count(*) FROM results").fetchone()[0] > 0
+    serial(plan_of(), tmp_path / "second", cache=cache)
+    assert rows_of(tmp_path / "first") == rows_of(tmp_path / "second")
+
+
+def test_a_point_that_does_not_fit_is_a_row_with_its_reason(plan_of: Plans, tmp_path: Path) -> None:
+    serial(plan_of(constraints=["NUM_CONV < 4", "latency_us < 0.01"]), tmp_path / "out")
+    results = open_store(tmp_path / "out").results()
+    assert {r.reason for r in results} == {
+        "mm: breaks the constraint NUM_CONV < 4",
+        "breaks the constraint latency_us < 0.01",
+    }
+
+
+def test_a_crash_of_the_compiler_is_a_row_with_a_reproducer(
+    plan_of: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fall(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(evaluate, "simulate_program", fall)
+    serial(plan_of(points=1), tmp_path / "out")
+    (row,) = rows_of(tmp_path / "out")
+    assert row.status is RowStatus.CRASHED
+    (written,) = (tmp_path / "out").glob("*.reproducer.json")
+    assert str(written) in row.reason
+
+
+@pytest.mark.parametrize("strategy", ["random", "nsga2", "tpe"])
+def test_a_strategy_proposes_the_same_points_again(plan_of: Plans, tmp_path: Path, strategy: str) -> None:
+    chosen = {"name": strategy, "seed": 3, "generation": 2}
+    axes = {"NUM_CONV": {"log2": [1, 16]}, "CLOCK_MHZ": {"range": [300, 500, 50]}}
+    serial(plan_of(points=3, axes=axes, strategy=chosen), tmp_path / "part")
+    serial(plan_of(points=6, axes=axes, strategy=chosen), tmp_path / "part", resume=True)
+    serial(plan_of(points=6, axes=axes, strategy=chosen), tmp_path / "whole")
+    assert len(rows_of(tmp_path / "whole")) == 6
+    if strategy == "random":
+        assert rows_of(tmp_path / "part") == rows_of(tmp_path / "whole")
+
+
+def test_the_front_has_the_points_that_no_other_dominates(plan_of: Plans, tmp_path: Path) -> None:
+    plan = plan_of(objectives=["latency_us", {"metric": "CLOCK", "goal": "min"}][:1])
+    serial(plan, tmp_path / "out")
+    results = open_store(tmp_path / "out").results()
+    objectives = (ObjectiveSpec(metric="latency_us"), ObjectiveSpec(metric="energy_pJ"))
+    front = pareto_front(results, objectives)
+    outcomes = {r.outcome(objectives) for r in results}
+    kept = {r.outcome(objectives) for r in front}
+    for a in outcomes:
+        assert a is not None
+        dominated = any(b is not None and b != a and b[0] <= a[0] and b[1] <= a[1] for b in outcomes)
+        assert (a in kept) is not dominated
+
+
+def test_commands_from_run_to_verify(
+    sweep_file: Callable[..., Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path, out = str(sweep_file()), str(tmp_path / "out")
+    assert sweep(["run", path, "--dry-run"]) == 0
+    assert "at most 6 points of a grid of 6" in capsys.readouterr().out
+    assert sweep(["run", path, "--out", out, "--jobs", "1"]) == 0
+    assert "6 points" in capsys.readouterr().err
+    assert sweep(["best", out, "--objective", "latency_us"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == "--config dsp_conv --hw dsp_conv -D CLOCK_MHZ=500 -D NUM_CONV=1\n"
+    assert sweep(["export", out]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert len(rows) == 6
+    assert sweep(["export", out, "-o", str(tmp_path / "rows.parquet")]) == 0
+    assert (tmp_path / "rows.parquet").read_bytes()[:4] == b"PAR1"
+    assert sweep(["verify", out]) == 0
+    assert "proved and executed" in capsys.readouterr().out
+    assert sweep(["best", str(tmp_path / "nothing")]) == 2
+    assert "there are no results" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_at_random_moments_has_every_point_once(
+    sweep_file: Callable[..., Path], plan_of: Plans, tmp_path: Path
+) -> None:
+    axes = {
+        "NUM_CONV": {"log2": [1, 16]},
+        "NUM_DSP": {"log2": [1, 8]},
+        "CLOCK_MHZ": {"range": [300, 500, 50]},
+    }
+    path, out = sweep_file(axes=axes), tmp_path / "out"
+    words = ["run", str(path), "--out", str(out), "--no-cache", "--jobs", "2"]
+    generator = random.Random(11)
+    killed = 0
+    for attempt in range(40):
+        command = [sys.executable, "-c", "import sys; from stripe.cli.start import sweep; sys.exit(sweep())"]
+        process = subprocess.Popen(
+            [*command, *words, *(["--resume"] if (out / "sweep.sqlite").exists() else [])],
+            start_new_session=True, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(generator.uniform(0.5, 5.0 + attempt))
+        if process.poll() is not None:
+            assert process.returncode == 0
+            break
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        killed += 1
+        time.sleep(0.1)
+    assert killed
+    serial(plan_of(axes=axes), tmp_path / "whole")
+    assert rows_of(out) == rows_of(tmp_path / "whole")
+    assert csv_bytes(open_store(out)).count(b"\n") == 101
