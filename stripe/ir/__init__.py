@@ -62,6 +62,7 @@ from stripe.ir.tags import FIELD_WORDS, Tags, TagValue
 from stripe.ir.text.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.text.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
 from stripe.ir.text.printer import print_block, print_program, print_refinement, print_statement
+from stripe.ir.unfold import coordinates, digits_of, unfolded, unfolded_nest
 from stripe.ir.uses import (
     aggregations,
     aggregations_of,
@@ -155,7 +156,9 @@ __all__ = [
     "common_type",
     "common_type_of",
     "compact_strides",
+    "coordinates",
     "determined",
+    "digits_of",
     "fresh",
     "interference",
     "is_dense",
@@ -199,6 +202,8 @@ __all__ = [
     "substitute_ref",
     "surround",
     "transitive_reduction",
+    "unfolded",
+    "unfolded_nest",
     "uses_by_name",
     "uses_of",
     "verify_structural",

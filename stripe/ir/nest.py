@@ -158,6 +158,11 @@ class Nest:
         return self.domain.names[: self.widths[depth + 1]]
 
     @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """The interval of each index of the innermost block."""
+        return {name: affine.bounds(self.domain.ranges) for name, affine in self.local.items()}
+
+    @property
     def own(self) -> tuple[str, ...]:
         """The names in the domain of the innermost block's iterated indices."""
         return self.domain.names[len(self.prefix(self.depth - 1)) :]

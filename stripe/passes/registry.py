@@ -41,6 +41,7 @@ BUILTIN: dict[str, str] = {
     "tensorize": "tensorize.tensorize:Tensorize",
     "thread": "thread:Thread",
     "transpose": "transpose:Transpose",
+    "unfold": "unfold:Unfold",
     "unroll": "unroll:Unroll",
     "vectorize": "vectorize:Vectorize",
 }

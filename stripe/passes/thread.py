@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Block, Index, separating, with_statements
+from stripe.ir import Block, Index, separating, unfolded, with_statements
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.tile import tile_block
 
@@ -43,6 +44,7 @@ class Thread(BlockPass):
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
         if block.words.has_any((*self.exclude, "thread")):
             return block
+        block = max(unfolded(block), block, key=lambda b: prod(self._distribute(b).values()))
         counts = self._distribute(block)
         if all(count == 1 for count in counts.values()):
             names = ", ".join(f"{i.name}:{i.range}" for i in block.iterated) or "none"

@@ -16,6 +16,7 @@ from stripe.ir import (
     Refinement,
     Special,
     step,
+    unfolded_nest,
     with_statements,
 )
 from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Refusal, Reqs
@@ -67,6 +68,8 @@ class Vectorize(NestPass):
         is_leaf = not any(isinstance(statement, Block | Special) for statement in block.statements)
         if "vector" in block.tags or not block.outputs or not is_leaf:
             return block
+        nest = unfolded_nest(nest)
+        block = nest.block
         width = self.vector_bytes or _vector_bytes(context, block.location)
         lanes = width // max(ref.dtype.bytes for ref in block.refinements)
         if lanes < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stripe.ir import Agg, Program, Refinement
+from stripe.ir import Program, Refinement
 from stripe.poly.access import Access, accesses
 from stripe.poly.footprint import untouched
 
@@ -29,9 +29,9 @@ class DefinedElements:
 
     def has_gaps(self, ref: Refinement, before: int | None = None) -> bool:
         """Whether an element of the entry's buffer `ref` is undefined in the end, or when statement `before` of main
-        runs. A buffer that is aggregated into starts defined."""
+        runs."""
         found = self.writes.get(ref.name, ())
-        if ref.name in self.given or any(access.agg is not Agg.ASSIGN for access in found):
+        if ref.name in self.given:
             return False
         earlier = [access for access in found if before is None or access.path[2] < before]
         return not untouched(ref.sizes, earlier).is_empty

@@ -73,9 +73,13 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
     for number in range(len(nest.block.statements)):
         for use in _uses(nest, number):
             for earlier in (uses if use.write else writes).get(use.buffer, ()):
-                dependence = _dependence(earlier, use, nest, regions)
-                if dependence is not None:
-                    found.append(dependence)
+                if earlier.statement == number or not _boxes_meet(earlier, use):
+                    continue
+                both = _region(earlier, nest, regions) & _region(use, nest, regions)
+                if not both.is_empty:
+                    kind = DepKind.OUTPUT if use.write else DepKind.FLOW
+                    kind = kind if earlier.write else DepKind.ANTI
+                    found.append(Dependence(earlier.statement, number, kind, use.buffer, both.coalesced()))
             uses.setdefault(use.buffer, []).append(use)
             if use.write:
                 writes.setdefault(use.buffer, []).append(use)
@@ -83,8 +87,8 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
 
 
 def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[int, ...], ...]:
-    """For each direct statement of the block the statements that must run before it; without the ones that follow from
-    others when `reduced`.
+    """For each direct statement of the block the statements that must run before it; without transitive ones when
+    `reduced`.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
     before: list[set[int]] = [set() for _ in nest.block.statements]
@@ -115,20 +119,6 @@ def _uses(nest: Nest, number: int) -> Iterator[_Use]:
         yield _Use(number, write, buffer, tuple(parts), box_of(parts))
 
 
-def _dependence(
-    first: _Use, second: _Use, nest: Nest, regions: dict[tuple[int, bool, Buffer], Points]
-) -> Dependence | None:
-    if first.statement == second.statement:
-        return None
-    if first.box is None or second.box is None or not _boxes_meet(first.box, second.box):
-        return None
-    both = _region(first, nest, regions) & _region(second, nest, regions)
-    if both.is_empty:
-        return None
-    kind = DepKind.ANTI if not first.write else DepKind.OUTPUT if second.write else DepKind.FLOW
-    return Dependence(first.statement, second.statement, kind, first.buffer, both.coalesced())
-
-
 def _region(use: _Use, nest: Nest, regions: dict[tuple[int, bool, Buffer], Points]) -> Points:
     key = (use.statement, use.write, use.buffer)
     if key not in regions:
@@ -138,8 +128,10 @@ def _region(use: _Use, nest: Nest, regions: dict[tuple[int, bool, Buffer], Point
     return regions[key]
 
 
-def _boxes_meet(first: Sequence[Interval], second: Sequence[Interval]) -> bool:
-    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(first, second, strict=True))
+def _boxes_meet(first: _Use, second: _Use) -> bool:
+    if first.box is None or second.box is None:
+        return False
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(first.box, second.box, strict=True))
 
 
 def touched_at(access: Access, prefix: Sequence[str]) -> Points:
@@ -196,20 +188,16 @@ def race(first: Access, second: Access) -> tuple[dict[str, int], dict[str, int]]
     shared = first.nest.prefix(depth)
     outer = first.nest.prefix(max(len(first.buffer.path) - 1, -1))
     varying = shared[len(outer) :]
-    if not varying or _same_point_only(first, second, outer, varying):
+    if not varying:
         return None
+    # a quick proof: both use the same expressions, which determine the indices
+    if first.index == second.index and not (first.is_whole or second.is_whole):
+        known = determined(((affine, 1) for affine in first.index), first.nest.domain.ranges, outer)
+        used = {name for affine in first.index for name in affine.names()}
+        if known.issuperset(varying) and used <= {*outer, *varying}:
+            return None
     meeting = conflicts(first, second)
     return (meeting - _equal_in(first.nest.domain, second.nest.domain, shared)).sample()
-
-
-def _same_point_only(first: Access, second: Access, outer: Sequence[str], varying: Sequence[str]) -> bool:
-    """A quick proof that equal elements mean equal points: both use the same expressions, which determine the
-    indices."""
-    if first.index != second.index or first.is_whole or second.is_whole:
-        return False
-    known = determined(((affine, 1) for affine in first.index), first.nest.domain.ranges, outer)
-    used = {name for affine in first.index for name in affine.names()}
-    return known.issuperset(varying) and used <= {*outer, *varying}
 
 
 def injective(access: Access) -> bool:

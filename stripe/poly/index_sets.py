@@ -96,7 +96,11 @@ def solve(names: tuple[str, ...], ranges: tuple[Range, ...]) -> IndexSet:
 
     Raises EmptyDomain, UnboundedIndex, and `stripe.poly.limits.PolyLimit` when isl would take too long.
     """
-    rows = [_integer_row(names, item) for item in ranges]
+    rows: list[_Row] = []
+    for polynomial in (item.polynomial for item in ranges):
+        scale = polynomial.denominator()
+        coefficients = tuple(int(polynomial.coeff(name) * scale) for name in names)
+        rows.append(_Row(coefficients, int(polynomial.offset * scale), scale))
     lattice = Lattice.full(len(names))
     for row, item in zip(rows, ranges, strict=True):
         if row.scale > 1:
@@ -133,14 +137,6 @@ class _Row:
     scale: int
 
 
-def _integer_row(names: Sequence[str], item: Range) -> _Row:
-    polynomial = item.polynomial
-    scale = polynomial.denominator()
-    lookup = dict(polynomial.terms)
-    coefficients = tuple(int(lookup.get(name, Fraction(0)) * scale) for name in names)
-    return _Row(coefficients, int(polynomial.offset * scale), scale)
-
-
 def _checked(lattice: Lattice | None, item: Range | None) -> Lattice:
     if lattice is None:
         raise EmptyDomain("no integer point satisfies all conditions", item.polynomial if item else None)
@@ -172,7 +168,11 @@ def _bands(lattice: Lattice, rows: Sequence[_Row], ranges: Sequence[Range]) -> d
                 raise EmptyDomain("no integer point satisfies all conditions", item.polynomial)
             continue
         vector, limits = _primitive(vector, (low, high))
-        band = _meet(bands.get(vector, (None, None)), limits)
+        both = (bands.get(vector, (None, None)), limits)
+        band = (
+            max((least for least, _ in both if least is not None), default=None),
+            min((most for _, most in both if most is not None), default=None),
+        )
         if band[0] is not None and band[1] is not None and band[0] > band[1]:
             raise EmptyDomain("no integer point satisfies all conditions", item.polynomial)
         bands[vector] = band
@@ -190,12 +190,6 @@ def _primitive(vector: Vector, band: Band) -> tuple[Vector, Band]:
         None if low is None else -(-low // common),
         None if high is None else high // common,
     )
-
-
-def _meet(one: Band, other: Band) -> Band:
-    lows = [low for low in (one[0], other[0]) if low is not None]
-    highs = [high for high in (one[1], other[1]) if high is not None]
-    return max(lows, default=None), min(highs, default=None)
 
 
 def _bounded(names: Sequence[str], bands: Mapping[Affine, Band]) -> Domain:

@@ -58,7 +58,9 @@ def propagated(ranges: Mapping[str, Interval], constraints: Iterable[Affine]) ->
         if any(affine.bounds(box)[1] < 0 for affine in left):
             return None
         if box == before:
-            return BoundedBox(box, left, _are_apart(left))
+            names = [name for affine in left for name in affine.names()]
+            no_shared = len(names) == len(set(names))
+            return BoundedBox(box, left, no_shared and all(affine.is_linear for affine in left))
     return BoundedBox(box, left, is_exact=not left)
 
 
@@ -76,15 +78,4 @@ def _cut(affine: Affine, box: dict[str, Interval]) -> bool:
         if low > high:
             return False
         box[atom] = (low, high)
-    return True
-
-
-def _are_apart(constraints: tuple[Affine, ...]) -> bool:
-    """Whether the constraints are linear and share no index."""
-    seen: set[str] = set()
-    for affine in constraints:
-        names = affine.names()
-        if not affine.is_linear or names & seen:
-            return False
-        seen |= names
     return True

@@ -6,7 +6,7 @@ replaced is proved redundant on the given domain. When isl's limit of operations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import gcd
@@ -18,7 +18,6 @@ from stripe.ir import (
     Constraint,
     Domain,
     FloorDiv,
-    Index,
     Interval,
     LoadIndex,
     Nest,
@@ -109,7 +108,7 @@ def normalized(affine: Affine) -> Affine:
 
 @lru_cache(maxsize=4096)
 def reduce_constraints(constraints: tuple[Affine, ...], domain: Domain) -> tuple[Affine, ...] | None:
-    """Those of `constraints` that the domain and the others do not imply, normalised and simplified, in their order.
+    """The `constraints` that the domain and the others do not imply, normalised and simplified, in their order.
 
     None when no point of the domain satisfies them all.
     """
@@ -139,34 +138,42 @@ def simplify_block(nest: Nest) -> Block | None:
     the blocks outside imply; the same object when nothing changed, None when the block has no point. Blocks inside
     stay.
     """
-    block = nest.block
-    outer = _outer_domain(nest)
-    names = dict(nest.local)
-    kept = _kept_constraints(block, outer, nest)
+    block, domain = nest.block, nest.domain
+    kept = _kept_constraints(nest)
     if kept is None:
         return None
-    inside = Domain(nest.domain.names, nest.domain.intervals, nest.domain.constraints)
+    inside = Domain(domain.names, domain.intervals, domain.constraints)
 
     def simpler(affine: Affine) -> Affine:
         """Simplifies under the domain of the nest and keeps the block's own names."""
-        return affine if affine.is_linear else _local_simplified(affine, names, inside)
+        return _local_simplified(affine, nest.local, inside)
 
-    refs = tuple(_simpler_ref(ref, [simpler(a) for a in ref.access]) for ref in block.refinements)
-    statements = tuple(_simpler_statement(statement, simpler) for statement in block.statements)
-    if (kept, refs, statements) == (block.constraints, block.refinements, block.statements):
+    refs: list[Refinement] = []
+    for ref in block.refinements:
+        access = tuple(map(simpler, ref.access))
+        refs.append(ref if access == ref.access else replace(ref, access=access))
+    statements: list[Statement] = []
+    for statement in block.statements:
+        if isinstance(statement, LoadIndex):
+            statement = replace(statement, affine=simpler(statement.affine))
+        elif isinstance(statement, Block) and any(index.is_passed for index in statement.indices):
+            indices = tuple(
+                index if index.affine is None else replace(index, affine=simpler(index.affine))
+                for index in statement.indices
+            )
+            statement = replace(statement, indices=indices)
+        statements.append(statement)
+    found = (kept, tuple(refs), tuple(statements))
+    if found == (block.constraints, block.refinements, block.statements):
         return block
-    return replace(block, constraints=kept, refinements=refs, statements=statements)
+    return replace(block, constraints=kept, refinements=found[1], statements=found[2])
 
 
-def _outer_domain(nest: Nest) -> Domain:
-    """The domain of the nest without the innermost block's own constraints."""
-    own = len(nest.block.constraints)
-    constraints = nest.domain.constraints[: len(nest.domain.constraints) - own]
-    return Domain(nest.domain.names, nest.domain.intervals, constraints)
-
-
-def _kept_constraints(block: Block, outer: Domain, nest: Nest) -> tuple[Constraint, ...] | None:
-    """The block's constraints that are not implied, in the block's own names."""
+def _kept_constraints(nest: Nest) -> tuple[Constraint, ...] | None:
+    """The innermost block's constraints that the blocks outside and the others do not imply, in its own names."""
+    block, every = nest.block, nest.domain.constraints
+    others = every[: len(every) - len(block.constraints)]
+    outer = Domain(nest.domain.names, nest.domain.intervals, others)
     local = [normalized(_local_simplified(c.affine, nest.local, outer)) for c in block.constraints]
     pairs: dict[Affine, Affine] = {}
     for affine in local:
@@ -191,7 +198,13 @@ def _local_simplified(affine: Affine, names: Mapping[str, Affine], domain: Domai
             continue
         inner = _local_simplified(atom.arg, names, domain)
         divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
-        quotient = _constant_quotient(inner.subs(names), divisor, domain)
+        # the quotient, where it is one number on the whole domain
+        known = inner.subs(names)
+        low, high = (end // divisor for end in known.bounds(domain.ranges))
+        if low != high and domain.constraints:
+            exact = within(_OPERATIONS, lambda known=known: bounds(known, domain))
+            low, high = (end // divisor for end in exact) if exact is not None else (low, high)
+        quotient = low if low == high else None
         if isinstance(atom, FloorDiv):
             simpler = inner.floordiv(divisor) if quotient is None else Affine(quotient)
         else:
@@ -200,37 +213,10 @@ def _local_simplified(affine: Affine, names: Mapping[str, Affine], domain: Domai
     return result
 
 
-def _simpler_ref(ref: Refinement, access: Sequence[Affine]) -> Refinement:
-    return ref if tuple(access) == ref.access else replace(ref, access=tuple(access))
-
-
-def _simpler_statement(statement: Statement, simpler: Callable[[Affine], Affine]) -> Statement:
-    if isinstance(statement, LoadIndex):
-        return replace(statement, affine=simpler(statement.affine))
-    if isinstance(statement, Block) and any(index.is_passed for index in statement.indices):
-        indices: list[Index] = [
-            index if index.affine is None else replace(index, affine=simpler(index.affine))
-            for index in statement.indices
-        ]
-        return replace(statement, indices=tuple(indices))
-    return statement
-
-
 def _by_interval(affine: Affine, domain: Domain) -> bool | None:
     """True when affine >= 0 for sure, False when it is negative for sure, None when the intervals do not tell."""
     low, high = affine.bounds(domain.ranges)
     return True if low >= 0 else False if high < 0 else None
-
-
-def _constant_quotient(inner: Affine, divisor: int, domain: Domain) -> int | None:
-    """floor(inner / divisor) when it is one number on the whole domain."""
-    low, high = inner.bounds(domain.ranges)
-    if low // divisor == high // divisor:
-        return low // divisor
-    if not domain.constraints:
-        return None
-    exact = within(_OPERATIONS, lambda: bounds(inner, domain))
-    return exact[0] // divisor if exact is not None and exact[0] // divisor == exact[1] // divisor else None
 
 
 def related(domain: Domain, names: frozenset[str]) -> Domain:

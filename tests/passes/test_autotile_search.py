@@ -66,8 +66,23 @@ def test_footprints_of_tiles_and_of_all_tiles_are_exact(
         assert footprint.total(sizes, sizes)[0] >= total
 
 
-def test_floors_remainders_and_shared_indices_are_counted_as_boxes() -> None:
-    for accesses in (("floor(x/4)", "x mod 4"), ("x", "x"), ("floor((x + 3*y)/2)", "y")):
+def test_digits_of_a_value_are_counted_exactly() -> None:
+    for accesses in (
+        ("floor(x/4)", "x mod 4"),
+        ("floor((x + y)/4)", "(x + y) mod 4"),
+        ("floor(x/6)", "(floor(x/2)) mod 3", "y", "x mod 2"),
+        ("2*y + floor(x/6)", "x mod 6"),
+    ):
+        ref = view("I", accesses)
+        footprint = TileFootprint(block((ref,), x=12, y=5), ref)
+        for x, y in product((1, 3, 4, 12), (1, 2, 5)):
+            count = len(touched(ref, {"x": range(x), "y": range(y)}))
+            assert footprint.is_exact
+            assert footprint.elements(np.array([[x, y]], dtype=np.int64))[0] == count
+
+
+def test_other_floors_and_shared_indices_are_counted_as_boxes() -> None:
+    for accesses in (("floor(x/4)", "x mod 3"), ("x", "x"), ("floor((x + 3*y)/2)", "y")):
         ref = view("I", accesses)
         nest = block((ref,), x=12, y=5)
         footprint = TileFootprint(nest, ref)

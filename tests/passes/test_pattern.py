@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from stripe.ir import Block, ConfigError, Program, StripeError, parse_affine
 from stripe.passes.pattern.contraction_kinds import classify
-from stripe.passes.pattern.terms import Items, Structure, Variable, matches, parse_term, term_of
+from stripe.passes.pattern.terms import Items, Structure, Variable, find, matches, parse_term, term_of
 from stripe.rewrite.refusal import Refusal
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
@@ -205,3 +205,31 @@ def test_the_order_of_a_set_does_not_matter(refs: list[int], names: list[str], r
 @given(st.sampled_from(sorted(LINES)))
 def test_tags_never_change_the_meaning(line: str) -> None:
     run_pass(program(example(line)), "pattern")
+
+
+CONVOLUTION = """block({
+    ref(in, [dim(_, {term(1, N)}, _, _), dim(_, {term(_, Y), term(_, J)}, _, _),
+             dim(_, {term(_, X), term(_, I)}, _, _), dim(_, {term(1, C)}, _, _)]),
+    ref(in, [dim(0, {term(1, J)}, _, _), dim(0, {term(1, I)}, _, _),
+             dim(_, {term(1, C)}, _, _), dim(_, {term(1, O)}, _, _)]),
+    ref(out, [dim(_, {term(1, N)}, _, _), dim(_, {term(1, Y)}, _, _),
+              dim(_, {term(1, X)}, _, _), dim(_, {term(1, O)}, _, _)])},
+    {idx(N, BATCH), idx(Y, _), idx(X, _), idx(J, ROWS), idx(I, COLUMNS), idx(C, _), idx(O, _)})"""
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("O[n,y,x,o] = add mul(I[n,y+j,x+i,c], K[j,i,c,o])", (2, 3, 3)),
+        ("O[0,y,x,o] = add mul(I[0,y+j,x+i,c], K[j,i,c,o])", (1, 3, 3)),
+        ("O[n,y,x,o] = add mul(I[n,y,x+i,c], K[0,i,c,o])", (2, 1, 3)),
+        ("O[0,y,x,0] = add mul(I[0,y,x,c], K[0,0,c,0])", (1, 1, 1)),
+        # An access that is constant in one tensor and not in the other is no index of range 1.
+        ("O[0,y,x,o] = add mul(I[n,y+j,x+i,c], K[j,i,c,o])", None),
+        ("O[n,y,x,o] = add mul(I[n,y+j,x,c], K[j,i,c,o])", None),
+        ("C[i,j] = add mul(A[i,k], B[k,j])", None),
+    ],
+)
+def test_a_convolution_is_found_whatever_sizes_are_1(line: str, found: tuple[int, ...] | None) -> None:
+    bound = find(parse_term(CONVOLUTION), example(line))
+    assert (bound and tuple(bound[name] for name in ("BATCH", "ROWS", "COLUMNS"))) == found

@@ -184,3 +184,13 @@ def test_pass_and_checker_tell_units_apart_and_the_checker_misses_none(
     assert first.shares_unit(second) == bool(numbers[0] & numbers[1])
     paths = [unit_path(ref, nest.block.intervals()) for ref, nest in zip(refs, nests, strict=True)]
     assert may_alias(*paths) or not first.shares_unit(second)
+
+
+def test_a_buffer_that_starts_at_an_identity_lives_from_the_statement_that_begins_it() -> None:
+    """Found by fuzzing: the fill comes before the load of the same point. An assigned buffer may take the bytes."""
+    (found,) = check_placement(load("verify/machine/identity"))
+    assert "'M' and 'N' may be alive together" in str(found) or "'N' and 'M' may be alive together" in str(
+        found
+    )
+    assigned = parse_program(source("verify/machine/identity").replace("M[]:min", "M[]:assign"), "assigned")
+    assert list(check_placement(assigned)) == []

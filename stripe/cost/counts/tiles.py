@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from stripe.ir import Affine, Block, FloorDiv, Refinement
+from stripe.ir import Affine, Block, FloorDiv, Refinement, coordinates
+from stripe.ir.nest import UNKNOWN
 from stripe.poly.count.separable import tile_elements
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -48,10 +49,12 @@ class _Term:
 
 @dataclass(frozen=True, slots=True)
 class _Dimension:
-    """One dimension of a view: its access and size, and the columns of the indices that move it."""
+    """One coordinate of a view: its access and size, the elements that a step of it moves in memory, and the columns of
+    the indices that move it."""
 
     access: Affine
     size: int
+    stride: int
     columns: Mapping[str, int]
 
     def extent(self, sizes: Ints) -> Ints:
@@ -120,9 +123,15 @@ class TileFootprint:
         self.ref = ref
         self.ranges = [index.range for index in block.iterated]
         columns = {index.name: column for column, index in enumerate(block.iterated)}
+        intervals = {i.name: UNKNOWN if i.is_passed else (0, i.range - 1) for i in block.indices}
         self.dimensions = [
-            _Dimension(access, dim.size, {n: columns[n] for n in sorted(access.names()) if n in columns})
-            for access, dim in zip(ref.access, ref.dims, strict=True)
+            _Dimension(
+                found.affine,
+                found.size,
+                abs(ref.strides[found.dim]),
+                {n: columns[n] for n in sorted(found.affine.names()) if n in columns},
+            )
+            for found in coordinates([affine.simplified(intervals) for affine in ref.access], ref.sizes)
         ]
         used = [column for dimension in self.dimensions for column in dimension.columns.values()]
         self.columns = frozenset(used)

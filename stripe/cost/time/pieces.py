@@ -92,7 +92,7 @@ def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), 
     """The innermost block of `nest` as a piece; `location` is where the blocks around it run."""
     block = nest.block
     here = block.location.subs(dict(nest.local)) or location
-    transfer = as_transfer(nest, units)
+    transfer = _moved(nest, units)
     if transfer is not None:
         number, bound = _points(nest, runs)
         size = block.ref(transfer.read.ref).dtype.bytes
@@ -120,8 +120,17 @@ def pieces_below(piece: Piece) -> Iterator[Move | Compute]:
         yield piece
 
 
+def _moved(nest: Nest, units: Sequence[str]) -> Transfer | None:
+    """The innermost block as a transfer of its own: on a transfer unit, or between two memories. A copy inside one
+    memory is work of the execution unit through which it goes."""
+    transfer = as_transfer(nest, units)
+    if transfer is None or nest.block.location.name in units:
+        return transfer
+    return transfer if transfer.source.name != transfer.sink.name else None
+
+
 def _has_transfer(nest: Nest, units: Sequence[str]) -> bool:
-    return any(as_transfer(inner, units) is not None for inner in nest.walk())
+    return any(_moved(inner, units) is not None for inner in nest.walk())
 
 
 def _is_mixed(nest: Nest, location: Location) -> bool:

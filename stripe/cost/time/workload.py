@@ -17,7 +17,7 @@ from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_un
 from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Block, ConfigError, Nest
+from stripe.ir import Block, ConfigError, Nest, unfolded_nest
 
 MOST_SLICES = 4096
 """A loop with more stages than this is shown as one bar."""
@@ -36,7 +36,7 @@ class CostModel:
 
         Raises ConfigError when the machine cannot run it: a unit without the operation, a memory out of reach.
         """
-        piece = piece_of(nest, self._tx)
+        piece = piece_of(unfolded_nest(nest), self._tx)
         try:
             return self._cost(piece, number)
         except ConfigError as error:

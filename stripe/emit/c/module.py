@@ -23,7 +23,7 @@ from stripe.emit.c.writer import Writer
 from stripe.emit.loops.hints import widest_vector
 from stripe.emit.loops.memory import check_size, plan_arenas
 from stripe.emit.loops.scope import Area, CodeScope, Names, Pointer
-from stripe.ir import Program, Refinement, StripeError, beginnings
+from stripe.ir import Program, Refinement, StripeError, beginnings, unfolded, with_entry
 
 Role = Literal["in", "out", "inout", "const"]
 
@@ -68,7 +68,7 @@ def emit_module(program: Program, options: COptions | None = None, dialect: Dial
 
 class _ModuleEmitter:
     def __init__(self, program: Program, options: COptions, dialect: Dialect) -> None:
-        self.program = program
+        self.program = program = with_entry(program, unfolded(program.entry))
         self.dialect = dialect
         self.entry = f"stripe_{dialect.identifier(program.name or 'program')}"
         names = Names(dialect.identifier, [self.entry])

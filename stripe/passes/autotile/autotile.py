@@ -332,7 +332,7 @@ class Tiling:
         extents, far = footprint.extents(sizes), footprint.extents(reached)
         lines = np.ones(len(sizes), dtype=np.float64)
         reach = np.zeros(len(sizes), dtype=np.float64)
-        strides = [abs(stride) for stride in footprint.ref.strides]
+        strides = [dimension.stride for dimension in footprint.dimensions]
         for dim in sorted(range(len(strides)), key=lambda d: strides[d]):
             gap = strides[dim] - reach
             shared = np.where(gap < line, np.clip(1 - gap / line, 0.0, 1.0), 0.0)

@@ -206,14 +206,16 @@ class _Padder:
 
     def refusal(self, definitions: DefinedElements) -> Refusal | None:
         """The reason why the padding costs too much or would read undefined elements."""
+        # Points that the kernel did not have also read elements inside of a buffer: holes of a packed layout, say.
+        for ref in self.kernel.inputs:
+            buffer = self.program.entry.ref(self.program.main.ref(ref.source).source)
+            if definitions.has_gaps(buffer, self.number):
+                return Refusal(f"some elements of {ref.source} are not written before")
         for name, margins in self.margins().items():
             view = self.program.main.ref(name)
             before, after = max(view.elements, 1), prod(margins.sizes(view.sizes))
             if after > self.max_growth * before:
                 return Refusal(f"{name} would grow from {before} to {after} elements")
-            buffer = self.program.entry.ref(view.source)
-            if name != self.output.source and definitions.has_gaps(buffer, self.number):
-                return Refusal(f"some elements of {name} are not written before")
         return None
 
     def padded(self, taken: set[str]) -> tuple[Block, Around, list[Refinement]]:

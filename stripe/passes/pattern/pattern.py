@@ -24,9 +24,8 @@ from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusa
 from stripe.passes.pattern.contraction_kinds import classify
 from stripe.passes.pattern.terms import (
     Term,
-    matches,
+    find,
     parse_term,
-    term_of,
     variables,
 )
 
@@ -112,14 +111,14 @@ class Pattern(Pass):
                 raise ConfigError(f"'{word}' cannot be a tag")
 
     def _matched(self, block: Block, pattern: Term, context: PassContext) -> Block:
-        bound = next(matches(pattern, term_of(block), {}), None)
+        bound = find(pattern, block)
         if bound is None:
             context.missed(block, "the pattern does not match")
             return block
-        found = {word: bound[name] for word, name in self.set_vars.items()}
+        found = {word: bound[name] for word, name in self.set_vars.items() if name in bound}
         values = {word: v if isinstance(v, int | str) else str(v) for word, v in found.items()}
         tagged = _tagged(block, Tags.of(*self.set_tags), values, context)
-        marks = [(tag, bound[name]) for tag, name in self.set_idxs.items()]
+        marks = [(tag, bound[name]) for tag, name in self.set_idxs.items() if name in bound]
         indices = tuple(
             replace(index, tags=index.tags.add(*(tag for tag, name in marks if name == index.name)))
             for index in tagged.indices

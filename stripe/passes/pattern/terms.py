@@ -9,6 +9,9 @@ begins a comment. A variable that occurs twice has to stand for the same.
 A block is `block(refs, idxs)`; a view `ref(direction, dims, aggregation, dtype)`, of which a pattern may leave out the
 last two; a dimension `dim(offset, terms, size, stride)` with `term(coefficient, index)` for what the access adds up;
 an index `idx(name, range)`. Refs are the block's views in order, idxs the indices that it iterates.
+
+Indices of range 1 are pruned from blocks. A variable that is the only index of some dimension may therefore stand for
+one of them where the access is constant (the batch of one image): its `term` is in no access, its range is 1.
 """
 
 from __future__ import annotations
@@ -151,6 +154,24 @@ class _TermParser:
         raise StripeError(f"pattern, line {line}, column {column}: {message}")
 
 
+_PRUNED = Structure("pruned", ())
+"""The value of a variable that stands for a pruned index."""
+
+
+def find(pattern: Term, block: Block) -> Bindings | None:
+    """The first match of `pattern` in a block in which each pruned index is the only one of some dimension."""
+    for bound in matches(pattern, term_of(block), {}):
+        pruned = (name for name, value in bound.items() if value == _PRUNED)
+        if all(_alone(name) in bound for name in pruned):
+            return {name: value for name, value in bound.items() if value != _PRUNED}
+    return None
+
+
+def _alone(name: str) -> str:
+    """The key under which bindings say that a pruned index is the only one of a dimension; no variable has a space."""
+    return f"{name} alone"
+
+
 def matches(pattern: Term, ground: Term, bound: Bindings) -> Iterator[Bindings]:
     """Each way to give the variables of `pattern` values, `bound` given, so that it becomes `ground`."""
     match pattern:
@@ -171,6 +192,9 @@ def matches(pattern: Term, ground: Term, bound: Bindings) -> Iterator[Bindings]:
         case Items(items, ordered, rest):
             if isinstance(ground, Items):
                 yield from _items(items, ground.items, rest, bound, ordered=ordered)
+                if len(items) == 1 and not ground.items:
+                    for found in _pruned(items[0], bound):
+                        yield {**found, _alone(str(_index_of(items[0]))): 1}
         case _:
             if pattern == ground:
                 yield bound
@@ -184,18 +208,41 @@ def _items(
     *,
     ordered: bool,
 ) -> Iterator[Bindings]:
-    if len(patterns) > len(ground) or (rest is None and len(patterns) < len(ground)):
-        return
     if not patterns:
-        if rest is None:
-            yield bound
-        else:
+        if rest is not None:
             yield from matches(rest, Items(ground, ordered), bound)
+        elif not ground:
+            yield bound
         return
-    for number in range(1 if ordered else len(ground)):
+    for number in range(min(1, len(ground)) if ordered else len(ground)):
         others = ground[:number] + ground[number + 1 :]
         for found in matches(patterns[0], ground[number], bound):
             yield from _items(patterns[1:], others, rest, found, ordered=ordered)
+    for found in _pruned(patterns[0], bound):
+        yield from _items(patterns[1:], ground, rest, found, ordered=ordered)
+
+
+def _index_of(pattern: Term) -> Variable | None:
+    """The variable index of a `term` or an `idx` of a pattern."""
+    if isinstance(pattern, Structure) and len(pattern.arguments) == 2:
+        index = {"term": pattern.arguments[1], "idx": pattern.arguments[0]}.get(pattern.name)
+        if isinstance(index, Variable) and index.name != "_":
+            return index
+    return None
+
+
+def _pruned(pattern: Term, bound: Bindings) -> Iterator[Bindings]:
+    """The bindings with which a `term` or an `idx` belongs to a pruned index: its range, and any factor, is 1."""
+    index = _index_of(pattern)
+    if index is None or bound.get(index.name, _PRUNED) != _PRUNED:
+        return
+    assert isinstance(pattern, Structure)
+    if pattern.name == "idx":
+        yield from matches(pattern.arguments[1], 1, {**bound, index.name: _PRUNED})
+    else:
+        factor = pattern.arguments[0]
+        free = isinstance(factor, Variable) and factor.name not in bound
+        yield from matches(factor if free else 1, 1, {**bound, index.name: _PRUNED})
 
 
 def variables(term: Term) -> set[str]:

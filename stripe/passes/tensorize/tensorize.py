@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stripe.hw.schema import Stencil
-from stripe.ir import Block, Program, rewrite_blocks, with_entry, with_statements
+from stripe.ir import Block, Program, rewrite_blocks, unfolded, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.passes.tensorize.match import Match, body_of, find_match
 from stripe.rewrite.tile import tile_block
@@ -71,6 +71,7 @@ class Tensorize(Pass):
         return with_entry(program, rewrite_blocks(program.entry, visit))
 
     def _tensorized(self, block: Block, context: PassContext) -> Block | Refusal:
+        block = unfolded(block)
         body = body_of(block)
         if isinstance(body, Refusal):
             return body

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, prod
 
-from stripe.ir import Domain
+from stripe.ir import Domain, coordinates
 from stripe.poly.access import Access
 from stripe.poly.connected import connected
 from stripe.poly.count.separable import distinct_values
@@ -53,28 +53,26 @@ def count_domain(domain: Domain) -> int:
 
 
 def count_accesses(access: Access) -> int:
-    """How often the statement runs, times the elements that it touches each time."""
+    """The number of runs of the statement, times the elements that it touches each time."""
     return count_domain(access.nest.domain) * prod(access.sizes)
 
 
 def count_elements(access: Access) -> int:
     """The exact number of distinct elements of the buffer that the access ever touches."""
-    found = _separated(access)
-    if found is not None:
-        return found
-    if _is_one_to_one(access):
+    domain = access.nest.domain
+    constrained = {name for affine in domain.constraints for name in affine.names()}
+    if not any(affine.names() & constrained for affine in access.index):
+        # no index and no constraint couples the dimensions
+        found = distinct_per_point(access)
+        if found is not None:
+            return 0 if found and constrained and points_of(domain).is_empty else found
+    # With floors (packed layouts, reshapes) isl may take minutes to write the set of elements without the indices; a
+    # proof that no element is touched twice is quick.
+    has_floors = not all(affine.is_linear for affine in access.index)
+    if has_floors and within(_INJECTIVITY, lambda: access.relation.injective) is True:
         return count_accesses(access)
     with operation_limit(_OPERATIONS):
         return count_points(access.footprint)
-
-
-def _is_one_to_one(access: Access) -> bool:
-    """A quick proof that no element is touched twice. It is asked of floors alone (packed layouts, reshapes are such):
-    the set of elements without the indices may take isl minutes to write there.
-    """
-    if all(affine.is_linear for affine in access.index):
-        return False
-    return within(_INJECTIVITY, lambda: access.relation.injective) is True
 
 
 def count_union(accesses: Iterable[Access]) -> int:
@@ -89,16 +87,6 @@ def count_union(accesses: Iterable[Access]) -> int:
         return count_points(union(footprints, footprints[0].names).coalesced())
 
 
-def _separated(access: Access) -> int | None:
-    """The product over dimensions, where no index and no constraint couples them."""
-    domain = access.nest.domain
-    constrained = {name for affine in domain.constraints for name in affine.names()}
-    if any(affine.names() & constrained for affine in access.index):
-        return None
-    found = distinct_per_point(access)
-    return 0 if found and constrained and points_of(domain).is_empty else found
-
-
 def distinct_per_point(access: Access, fixed: Iterable[str] = ()) -> int | None:
     """Distinct elements that the access touches at each point of the indices `fixed`, all others running: the product
     over dimensions; None where they share an index or have no closed form. Constraints are not looked at.
@@ -106,7 +94,9 @@ def distinct_per_point(access: Access, fixed: Iterable[str] = ()) -> int | None:
     ranges = access.nest.domain.ranges
     used = set(fixed)
     total = 1
-    for affine, size in zip(access.index, access.sizes, strict=True):
+    index = [affine.simplified(ranges) for affine in access.index]
+    for coordinate in coordinates(index, access.sizes):
+        affine, size = coordinate.affine, coordinate.size
         running = affine.names().difference(fixed)
         if not affine.is_linear or running & used:
             return None
@@ -156,12 +146,12 @@ def _eliminate(equalities: list[Row], inequalities: list[Row], width: int) -> li
                 break
             pivot = min(live, key=lambda k: abs(row[k]))
             factors = {k: row[k] // row[pivot] for k in live if k != pivot}
-            rows = [_combined(r, pivot, factors) for r in [row, *equalities, *inequalities]]
-            row, equalities, inequalities = (
-                rows[0],
-                rows[1 : 1 + len(equalities)],
-                rows[1 + len(equalities) :],
+            # column k loses factors[k] times the pivot column
+            row, *rows = (
+                tuple(c - factors[k] * r[pivot] if k in factors else c for k, c in enumerate(r))
+                for r in (row, *equalities, *inequalities)
             )
+            equalities, inequalities = rows[: len(equalities)], rows[len(equalities) :]
         if not live:
             if row[0]:
                 return None
@@ -173,11 +163,6 @@ def _eliminate(equalities: list[Row], inequalities: list[Row], width: int) -> li
         equalities = [_fixed(r, column, value) for r in equalities]
         inequalities = [_fixed(r, column, value) for r in inequalities]
     return inequalities
-
-
-def _combined(row: Row, pivot: int, factors: dict[int, int]) -> Row:
-    """Column k loses factors[k] times the pivot column."""
-    return tuple(c - factors[k] * row[pivot] if k in factors else c for k, c in enumerate(row))
 
 
 def _fixed(row: Row, column: int, value: int) -> Row:

@@ -1,4 +1,4 @@
-"""Closed forms for one dimension of an access: how many distinct values a sum of strided indices takes."""
+"""Closed forms for one dimension of an access: the number of distinct values of a sum of strided indices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def distinct_values(terms: Iterable[tuple[int, int]]) -> int | None:
-    """How many values the sum of coefficient * index takes, index in [0, extent), for the given (coefficient, extent)
-    pairs; None where no closed form is known.
+    """The number of values of the sum of coefficient * index, index in [0, extent), for the given (coefficient,
+    extent) pairs; None where no closed form is known.
 
     By growing strides: as long as the next stride is no longer than the run of values so far, the run stays gapless; a
     longer stride repeats the run apart, which multiplies when all later strides are its multiples. Two strides that
@@ -65,15 +65,11 @@ def tile_elements(access: Sequence[Affine], sizes: Sequence[int], tiles: Mapping
     """
     import numpy as np
 
-    total = np.ones(_length(tiles), dtype=np.int64)
+    total = np.ones(max(map(len, tiles.values()), default=1), dtype=np.int64)
     for affine, size in zip(access, sizes, strict=True):
         terms = [(abs(affine.coeff(name)), tiles[name]) for name in sorted(affine.names()) if name in tiles]
         total = total * _distinct_arrays(terms, size, len(total))
     return total
-
-
-def _length(tiles: Mapping[str, Counts]) -> int:
-    return max((len(sizes) for sizes in tiles.values()), default=1)
 
 
 def _distinct_arrays(terms: Sequence[tuple[int, Counts]], size: int, length: int) -> Counts:

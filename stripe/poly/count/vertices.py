@@ -1,5 +1,5 @@
-"""Over which variable to sum the slices of a polytope, and where their number of points follows one
-quasi-polynomial."""
+"""The variable over which to sum the slices of a polytope, and the chambers in which their number of points follows
+one quasi-polynomial."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ def slice_plan(rows: tuple[tuple[int, ...], ...]) -> SlicePlan | None:
     dims = len(rows[0]) - 1
     if comb(len(rows), dims) > _MAX_BASES:
         raise PolyLimit("a set has too many constraints to count its points")
-    corners = _vertices(rows, dims)
+    corners: dict[tuple[Fraction, ...], None] = {}
+    for basis in combinations(rows, dims):
+        corner = _solve([[*row[1:], -row[0]] for row in basis])
+        if corner is not None:
+            numerators = [values[0] for values in corner.numerators]
+            if _inside(rows, numerators, corner.denominator):
+                corners[tuple(Fraction(value, corner.denominator) for value in numerators)] = None
     if not corners:
         return None
     _check_bounded(rows, dims)
@@ -49,23 +55,12 @@ def slice_plan(rows: tuple[tuple[int, ...], ...]) -> SlicePlan | None:
             plan = SlicePlan(variable, ((ceil(low), floor(high), max(1, extent)),))
             cost = extent
         else:
-            plan = _chambers(rows, dims, variable, corners)
+            plan = _chambers(rows, dims, variable, [*corners])
             cost = sum(min(h - lo + 1, period * dims) for lo, h, period in plan.chambers)
         if best is None or cost < best[0]:
             best = (cost, plan)
     assert best is not None
     return best[1]
-
-
-def _vertices(rows: Sequence[tuple[int, ...]], dims: int) -> list[tuple[Fraction, ...]]:
-    found: dict[tuple[Fraction, ...], None] = {}
-    for basis in combinations(rows, dims):
-        corner = _solve([[*row[1:], -row[0]] for row in basis])
-        if corner is not None and _inside(
-            rows, [values[0] for values in corner.numerators], corner.denominator
-        ):
-            found[tuple(Fraction(values[0], corner.denominator) for values in corner.numerators)] = None
-    return list(found)
 
 
 def _inside(rows: Sequence[tuple[int, ...]], numerators: Sequence[int], denominator: int) -> bool:
@@ -89,8 +84,13 @@ def _chambers(
     rows: Sequence[tuple[int, ...]], dims: int, variable: int, corners: Sequence[tuple[Fraction, ...]]
 ) -> SlicePlan:
     breaks = sorted({corner[variable] for corner in corners})
-    edges = _edges(rows, dims, variable)
     others = [k for k in range(dims) if k != variable]
+    # the vertices of a slice as functions of its place: per other coordinate (slope, value at 0)
+    solved = (
+        _solve([[*(row[1 + k] for k in others), -row[1 + variable], -row[0]] for row in basis])
+        for basis in combinations(rows, dims - 1)
+    )
+    edges = [edge for edge in solved if edge is not None]
     chambers: list[tuple[int, int, int]] = []
     start = ceil(breaks[0])
     for left, right in pairwise(breaks):
@@ -101,16 +101,6 @@ def _chambers(
     if len(breaks) == 1 and breaks[0] == start:
         chambers.append((start, start, 1))
     return SlicePlan(variable, tuple(chambers))
-
-
-def _edges(rows: Sequence[tuple[int, ...]], dims: int, variable: int) -> list[_Solution]:
-    """The vertices of a slice as functions of its place: per other coordinate (slope, value at 0)."""
-    others = [k for k in range(dims) if k != variable]
-    solved = (
-        _solve([[*(row[1 + k] for k in others), -row[1 + variable], -row[0]] for row in basis])
-        for basis in combinations(rows, dims - 1)
-    )
-    return [edge for edge in solved if edge is not None]
 
 
 def _period(

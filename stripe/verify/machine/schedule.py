@@ -22,6 +22,7 @@ from stripe.ir import (
     Path,
     Program,
     Refinement,
+    beginnings,
     reads_of,
     scalar_defined,
     scalars_used,
@@ -180,11 +181,19 @@ def _placed(program: Program, nests: Sequence[Nest]) -> list[Placed]:
                 for name in (*writes_of(statement), *reads_of(statement)):
                     touched.setdefault(buffers[path][name], []).append((*path, number))
     return [
-        Placed(nest, ref, tuple(sorted(touched.get((nest.path, ref.name), ()))))
+        Placed(nest, ref, _life(nest, begins[ref.name], sorted(touched.get((nest.path, ref.name), ()))))
         for nest in nests
+        for begins in [beginnings(nest.block)]
         for ref in nest.block.allocs
         if ref.offset is not None
     ]
+
+
+def _life(nest: Nest, begins: Agg, uses: Sequence[Path]) -> tuple[Path, ...]:
+    """The uses of a buffer. One that starts at an identity is filled before the statement of its own block that uses it
+    first, which is a use of its own."""
+    filled = [uses[0][: len(nest.path) + 1]] if uses and begins is not Agg.ASSIGN else []
+    return (*filled, *uses)
 
 
 def _check_interference(program: Program, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
