@@ -10,7 +10,7 @@ SEED ?= 0
 fuzz-input: N := $(if $(filter file,$(origin N)),10000,$(N))
 
 .DEFAULT_GOAL := help
-.PHONY: help docs new-pass setup demo test test-all lint format grammar bench fuzz fuzz-input wheel clean
+.PHONY: help docs new-pass setup demo test test-all lint format grammar bench bench-cpu fuzz fuzz-input wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -54,6 +54,9 @@ grammar: $(STAMP) ## Write the tables of the parsers, grammar/*.tables.json
 
 bench: $(STAMP) ## Write the benchmark tables
 	$(PY) -m benchmarks.run
+
+bench-cpu: $(STAMP) ## Measure emitted C beside its peers, into docs/cpu.md (PEERS=FOLDER: their environment)
+	$(PY) -m benchmarks.cpu $(if $(PEERS),--peers $(PEERS))
 
 fuzz: $(STAMP) ## Check N random programs under random pass lists, from seed SEED on (N=1000 SEED=0)
 	$(PY) -m tests.fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out out/fuzz

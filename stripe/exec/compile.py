@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,16 +82,22 @@ class CompiledProgram:
 
         Raises ExecutionError for inputs that do not fit, and, when built with `sanitize`, SanitizerError.
         """
+        if not self._sanitized:
+            call, outputs = self.bind(inputs)
+            call()
+            return outputs()
         buffers = self._buffers(inputs)
-        if self._sanitized:
-            run_sanitized(self.library, self.module, buffers)
-        else:
-            self._entry(_table(buffers))
-        return {
-            parameter.ref.name: _result(parameter.ref, buffer)
-            for parameter, buffer in zip(self.module.parameters, buffers, strict=True)
-            if parameter.role in ("out", "inout")
-        }
+        run_sanitized(self.library, self.module, buffers)
+        return self._outputs(buffers)
+
+    def bind(
+        self, inputs: Mapping[str, Array]
+    ) -> tuple[Callable[[], object], Callable[[], dict[str, Array]]]:
+        """A function that runs the program on these inputs, in this process, and one that gives the outputs of the
+        last run."""
+        buffers = self._buffers(inputs)
+        table = _table(buffers)
+        return lambda: self._entry(table), lambda: self._outputs(buffers)
 
     def bench(self, inputs: Mapping[str, Array], repeats: int = 10) -> Timings:
         """The times of `repeats` calls after one that does not count. Only the calls are timed, not the marshalling."""
@@ -142,6 +149,13 @@ class CompiledProgram:
     def _entry(self) -> Callable[[object], object]:
         """The function that runs the program."""
         return self._loaded[_TABLE]
+
+    def _outputs(self, buffers: Sequence[Array]) -> dict[str, Array]:
+        return {
+            parameter.ref.name: _result(parameter.ref, buffer)
+            for parameter, buffer in zip(self.module.parameters, buffers, strict=True)
+            if parameter.role in ("out", "inout")
+        }
 
     def _buffers(self, inputs: Mapping[str, Array]) -> list[Array]:
         """The memory of each parameter in order: inputs under their strides, outputs zero."""
@@ -221,13 +235,30 @@ def _table(buffers: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(buffers))(*(buffer.ctypes.data for buffer in buffers))
 
 
+_LINE = 64
+"""Bytes to which tensors are aligned: a vector that lies in two lines of the cache takes two accesses."""
+
+
 def _buffer(parameter: EntryParameter, given: Array | None) -> Array:
+    """The memory of a parameter. An output is zero, an input is copied where it is changed or not aligned."""
     ref = parameter.ref
     if given is None:
-        return np.zeros(ref.span, ref.dtype.numpy())
+        return _aligned(ref.span, ref.dtype.numpy())
     if parameter.role != "inout" and is_row_major(ref.sizes, ref.strides):
-        return np.require(given, requirements=["C", "A"]).reshape(-1)
-    return to_flat(ref, given)
+        flat = np.require(given, requirements=["C", "A"]).reshape(-1)
+        if flat.ctypes.data % _LINE == 0:
+            return flat
+    else:
+        flat = to_flat(ref, given)
+    made = _aligned(flat.size, flat.dtype)
+    made[...] = flat
+    return made
+
+
+def _aligned(size: int, dtype: np.dtype[Any]) -> Array:
+    raw = np.zeros(size * dtype.itemsize + _LINE, np.uint8)
+    start = -raw.ctypes.data % _LINE
+    return raw[start : start + size * dtype.itemsize].view(dtype)
 
 
 def _result(ref: Refinement, flat: Array) -> Array:

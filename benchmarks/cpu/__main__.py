@@ -1,0 +1,90 @@
+"""python -m benchmarks.cpu [--peers FOLDER] [--rounds N] [--threads 1,2] [--out FILE] [--only W1a,W3] [PEER…]
+
+Measures emitted C and its peers in turn, in one run, and writes the tables of docs/cpu.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+from pathlib import Path
+
+from benchmarks.cpu import table
+from benchmarks.cpu.environment import PEERS, Worker, environment, installed
+from benchmarks.cpu.workloads import WORKLOADS, Workload
+from benchmarks.measure import FOLDER
+
+
+def main() -> int:
+    """Exit status 0."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="PEER", help=f"of {', '.join(PEERS)}; all where none is given"
+    )
+    parser.add_argument(
+        "--peers", type=Path, default=FOLDER / "out" / "peers", help="environment of the peers"
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=FOLDER / "docs" / "cpu.md")
+    options = parser.parse_args()
+    names = [name for name in PEERS if not options.names or name in options.names]
+    python = environment(options.peers)
+    missing = {name: reason for name in names if (reason := installed(python, name))}
+    chosen = [w for w in WORKLOADS if not options.only or w.key in options.only.split(",")]
+    results: list[table.Result] = []
+    versions: dict[str, str] = {}
+    for threads in map(int, options.threads.split(",")):
+        workers = {name: Worker(name, python, threads) for name in names if name not in missing}
+        versions |= {name: worker.version for name, worker in workers.items()}
+        for workload in chosen:
+            results.append(_measured(workload, workers, threads, options.rounds))
+            print(results[-1], file=sys.stderr, flush=True)
+        for worker in workers.values():
+            worker.end()
+    data = table.Run(tuple(results), versions, missing)
+    log = FOLDER / "out" / "bench" / "cpu.json"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(json.dumps(table.as_json(data), indent=1), encoding="utf-8")
+    table.write(data, options.out)
+    print(f"written to {options.out} and {log}", file=sys.stderr)
+    return 0
+
+
+def _measured(workload: Workload, workers: dict[str, Worker], threads: int, rounds: int) -> table.Result:
+    """Batches of all peers in random order, `rounds` times: each figure is a median."""
+    failed: dict[str, str] = {}
+    compile_seconds: dict[str, float] = {}
+    for name, worker in workers.items():
+        answer = worker.ask(do="prepare", workload=workload.key, threads=threads)
+        if "error" in answer:
+            failed[name] = str(answer["error"])
+        else:
+            compile_seconds[name] = answer["compile"]
+    order = [name for name in workers if name not in failed]
+    walls: dict[str, list[float]] = {name: [] for name in order}
+    used: dict[str, list[float]] = {name: [] for name in order}
+    for number in range(rounds):
+        random.Random(number).shuffle(order)
+        for name in order:
+            answer = workers[name].ask(do="batch")
+            walls[name].append(answer["wall"])
+            used[name].append(answer["processor"])
+    return table.Result(
+        workload.key,
+        threads,
+        {name: statistics.median(times) for name, times in walls.items()},
+        {name: statistics.median(times) for name, times in used.items()},
+        compile_seconds,
+        failed,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
