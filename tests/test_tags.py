@@ -15,7 +15,9 @@ from stripe.exec.compile import compile_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
 from stripe.hw.load import load_hardware
-from stripe.ir import Block, Program, Tags, verify_structural, walk, with_entry
+from stripe.ir import Block, Program, Stage, Tags, verify_structural, walk, with_entry
+from stripe.passes.base import LOCATED
+from stripe.verify.machine.claims import check_claims
 
 WORDS = (
     "cache", "cache_load", "cached", "contraction", "conv", "init", "kernel", "parallel", "stencil", "swap_in",
@@ -29,6 +31,11 @@ PROGRAMS = {
 LISTS = {
     "": (),
     "cached": ("autotile{reqs=[kernel],only_po2=true,max_total_size=256}", "cache{reqs=[kernel]}"),
+    "scheduled": (
+        LOCATED,
+        "schedule{mem_loc={name:SRAM},xfer_loc={name:DMA},mem_KiB=64,num_banks=4}",
+        "memory_placement",
+    ),
     "threads": ("thread{reqs=[kernel],threads=4}", "vectorize{reqs=[kernel],vector_bytes=16}"),
 }
 
@@ -36,7 +43,8 @@ LISTS = {
 @cache
 def compiled(name: str, passes: str) -> Program:
     program = stripe.parse(PROGRAMS[name], language="tile")
-    return stripe.run_passes(program, LISTS[passes]) if LISTS[passes] else program
+    machine = "dsp_conv" if passes == "scheduled" else None
+    return stripe.run_passes(program, LISTS[passes], hardware=machine) if LISTS[passes] else program
 
 
 @st.composite
@@ -75,6 +83,15 @@ def test_results_keep_their_bits(pair: tuple[Program, Program]) -> None:
     expected = interpret(program, data)
     assert compare(expected, interpret(other, data)) == []
     assert compare(expected, compile_program(other).run(data)) == []
+
+
+@settings(max_examples=60)
+@given(pairs())
+def test_the_demands_of_stages_stay(pair: tuple[Program, Program]) -> None:
+    program, other = pair
+    for stage in Stage:
+        assert len(verify_structural(program, stage)) == len(verify_structural(other, stage))
+    assert check_claims(other, load_hardware("dsp_conv")) == []
 
 
 @settings(max_examples=60)

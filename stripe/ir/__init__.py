@@ -32,7 +32,6 @@ from stripe.ir.block import (
 )
 from stripe.ir.check.diagnostic import Diagnostic
 from stripe.ir.check.magnitude import check_block_magnitude, check_magnitude
-from stripe.ir.check.stages import Stage, claimed_stage
 from stripe.ir.check.structure import verify_structural
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
@@ -58,6 +57,7 @@ from stripe.ir.rename import (
     substitute_ref,
 )
 from stripe.ir.span import Span
+from stripe.ir.stage import Stage
 from stripe.ir.tags import FIELD_WORDS, Tags, TagValue
 from stripe.ir.text.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.text.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
@@ -151,7 +151,6 @@ __all__ = [
     "block_at",
     "check_block_magnitude",
     "check_magnitude",
-    "claimed_stage",
     "closest",
     "common_type",
     "common_type_of",

@@ -14,6 +14,7 @@ from stripe.ir.dtypes import DType
 from stripe.ir.location import Location
 from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement
+from stripe.ir.stage import Stage
 from stripe.ir.tags import BLOCK_WORDS, INDEX_WORDS, Tags, TagValue, check_field_word
 
 _STENCIL = "stencil_"
@@ -155,8 +156,8 @@ class Block(Printable):
     statements.
 
     Only the block's own indices and refinements are visible inside it. `is_main` holds for the block of the entry that
-    is the program's body; `is_scheduled` where dependences and places of the statements are those of a schedule;
-    `pipeline_depth` is the number of tiles in flight that the buffers inside have copies for.
+    is the program's body; `stage` is the progress of its statements towards the machine, and that of main the stage of
+    the program; `pipeline_depth` is the number of tiles in flight that the buffers inside have copies for.
     """
 
     name: str
@@ -169,7 +170,7 @@ class Block(Printable):
     deps: tuple[int, ...] = ()
     tags: Tags = Tags()
     is_main: bool = False
-    is_scheduled: bool = False
+    stage: Stage = Stage.TILED
     pipeline_depth: int | None = None
 
     @override
@@ -179,12 +180,12 @@ class Block(Printable):
 
     @property
     def words(self) -> Tags:
-        """The tags, and the words of the text for `main`, `scheduled` and the pipeline depth: what passes select by."""
+        """The tags, and the words of the text for `main`, the stage and the pipeline depth: what passes select by."""
         words: list[tuple[str, TagValue | None]] = []
         if self.is_main:
             words.append(("main", None))
-        if self.is_scheduled:
-            words.append(("scheduled", None))
+        if self.stage is not Stage.TILED:
+            words.append((self.stage.word, None))
         if self.pipeline_depth is not None:
             words.append(("pipeline_depth", self.pipeline_depth))
         return Tags.from_pairs([*self.tags.entries, *words]) if words else self.tags
@@ -196,8 +197,8 @@ class Block(Printable):
         depth = words.get("pipeline_depth")
         assert depth is None or isinstance(depth, int)
         return replace(
-            self, tags=words.remove(*BLOCK_WORDS), is_main="main" in words, is_scheduled="scheduled" in words,
-            pipeline_depth=depth,
+            self, tags=words.remove(*BLOCK_WORDS), is_main="main" in words,
+            stage=max(stage for stage in Stage if stage is Stage.TILED or stage.word in words), pipeline_depth=depth,
         )  # fmt: skip
 
     def find_index(self, name: str) -> Index | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
@@ -10,6 +10,7 @@ from stripe.ir.block import Block
 from stripe.ir.dtypes import DType
 from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement, Role
+from stripe.ir.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,21 @@ class Program(Printable):
             if block.is_main:
                 return block
         raise ValueError("the program has no block tagged main")
+
+    @property
+    def stage(self) -> Stage:
+        """The stage that main has reached."""
+        return next((block.stage for block in self.entry.blocks if block.is_main), Stage.TILED)
+
+    def at_stage(self, stage: Stage) -> Program:
+        """The program whose main has that stage."""
+        statements = tuple(
+            replace(statement, stage=stage)
+            if isinstance(statement, Block) and statement.is_main
+            else statement
+            for statement in self.entry.statements
+        )
+        return replace(self, entry=replace(self.entry, statements=statements))
 
     @property
     def inputs(self) -> tuple[Refinement, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from stripe.ir.stage import STAGE_WORDS
+
 TagValue = bool | int | float | str
 
-BLOCK_WORDS = ("main", "scheduled", "pipeline_depth")
+BLOCK_WORDS = ("main", *STAGE_WORDS, "pipeline_depth")
 REFINEMENT_WORDS = ("user", "const", "tmp", "placed", "buffers")
 INDEX_WORDS = ("spatial",)
 COUNT_WORDS = ("pipeline_depth", "buffers")

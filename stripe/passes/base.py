@@ -152,8 +152,9 @@ LOCATED = (
 class Pass(BaseModel):
     """A rewrite of a whole program. Subclasses set `pass_name`, declare their options as fields and define `run`.
 
-    `requires` is the stage that the program must have reached, `ensures` the stage that it has afterwards
-    (None: the same). A pass that cannot keep the meaning does not apply and says why through `context.missed`.
+    `requires` is the stage that the program must have reached, `ensures` the latest stage to which the pass raises the
+    field `stage` of main (None: it leaves it). A pass that cannot keep the meaning does not apply and says why through
+    `context.missed`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -167,12 +168,6 @@ class Pass(BaseModel):
     """The beginning of the remark of a refusal."""
     keeps_addresses: ClassVar[bool] = False
     """Whether buffers keep size and memory and none lives longer: only such passes follow one that gives addresses."""
-
-    def ensured(self, program: Program) -> Stage | None:
-        """The stage that `program` reaches: none when blocks other than main or the entry were asked for."""
-        reqs = self.model_dump(include={"reqs"}).get("reqs", ())
-        whole = (program.entry, program.main)
-        return self.ensures if any(block.words.has_all(reqs) for block in whole) else None
 
     @abstractmethod
     def run(self, program: Program, context: PassContext) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from stripe.ir import Block, Nest, with_statements
+from stripe.ir import Block, Nest, Stage, with_statements
 from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
 from stripe.poly import statement_deps
 
@@ -31,7 +31,7 @@ class ComputeDeps(NestPass):
     refused: ClassVar[str] = "left as it is"
 
     def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
-        if nest.block.is_scheduled:
+        if nest.block.stage >= Stage.SCHEDULED:
             return Refusal("its schedule has set the dependences, also of buffers that share bytes")
         deps = statement_deps(nest)
         statements = [

@@ -31,13 +31,11 @@ class PassManager:
 
         Raises StripeError for what the user can change, InternalFault for what only we can.
         """
-        stage = Stage.TILED
         for instrument in self.instruments:
             instrument.begin(program)
         for number, entry in enumerate(self.entries):
-            stage = require_stage(program, stage, entry, self.entries[:number])
+            require_stage(program, entry, self.entries[:number])
             program = self._run_entry(entry, program)
-            stage = max(stage, entry.pass_.ensured(program) or stage)
         for instrument in self.instruments:
             instrument.end(program)
         return program
@@ -48,6 +46,7 @@ class PassManager:
                 instrument.before(entry, program)
             require_no_addresses(program, entry)
             result = self._apply(entry, program)
+            _check_ensured(entry, program.stage, result.stage)
             for instrument in self.instruments:
                 instrument.after(entry, program, result)
         except (StripeError, InternalFault) as error:
@@ -92,25 +91,31 @@ def _evaluate(
     return interpret(program, inputs)
 
 
-def require_stage(program: Program, reached: Stage, entry: PassEntry, ran: Sequence[PassEntry]) -> Stage:
-    """The stage that the program has reached, at least what `entry` requires; ConfigError when it has not.
-
-    A program from a file may be further than the passes that ran here tell, so it is asked itself.
-    """
+def require_stage(program: Program, entry: PassEntry, ran: Sequence[PassEntry]) -> None:
+    """ConfigError unless the program has reached the stage that `entry` requires, or meets all demands of it: it takes
+    several passes to locate a program, of which none is the last."""
     wanted = entry.pass_.requires
-    if reached >= wanted:
-        return reached
-    missing = verify_structural(program, wanted)
+    missing = [] if program.stage >= wanted else verify_structural(program, wanted)
     if not missing:
-        return wanted
+        return
     names = ", ".join(f"'{other.name}'" for other in ran)
     first = missing[0]
     raise ConfigError(
-        f"pass {entry.label} requires the stage '{wanted.name.lower()}', and the program is '{reached.name.lower()}' "
+        f"pass {entry.label} requires the stage '{wanted.word}', and the program is '{program.stage.word}' "
         + (f"after {names}" if names else "as given")
         + f": {first.message} ({first.name or 'the program'})",
         hint=f"{_who_ensures(wanted) or first.hint or 'put what establishes it'} before it",
     )
+
+
+def _check_ensured(entry: PassEntry, before: Stage, after: Stage) -> None:
+    """Raises InternalFault for a stage that a pass lowers, or raises further than it declares."""
+    latest = max(before, entry.pass_.ensures or before)
+    if not before <= after <= latest:
+        declared = f"it keeps '{before.word}'" if latest == before else f"it ensures '{latest.word}'"
+        raise InternalFault(
+            f"pass {entry.label} gives a program of the stage '{after.word}', though {declared}"
+        )
 
 
 _BLOCK_TAGS = frozenset({"reqs", "a_reqs", "b_reqs"})

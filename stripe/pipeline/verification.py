@@ -33,23 +33,19 @@ class StructureCheck(Instrument):
     """
 
     def __init__(self, hardware: HardwareModel | None = None) -> None:
-        self._stage = Stage.TILED
         self._hardware = hardware
         self._valid: Program | None = None
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        ensured = entry.pass_.ensured(after)
-        reached = max(self._stage, entry.pass_.requires, ensured or Stage.TILED)
-        if after is before and reached == self._stage:
+        if after is before:
             return
-        found = verify_structural(after, reached, self._valid if reached == self._stage else None)
-        self._stage = reached
+        found = verify_structural(after, after.stage, self._valid if after.stage == before.stage else None)
         self._valid = after
         if not found and self._hardware is not None:
             require_units(entry, after, self._hardware)
         if not found:
-            found = self._check_machine(entry, after, reached)
+            found = self._check_machine(after)
         if found:
             more = [f"… and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
             raise InternalFault(
@@ -57,13 +53,13 @@ class StructureCheck(Instrument):
                 (*(str(diagnostic) for diagnostic in found[:_SHOWN]), *more),
             )
 
-    def _check_machine(self, entry: PassEntry, program: Program, reached: Stage) -> list[Diagnostic]:
-        placing = entry.pass_.pass_name == "memory_placement"
-        if reached < Stage.SCHEDULED and not placing:
+    def _check_machine(self, program: Program) -> list[Diagnostic]:
+        addresses = any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs)
+        if program.stage < Stage.SCHEDULED and not addresses:
             return []
         from stripe.verify.machine.schedule import check_placement, check_schedule
 
-        found = check_schedule(program, self._hardware) if reached >= Stage.SCHEDULED else []
+        found = check_schedule(program, self._hardware) if program.stage >= Stage.SCHEDULED else []
         return found or check_placement(program, self._hardware)
 
 
@@ -77,7 +73,7 @@ def require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -
 
     nests = list(Nest.root(program.entry).walk())
     wrong = check_units(nests, hardware)
-    if not wrong and program.main.is_scheduled:
+    if not wrong and program.stage >= Stage.SCHEDULED:
         wrong = list(check_reach(nests, hardware))
     if wrong:
         first = wrong[0]

@@ -23,7 +23,6 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Block,
     Program,
-    Stage,
     StripeError,
     parse_program,
     print_program,
@@ -137,7 +136,7 @@ def check_case(case: Case, counts: Counts) -> Checked | Failure | None:
         return None
     except Exception as error:  # noqa: BLE001 - whatever a compiler raises is a finding
         return Failure("lowering crashed", _place(error), _trace(error), replace(case, passes=()))
-    wrong = _invalid(before, Stage.TILED)
+    wrong = _invalid(before)
     if wrong:
         return Failure("invalid IR", "lowering", wrong, replace(case, passes=()))
     try:
@@ -157,7 +156,6 @@ def check_case(case: Case, counts: Counts) -> Checked | Failure | None:
 
 def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, list[Entry]] | Failure:
     """The program after the passes that did not refuse, and these; a Failure for a crash or for invalid IR."""
-    stage = Stage.TILED
     ran: list[Entry] = []
     for item in case.passes:
         name = pass_of(item)
@@ -176,16 +174,15 @@ def run_passes(case: Case, program: Program, counts: Counts) -> tuple[Program, l
             return Failure("pass crashed", f"{name} at {_place(error)}", _trace(error), failed)
         ran.append(item)
         (counts.unchanged if result is program else counts.applied)[name] += 1
-        stage = max(stage, entry.pass_.ensured(result) or stage)
-        wrong = "" if result is program else _invalid(result, stage)
+        wrong = "" if result is program else _invalid(result)
         if wrong:
             return Failure("invalid IR", name, wrong, failed)
         program = result
     return program, ran
 
 
-def _invalid(program: Program, stage: Stage) -> str:
-    found = verify_structural(program, stage)
+def _invalid(program: Program) -> str:
+    found = verify_structural(program, program.stage)
     if found:
         return "\n".join(map(str, found[:5]))
     try:

@@ -21,6 +21,7 @@ from stripe.ir import (
     Location,
     Program,
     Refinement,
+    Stage,
     Store,
     fresh,
     keep_statements,
@@ -160,7 +161,7 @@ def in_other_orders(program: Program, random: Random) -> Iterator[Program]:
     """The program with the statements of main in random orders that its dependences allow. Without any dependence, and
     without a schedule, statements run in their order."""
     statements = program.main.statements
-    ordered = program.main.is_scheduled or any(statement.deps for statement in statements)
+    ordered = program.stage >= Stage.SCHEDULED or any(statement.deps for statement in statements)
     for _ in range(ORDERS if ordered and len(statements) > 1 else 0):
         order: list[int] = []
         left = list(range(len(statements)))

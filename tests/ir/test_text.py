@@ -24,6 +24,7 @@ from stripe.ir import (
     Refinement,
     Role,
     Special,
+    Stage,
     Store,
     StripeError,
     Tags,
@@ -229,7 +230,7 @@ def blocks(depth: int) -> st.SearchStrategy[Block]:
     return st.builds(
         Block, names, indices.map(tuple), st.lists(st.builds(Constraint, affines()), max_size=2).map(tuple),
         refs.map(tuple), st.lists(inner, max_size=3).map(tuple), LOCATIONS, comments.map(tuple), st.just(()), TAGS,
-        st.booleans(), st.booleans(), st.none() | st.integers(1, 4),
+        st.booleans(), st.sampled_from(Stage), st.none() | st.integers(1, 4),
     )  # fmt: skip
 
 

@@ -15,9 +15,11 @@ from stripe.ir import (
     Program,
     Refinement,
     Role,
+    Stage,
     interference,
     parse_program,
     peak_bytes,
+    print_program,
 )
 from stripe.ir.dtypes import I8
 from stripe.passes.base import PassContext
@@ -39,6 +41,14 @@ def test_a_chain_reuses_memory_after_two_steps() -> None:
     offsets = [line.split("new@")[1].split("<")[0] for line in lines_of(result, "#tmp")]
     assert offsets[0] == offsets[2] != offsets[1] == offsets[3]
     assert check_placement(result) == []
+
+
+def test_the_program_is_placed_when_all_its_buffers_are() -> None:
+    scheduled = chain([64, 64]).replace("#main", "#main #scheduled")
+    assert placed(scheduled)[0].stage is Stage.PLACED
+    assert "#main #placed block" in print_program(placed(scheduled)[0])
+    assert run_pass(scheduled, "memory_placement", locs=[{"name": "SRAM"}])[0].stage is Stage.SCHEDULED
+    assert placed(chain([64, 64]))[0].stage is Stage.TILED
 
 
 def test_without_dependences_nothing_is_shared() -> None:

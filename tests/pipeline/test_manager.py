@@ -93,10 +93,18 @@ def test_invalid_ir_is_our_fault_and_says_what_is_wrong() -> None:
 
 
 @pytest.mark.usefixtures("bad_passes")
-def test_what_a_pass_ensures_is_checked_also_when_it_changes_nothing() -> None:
+def test_the_demands_of_a_stage_that_a_pass_sets_are_checked() -> None:
     with pytest.raises(InternalFault, match="'says_located' produced invalid IR") as caught:
         _run("says_located", StructureCheck())
     assert any("has no location" in line for line in caught.value.details)
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_a_pass_raises_the_stage_no_further_than_it_declares() -> None:
+    with pytest.raises(
+        InternalFault, match="'says_placed' gives a program of the stage 'placed', though it keeps"
+    ):
+        _run("says_placed")
 
 
 @pytest.mark.usefixtures("bad_passes")

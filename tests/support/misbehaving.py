@@ -74,16 +74,33 @@ class NeedsPlaces(Pass):
 
 
 class EnsuresLocated(Pass):
-    """Says that the program is located afterwards, and does nothing for it."""
+    """Sets the stage `located`, and does nothing for it."""
 
     pass_name: ClassVar[str] = "says_located"
     ensures: ClassVar[Stage | None] = Stage.LOCATED
 
     def run(self, program: Program, context: PassContext) -> Program:
-        return program
+        return program.at_stage(Stage.LOCATED)
 
 
-MISBEHAVING: tuple[type[Pass], ...] = (Crash, Invalid, Wrong, Refuses, NeedsPlaces, EnsuresLocated)
+class SetsPlaced(Pass):
+    """Sets the stage `placed` without a declaration."""
+
+    pass_name: ClassVar[str] = "says_placed"
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        return program.at_stage(Stage.PLACED)
+
+
+MISBEHAVING: tuple[type[Pass], ...] = (
+    Crash,
+    Invalid,
+    Wrong,
+    Refuses,
+    NeedsPlaces,
+    EnsuresLocated,
+    SetsPlaced,
+)
 """Registered by the fixture `bad_passes`."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from stripe.ir import Agg, Block, walk
 from stripe.ir.dtypes import FP32, I8, DType
 from stripe.ir.intrinsics import INTRINSICS, SPECIALS
-from stripe.ir.tags import BLOCK_WORDS, FIELD_WORDS, INDEX_WORDS, REFINEMENT_WORDS
+from stripe.ir.tags import BLOCK_WORDS, INDEX_WORDS, REFINEMENT_WORDS
 from stripe.passes.registry import BUILTIN
 from stripe.tile import compile_tile
 from tools.reference.markdown import code, table
@@ -27,35 +27,41 @@ _RESULTS = {
 }
 
 WORDS: dict[str, tuple[str, str, str]] = {
-    "user": (
+    "allocation user": (
         "`role`",
         "an input or output: the caller owns its contents, before and after a run",
         "lowering",
     ),
-    "const": (
+    "allocation const": (
         "`role`",
         "its contents are part of the program, in the `const` lines at the end",
         "constant_fold",
     ),
-    "tmp": ("`role`", "a temporary of the program: it lives between the statements that use it", "lowering"),
-    "placed": (
+    "allocation tmp": (
+        "`role`",
+        "a temporary of the program: it lives between the statements that use it",
+        "lowering",
+    ),
+    "allocation placed": (
         "`offset`",
         "it has an address, which may be 0; an address other than 0 shows by itself",
         "memory_placement, schedule",
     ),
-    "buffers": (
+    "allocation buffers": (
         "`copies`",
         "number of instances that lie behind each other, for tiles in flight",
         "schedule",
     ),
-    "main": ("`is_main`", "the block of the program's body", "lowering"),
-    "scheduled": (
-        "`is_scheduled`",
+    "block main": ("`is_main`", "the block of the program's body", "lowering"),
+    "block located": ("`stage`", "its statements and buffers have locations", "—"),
+    "block scheduled": (
+        "`stage`",
         "dependences and places of its statements are those of a schedule",
         "schedule",
     ),
-    "spatial": ("`is_spatial`", "its points run at the same time, on units of their own", "map"),
-    "pipeline_depth": (
+    "block placed": ("`stage`", "besides, all its buffers have addresses", "memory_placement"),
+    "index spatial": ("`is_spatial`", "its points run at the same time, on units of their own", "map"),
+    "block pipeline_depth": (
         "`pipeline_depth`",
         "number of tiles in flight that the buffers inside have copies for",
         "schedule",
@@ -135,15 +141,16 @@ def _identity(agg: Agg, dtype: DType) -> str:
 
 
 def _words() -> str:
-    if set(WORDS) != set(FIELD_WORDS):
-        raise ValueError(
-            f"words without a row, or rows without a word: {sorted(set(WORDS) ^ set(FIELD_WORDS))}"
-        )
-    rows = [
-        (f"`#{word}`", kind, *WORDS[word][:2], _setters(WORDS[word][2]))
+    words = {
+        f"{kind} {word}": (f"`#{word}`", kind)
         for kind, words in (("allocation", REFINEMENT_WORDS), ("block", BLOCK_WORDS), ("index", INDEX_WORDS))
         for word in words
-    ]
+    }
+    if WORDS.keys() != words.keys():
+        raise ValueError(
+            f"words without a row, or rows without a word: {sorted(WORDS.keys() ^ words.keys())}"
+        )
+    rows = [(*words[key], *WORDS[key][:2], _setters(WORDS[key][2])) for key in words]
     return table(("word", "on", "field", "meaning", "set by"), rows)
 
 

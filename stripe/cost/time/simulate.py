@@ -12,7 +12,7 @@ from stripe.cost.time.occupancy import Life, lives
 from stripe.cost.time.statement import StatementCost
 from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Block, Nest, Program, StripeError
+from stripe.ir import Block, Nest, Program, Stage, StripeError
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     machine = Machine(model)
     costs = _costs(program, machine)
     main = program.main
-    scheduled = main.is_scheduled or any(statement.deps for statement in main.statements)
+    scheduled = program.stage >= Stage.SCHEDULED or any(statement.deps for statement in main.statements)
     if scheduled:
         deps = tuple(main.statements[cost.number].deps for cost in costs)
     else:

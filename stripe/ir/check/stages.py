@@ -1,30 +1,21 @@
-"""The stages of a program, and the properties that each demands beyond the structure of every program."""
+"""The demands of each stage beyond the structure of every program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntEnum
 
 from stripe.ir.check.diagnostic import Check, CheckedBlock, Diagnostic, Part
 from stripe.ir.program import Program
+from stripe.ir.stage import Stage
 from stripe.ir.walk import walk
 
 
-class Stage(IntEnum):
-    """How far a program has come; each stage includes the demands of the earlier ones."""
-
-    TILED = 0
-    LOCATED = 1
-    SCHEDULED = 2
-    PLACED = 3
-
-
 def check_located(scope: CheckedBlock) -> Iterator[Diagnostic]:
-    """Stage `located`: each kernel has a location, and so has each buffer of the entry and of main."""
+    """Stage `located`: each block of main has a location, and so has each buffer of the entry and of main."""
     block = scope.block
-    if "kernel" in block.tags and not block.location:
+    if scope.parent is not None and scope.parent.is_main and not block.location:
         yield scope.say("the kernel has no location", "run locate_block")
-    if scope.parent is None or scope.block.is_main:
+    if scope.parent is None or block.is_main:
         for ref in block.allocs:
             if not ref.location:
                 yield scope.say(f"the buffer '{ref.name}' has no location", "run locate_memory", about=ref)
@@ -32,7 +23,7 @@ def check_located(scope: CheckedBlock) -> Iterator[Diagnostic]:
 
 def check_scheduled(scope: CheckedBlock) -> Iterator[Diagnostic]:
     """Stage `scheduled`: main has a schedule. `stripe.verify.machine` proves that dependences order conflicts."""
-    if scope.block.is_main and not scope.block.is_scheduled:
+    if scope.block.is_main and scope.block.stage < Stage.SCHEDULED:
         yield scope.say("main is not scheduled", "run schedule")
 
 
@@ -44,18 +35,10 @@ def check_placed(scope: CheckedBlock) -> Iterator[Diagnostic]:
                 yield scope.say(f"the buffer '{ref.name}' has no address", "run memory_placement", about=ref)
 
 
-def claimed_stage(program: Program) -> Stage:
-    """The last stage that a program says it has reached: by its schedule, by addresses of the entry's buffers."""
-    if not program.main.is_scheduled:
-        return Stage.TILED
-    placed = any(ref.offset is not None for ref in program.entry.allocs)
-    return Stage.PLACED if placed else Stage.SCHEDULED
-
-
 def check_addresses(program: Program) -> Iterator[Diagnostic]:
     """Of the buffers of the entry and of main in one memory, all have addresses or none; so have, after a schedule,
     buffers further inside."""
-    depth = None if program.main.is_scheduled else 2
+    depth = 2 if program.stage < Stage.SCHEDULED else None
     allocs = [
         (path, block, ref)
         for path, block in walk(program.entry)

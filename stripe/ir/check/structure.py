@@ -22,13 +22,14 @@ from stripe.ir.block import (
     Store,
 )
 from stripe.ir.check.diagnostic import Check, CheckedBlock, Diagnostic, Part
-from stripe.ir.check.stages import STAGE_CHECKS, Stage
+from stripe.ir.check.stages import STAGE_CHECKS
 from stripe.ir.check.unchanged import KnownBlocks
 from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import closest
 from stripe.ir.intrinsics import SPECIALS, result_dtype
 from stripe.ir.program import Program
 from stripe.ir.refinement import Agg, Direction, Refinement, Role
+from stripe.ir.stage import Stage
 from stripe.ir.tags import FIELD_WORDS, Tags
 from stripe.ir.text.names import is_name, is_tag
 from stripe.ir.text.printer import print_refinement, print_statement

@@ -51,6 +51,7 @@ class MemoryPlacement(Pass):
     group: ClassVar[PassGroup] = PassGroup.PLACEMENT
     example: ClassVar[PassExample] = PassExample("locs=[{name:DRAM}]", after=(LOCATED, "compute_deps"))
     requires: ClassVar[Stage] = Stage.LOCATED
+    ensures: ClassVar[Stage | None] = Stage.PLACED
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("program",)
@@ -85,7 +86,11 @@ class MemoryPlacement(Pass):
             offsets |= {
                 (members[n].path, members[n].ref.name): at for n, at in zip(inside, found, strict=True)
             }
-        return with_entry(program, _with_offsets(entry, (0,), offsets))
+        placed = with_entry(program, _with_offsets(entry, (0,), offsets))
+        allocs = (*placed.entry.allocs, *placed.main.allocs)
+        if placed.stage is Stage.SCHEDULED and all(ref.offset is not None for ref in allocs):
+            return placed.at_stage(Stage.PLACED)
+        return placed
 
     def _place(self, members: list[LiveRange], units: Sequence[UnitPath], context: PassContext) -> list[int]:
         """Addresses for buffers in units that may be one."""

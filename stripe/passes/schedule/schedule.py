@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field, model_validator
-from typing_extensions import override
 
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
@@ -94,17 +93,12 @@ class Schedule(Pass):
             raise ValueError(f"alignment {self.alignment} is more than the {self.mem_KiB} KiB of the memory")
         return self
 
-    @override
-    def ensured(self, program: Program) -> Stage | None:
-        """The stage of a program that was scheduled; none where the pass declined."""
-        return super().ensured(program) if program.main.is_scheduled else None
-
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when a statement cannot be made to fit, with the sizes."""
         self._check_units(context)
         entry = program.entry
         for path, block in walk(program.entry):
-            if len(path) > 1 and block.words.has_all(self.reqs) and not block.is_scheduled:
+            if len(path) > 1 and block.words.has_all(self.reqs) and block.stage < Stage.SCHEDULED:
                 if block.points > 1:
                     context.missed(
                         block, f"not scheduled: it has {block.points} points, each with its own part"
@@ -221,7 +215,7 @@ class Schedule(Pass):
         # A statement waits for earlier ones only, so that equal starts in their old order keep dependences, too.
         order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
         block = keep_statements(with_statements(nest.block, statements), order)
-        block = replace(block, is_scheduled=True)
+        block = replace(block, stage=Stage.SCHEDULED)
         _report(block, origins, table, context)
         user = frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER)
         return replace_at(entry, path, lambda _: prune_refinements(block, user))

@@ -16,6 +16,7 @@ from stripe.ir import (
     Program,
     Refinement,
     Role,
+    Stage,
     Tags,
     keep_statements,
     map_statements,
@@ -143,7 +144,7 @@ def plainer(program: Program) -> Iterator[Program]:
         lambda b: map_statements(b, lambda s: replace(s, deps=())),
         lambda b: bare_refs(replace(b, location=Location()), lambda r: replace(r, location=Location())),
         lambda b: bare_refs(b, no_tags),
-        lambda b: replace(b, is_scheduled=False, pipeline_depth=None),
+        lambda b: replace(b, stage=Stage.TILED, pipeline_depth=None),
     ]
     for change in changes:
         yield with_entry(program, rewrite_blocks(program.entry, change))

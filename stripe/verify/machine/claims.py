@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Diagnostic, Nest, Program, claimed_stage, verify_structural, walk
-from stripe.ir.check.stages import Stage, check_addresses
+from stripe.ir import Diagnostic, Nest, Program, Stage, verify_structural, walk
+from stripe.ir.check.stages import check_addresses
 from stripe.verify.machine.schedule import check_dependences, check_placement, check_schedule
 from stripe.verify.machine.units import check_units, check_views
 
@@ -15,15 +15,14 @@ def check_claims(program: Program, hardware: HardwareModel | None = None) -> lis
     Dependences are checked where any statement of main has one, addresses where any buffer has one, and units where
     the machine is known.
     """
-    stage = claimed_stage(program)
     nests = list(Nest.root(program.entry).walk())
-    found = list(check_addresses(program)) or verify_structural(program, stage)
+    found = list(check_addresses(program)) or verify_structural(program, program.stage)
     found += check_views(nests)
     if hardware is not None:
         found += check_units(nests, hardware)
     if found:
         return found
-    if stage >= Stage.SCHEDULED:
+    if program.stage >= Stage.SCHEDULED:
         found = check_schedule(program, hardware)
     elif any(statement.deps for statement in program.main.statements):
         found = check_dependences(program)

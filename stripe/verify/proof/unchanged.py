@@ -19,6 +19,7 @@ from stripe.ir import (
     Program,
     Refinement,
     Special,
+    Stage,
     Statement,
     Tags,
     reads_of,
@@ -46,7 +47,7 @@ def stripped(statement: Statement) -> Statement:
                 comments=(),
                 deps=(),
                 tags=Tags(),
-                is_scheduled=False,
+                stage=Stage.TILED,
                 pipeline_depth=None,
             )
         case _:
