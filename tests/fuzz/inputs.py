@@ -33,7 +33,7 @@ from stripe.pipeline.reproducer import Reproducer
 SECONDS = 20
 MEMORY = 6 << 30
 
-TOOLS: dict[str, Callable[[list[str]], int]] = {"opt": start.opt, "run": start.run, "sim": start.sim}
+TOOLS: dict[str, Callable[[list[str]], int]] = {"opt": start.opt, "run": start.run, "sim": start.sim, "reduce": start.reduce}
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+|\s+|.", re.DOTALL)
 _STRANGE = (
     "0", "-1", "1e400", "nan", "NaN", "9" * 30, "9" * 5000, "\x1b[2J", "\x00", "é", "\ud7ff", "(" * 300, "[" * 300,
@@ -59,6 +59,7 @@ _COMMANDS: tuple[tuple[str, list[str]], ...] = (
     ("run", ["--compare", "interp", "--passes", "dce"]),
     ("sim", ["--counts"]),
     ("sim", ["--hw", "dsp_conv"]),
+    ("reduce", ["--test", "stripe-opt {}", "--timeout", "5"]),
 )
 _RECORDED = (("opt", "--emit=c"), ("run", "--random=3"), ("sim", "--counts"))
 
@@ -132,7 +133,7 @@ def corpus() -> dict[str, list[str]]:
         found["npz"] = [(folder / "in.npz").read_bytes().decode("latin-1")]
         # Modules load here, once, and not in each fork.
         words = [str(folder / "2.tile"), "--hw", "dsp_conv", "--passes", "dce", "--verify", "exact"]
-        for tool in TOOLS.values():
+        for tool in (start.opt, start.run, start.sim):
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 assert tool(words) == 0
     found["hw"] = [path.read_text("utf-8") for path in sorted(data_dir("hwmodels").glob("*.json.j2"))]
@@ -154,7 +155,8 @@ def command_line(kind: str, text: str, random: Random, folder: Path) -> tuple[st
         case "tile" | "stripe" | "json":
             return tool, [str(path), *words]
         case "reproducer":
-            return "opt", ["--run-reproducer", str(path)]
+            reduced = [str(path), "--test", "stripe-opt --run-reproducer {}", "--timeout", "5"]
+            return random.choice((("opt", ["--run-reproducer", str(path)]), ("reduce", reduced)))
         case "npz":
             return "run", [str(good), "--data", str(path)]
         case "hw":
