@@ -33,7 +33,12 @@ from stripe.pipeline.reproducer import Reproducer
 SECONDS = 20
 MEMORY = 6 << 30
 
-TOOLS: dict[str, Callable[[list[str]], int]] = {"opt": start.opt, "run": start.run, "sim": start.sim, "reduce": start.reduce}
+TOOLS: dict[str, Callable[[list[str]], int]] = {
+    "opt": start.opt,
+    "run": start.run,
+    "sim": start.sim,
+    "reduce": start.reduce,
+}
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+|\s+|.", re.DOTALL)
 _STRANGE = (
     "0", "-1", "1e400", "nan", "NaN", "9" * 30, "9" * 5000, "\x1b[2J", "\x00", "é", "\ud7ff", "(" * 300, "[" * 300,
