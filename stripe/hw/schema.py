@@ -95,7 +95,9 @@ class MemUnit(Unit):
     ways: int | None = Field(
         default=None, gt=0, description="ways of a set-associative cache; absent: fully associative"
     )
-    alignment: int = Field(default=1, gt=0, description="bytes that addresses of buffers are multiples of")
+    alignment: int = Field(
+        default=1, gt=0, le=1 << 40, description="bytes that addresses of buffers are multiples of"
+    )
     read_latency_cycles: NotNegative = Field(
         default=0.0, description="cycles from a request to its first byte"
     )

@@ -16,6 +16,7 @@ from stripe.ir import (
     Constraint,
     Index,
     Location,
+    Program,
     Refinement,
     Statement,
     Tags,
@@ -25,8 +26,11 @@ from stripe.ir import (
     retarget,
     scalar_defined,
     substitute,
+    with_entry,
+    with_statements,
 )
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
+from stripe.rewrite.dissolve import dissolve
 from stripe.rewrite.tile import used_indices
 
 
@@ -47,6 +51,22 @@ class Unroll(BlockPass):
 
     Points that constraints exclude vanish; a copy whose constraints still hold indices runs in a block of its own.
     Constants are folded into accesses, locations, `load_index` and what is passed to blocks inside.
+
+    With `make_views` the block dissolves: its statements, and a view for each part, become part of the block around it,
+    so that passes over its statements (`schedule`) see each part:
+
+        #main block [] ( // main                    #main block [] ( // main
+            inout T[0, 0] (2:8, 8:1)                    inout T[0, 0] (2:8, 8:1)
+        ) {                                             inout T_b0 = T[0, 0] (1:8, 8:1)
+          0: #kernel block [b:2] (                      inout T_b1 = T[1, 0] (1:8, 8:1)
+              inout T[b, 0] (1:8, 8:1)      =>      ) {
+          ) {                                         0: #kernel block [x:8] (
+            0: block [x:8] (                              inout T = T_b0[0, x] (1:8, 1:1)
+                inout T[0, x] (1:8, 1:1)              ) { … }
+            ) { … }                                   1: #kernel block [x:8] (
+          }                                               inout T = T_b1[0, x] (1:8, 1:1)
+        }                                             ) { … }
+                                                    }
     """
 
     pass_name: ClassVar[str] = "unroll"
@@ -61,6 +81,46 @@ class Unroll(BlockPass):
     max_points: int = Field(
         default=64, ge=1, description="leave blocks alone that would be copied more often"
     )
+
+    make_views: bool = Field(
+        default=False,
+        description="make the copies statements of the block around, which gets a view of each part",
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        """As for any pass over blocks; with `make_views` the unrolled blocks dissolve into those around."""
+        if not self.make_views:
+            return super().run(program, context)
+
+        def visit(parent: Block) -> Block:
+            for number in reversed(range(len(parent.statements))):
+                block = parent.statements[number]
+                if not isinstance(block, Block):
+                    continue
+                if not block.words.has_all(self.reqs):
+                    changed = visit(block)
+                    if changed is not block:
+                        parent = _with_statement(parent, number, changed)
+                    continue
+                answer = self._dissolved(parent, number, block, context)
+                if isinstance(answer, Refusal):
+                    context.missed(block, f"{self.refused}: {answer.reason}")
+                else:
+                    parent = answer
+            return parent
+
+        return with_entry(program, visit(program.entry))
+
+    def _dissolved(self, parent: Block, number: int, block: Block, context: PassContext) -> Block | Refusal:
+        """The block around with the copies of its statement `number` in the place of it."""
+        if block.is_main:
+            return Refusal("the entry has no statement but main")
+        answer = self.rewrite(block, context)
+        return (
+            answer
+            if isinstance(answer, Refusal)
+            else dissolve(_with_statement(parent, number, answer), number)
+        )
 
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
         wanted = self.expand_idx
@@ -79,6 +139,10 @@ class Unroll(BlockPass):
             return Refusal(f"{min(bound)} chooses the unit that runs the block")
         context.applied(block, f"{', '.join(index.name for index in chosen)} unrolled into {points} copies")
         return unroll_block(block, chosen)
+
+
+def _with_statement(block: Block, number: int, statement: Statement) -> Block:
+    return with_statements(block, [*block.statements[:number], statement, *block.statements[number + 1 :]])
 
 
 def unroll_block(block: Block, chosen: tuple[Index, ...]) -> Block:

@@ -58,7 +58,7 @@ class MemoryPlacement(Pass):
     locs: tuple[LocationSpec, ...] = Field(
         default=(), description="memories to place; every memory where empty"
     )
-    alignment: int = Field(default=4, ge=1, description="bytes that addresses are multiples of")
+    alignment: int = Field(default=4, ge=1, le=1 << 40, description="bytes that addresses are multiples of")
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when the buffers do not fit into a memory of the hardware model, with the sizes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import ClassVar
 
 from pydantic import Field, model_validator
@@ -76,7 +77,7 @@ class Schedule(Pass):
     num_banks: int = Field(
         default=0, ge=0, description="banks, that is units of the memory; 0: as the model says"
     )
-    alignment: int = Field(default=4, ge=1, description="bytes that addresses are multiples of")
+    alignment: int = Field(default=4, ge=1, le=1 << 40, description="bytes that addresses are multiples of")
     xfer_loc: LocationSpec = Field(description="unit that runs the transfers")
     pipeline_depth: int = Field(
         default=2, ge=1, description="buffers for each streamed operand; 2: double buffering"
@@ -111,6 +112,12 @@ class Schedule(Pass):
                     context.missed(
                         block, f"not scheduled: {names} is input and output of the program at once"
                     )
+                    continue
+                shared = _overlapping(block)
+                if shared is not None:
+                    # A near copy of either view would not see what is written through the other.
+                    names = " and ".join(shared)
+                    context.missed(block, f"not scheduled: the views {names} share elements that are written")
                     continue
                 entry = self._scheduled(entry, path, context)
                 break
@@ -275,3 +282,17 @@ def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, conte
         f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
         f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
     )
+
+
+def _overlapping(block: Block) -> tuple[str, str] | None:
+    """Two views of one buffer that share elements, and through one of which elements are written."""
+    views = [ref for ref in block.refinements if not ref.is_alloc]
+    for first, second in combinations(views, 2):
+        if first.source != second.source or not (first.dir.writes or second.dir.writes):
+            continue
+        sides = zip(first.access, first.sizes, second.access, second.sizes, strict=True)
+        # Along a dimension in which the distance is no number the views may share elements.
+        apart = ((a - b).is_constant and not -size < (a - b).offset < other for a, size, b, other in sides)
+        if not any(apart):
+            return first.name, second.name
+    return None

@@ -1,0 +1,95 @@
+"""A block of one point dissolved: its statements, and its views, become part of the block around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stripe.ir import (
+    Affine,
+    Block,
+    Refinement,
+    Statement,
+    fresh,
+    reads_of,
+    retarget,
+    substitute,
+    views_of,
+    with_directions,
+    with_statements,
+    writes_of,
+)
+from stripe.rewrite.refusal import Refusal
+
+
+def dissolve(parent: Block, number: int) -> Block | Refusal:
+    """`parent` with the statements of its block `number` in the place of it, through views that `parent` itself has.
+
+    The block has one point, so that its buffers live as long as before. Its tags and its location go to its statements.
+    """
+    block = parent.statements[number]
+    assert isinstance(block, Block)
+    if block.points > 1 or block.passed or block.constraints:
+        return Refusal("it still has indices or constraints")
+    block = replace(substitute(block, {index.name: Affine() for index in block.indices}), indices=())
+    if not all(isinstance(statement, Block) for statement in block.statements):
+        return Refusal("it has statements that are no blocks")
+    if any(statement.deps for statement in parent.statements):
+        return Refusal(
+            f"statements of {parent.name} have dependences; unroll before compute_deps and schedule"
+        )
+    taken = {ref.name for ref in parent.refinements}
+    names: dict[str, str] = {}
+    moved: dict[str, Refinement] = {}
+    views: list[Refinement] = []
+    known = [ref for ref in parent.refinements if not ref.is_alloc]
+    for ref in block.refinements:
+        outer = None if ref.is_alloc else parent.ref(ref.source)
+        if outer is not None and outer.dims == ref.dims and all(affine == Affine() for affine in ref.access):
+            names[ref.name] = outer.name
+            continue
+        if outer is not None and outer.is_alloc:
+            moved[ref.name] = ref  # a block has no views of its own allocations
+            continue
+        if outer is not None:
+            access = tuple(a + b for a, b in zip(outer.access, ref.access, strict=True))
+            ref = replace(ref, source=outer.source, access=access, agg=outer.agg)
+            same = next((view for view in known if _is_same_view(view, ref)), None)
+            if same is not None:
+                names[ref.name] = same.name
+                continue
+        name = ref.name if ref.name not in taken else fresh(ref.name, taken)
+        taken.add(name)
+        names[ref.name] = name
+        views.append(replace(ref, name=name))
+
+    def inside(statement: Statement) -> Statement:
+        assert isinstance(statement, Block)
+        refs = tuple(_through(moved.get(ref.source), ref) for ref in statement.refinements)
+        statement = replace(statement, refinements=refs)
+        changed = retarget(statement, names)
+        assert isinstance(changed, Block)
+        location = statement.location or block.location
+        return replace(changed, tags=block.tags | statement.tags, location=location, deps=())
+
+    statements = [
+        *parent.statements[:number],
+        *map(inside, block.statements),
+        *parent.statements[number + 1 :],
+    ]
+    used = {name for s in statements for name in (*reads_of(s), *writes_of(s), *views_of(s))}
+    left = {ref.source for ref in block.refinements} - used
+    kept = tuple(ref for ref in parent.refinements if ref.is_alloc or ref.name not in left)
+    return with_directions(with_statements(replace(parent, refinements=(*kept, *views)), statements))
+
+
+def _is_same_view(first: Refinement, second: Refinement) -> bool:
+    """Whether two views show the same elements of one buffer."""
+    return (first.source, first.access, first.dims) == (second.source, second.access, second.dims)
+
+
+def _through(view: Refinement | None, ref: Refinement) -> Refinement:
+    """`ref`, a part of `view`, as a part of the buffer that `view` is a part of."""
+    if view is None:
+        return ref
+    access = tuple(a + b for a, b in zip(view.access, ref.access, strict=True))
+    return replace(ref, source=view.source, access=access)
