@@ -93,14 +93,11 @@ class Unroll(BlockPass):
             return super().run(program, context)
 
         def visit(parent: Block) -> Block:
-            for number in reversed(range(len(parent.statements))):
-                block = parent.statements[number]
-                if not isinstance(block, Block):
-                    continue
+            for block in parent.blocks:
+                number = next(n for n, statement in enumerate(parent.statements) if statement is block)
                 if not block.words.has_all(self.reqs):
                     changed = visit(block)
-                    if changed is not block:
-                        parent = _with_statement(parent, number, changed)
+                    parent = parent if changed is block else _with_statement(parent, number, changed)
                     continue
                 answer = self._dissolved(parent, number, block, context)
                 if isinstance(answer, Refusal):
@@ -115,14 +112,23 @@ class Unroll(BlockPass):
         """The block around with the copies of its statement `number` in the place of it."""
         if block.is_main:
             return Refusal("the entry has no statement but main")
-        answer = self.rewrite(block, context)
-        return (
-            answer
-            if isinstance(answer, Refusal)
-            else dissolve(_with_statement(parent, number, answer), number)
-        )
+        chosen = self._chosen(block)
+        if isinstance(chosen, Refusal):
+            return chosen
+        found = dissolve(_with_statement(parent, number, unroll_block(block, chosen)), number)
+        if not isinstance(found, Refusal):
+            context.applied(block, _summary(chosen))
+        return found
 
     def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
+        chosen = self._chosen(block)
+        if isinstance(chosen, Refusal):
+            return chosen
+        context.applied(block, _summary(chosen))
+        return unroll_block(block, chosen)
+
+    def _chosen(self, block: Block) -> tuple[Index, ...] | Refusal:
+        """The indices to expand."""
         wanted = self.expand_idx
         chosen = tuple(
             index
@@ -131,14 +137,16 @@ class Unroll(BlockPass):
         )
         points = prod(index.range for index in chosen)
         if not chosen:
-            return Refusal(f"no index '{self.expand_idx}'" if self.expand_idx else "no index")
+            return Refusal(f"no index '{wanted}'" if wanted else "no index")
         if points > self.max_points:
             return Refusal(f"{points} points, at most {self.max_points} are allowed")
         bound = block.location.names() & {index.name for index in chosen}
-        if bound:
-            return Refusal(f"{min(bound)} chooses the unit that runs the block")
-        context.applied(block, f"{', '.join(index.name for index in chosen)} unrolled into {points} copies")
-        return unroll_block(block, chosen)
+        return Refusal(f"{min(bound)} chooses the unit that runs the block") if bound else chosen
+
+
+def _summary(chosen: tuple[Index, ...]) -> str:
+    points = prod(index.range for index in chosen)
+    return f"{', '.join(index.name for index in chosen)} unrolled into {points} copies"
 
 
 def _with_statement(block: Block, number: int, statement: Statement) -> Block:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from stripe.ir import (
     Affine,
     Block,
+    Direction,
     Refinement,
     Statement,
     fresh,
@@ -14,7 +15,6 @@ from stripe.ir import (
     retarget,
     substitute,
     views_of,
-    with_directions,
     with_statements,
     writes_of,
 )
@@ -76,10 +76,18 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
         *map(inside, block.statements),
         *parent.statements[number + 1 :],
     ]
-    used = {name for s in statements for name in (*reads_of(s), *writes_of(s), *views_of(s))}
-    left = {ref.source for ref in block.refinements} - used
-    kept = tuple(ref for ref in parent.refinements if ref.is_alloc or ref.name not in left)
-    return with_directions(with_statements(replace(parent, refinements=(*kept, *views)), statements))
+    read = {name for statement in statements for name in reads_of(statement)}
+    written = {name for statement in statements for name in writes_of(statement)}
+    seen = read | written | {name for statement in statements for name in views_of(statement)}
+    gone = {ref.source for ref in block.refinements} - seen
+    kept = (ref for ref in parent.refinements if ref.is_alloc or ref.name not in gone)
+    # A view that statements of several blocks share takes the directions of all of them.
+    both = read & written
+    shown = (
+        replace(ref, dir=Direction.INOUT) if ref.name in both and not ref.is_alloc else ref
+        for ref in (*kept, *views)
+    )
+    return with_statements(replace(parent, refinements=tuple(shown)), statements)
 
 
 def _is_same_view(first: Refinement, second: Refinement) -> bool:
