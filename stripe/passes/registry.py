@@ -27,6 +27,7 @@ BUILTIN: dict[str, str] = {
     "partition": "partition.partition:Partition",
     "pattern": "pattern.pattern:Pattern",
     "peel": "peel:Peel",
+    "prune_aggregations": "prune_aggregations:PruneAggregations",
     "prune_indexes": "prune_indexes:PruneIndexes",
     "prune_refinements": "prune_refinements:PruneRefinements",
     "reduce_constraints": "reduce_constraints:ReduceConstraints",
