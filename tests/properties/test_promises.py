@@ -1,12 +1,17 @@
-"""The promises of every registered pass: valid structure, equal results, no new object without a change."""
+"""The promises of every registered pass: a valid program of its stage that text and JSON give back, equal results, the
+same object without a change."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
 
 from stripe.hw import load_hardware
-from stripe.ir import ConfigError, Program, print_program, verify_structural
+from stripe.ir import ConfigError, Program, parse_program, print_program, verify_structural
+from stripe.ir.text.json_ir import parse_json, program_json
+from stripe.passes.base import PassContext
 from stripe.passes.registry import BUILTIN, find_pass
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
@@ -20,8 +25,12 @@ class Promises(Instrument):
     """Checks each pass of a run."""
 
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        assert verify_structural(after) == [], print_program(after)
+        text = print_program(after)
+        assert verify_structural(after, after.stage) == [], text
         assert after is before or after != before, f"{entry.label} changed nothing and made a new program"
+        assert parse_program(text) == after
+        assert print_program(parse_program(text)) == text
+        assert parse_json(json.dumps(program_json(after))) == after
 
 
 @pytest.mark.parametrize("name", sorted(BUILTIN))
@@ -43,3 +52,17 @@ def test_a_pass_keeps_its_promises(name: str) -> None:
         assert_same_results(before, after)
 
     check()
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+@settings(max_examples=2)
+@given(made=programs())
+def test_a_pass_that_matches_nothing_gives_back_its_program(name: str, made: Made) -> None:
+    pass_class = find_pass(name)
+    (entry,) = parse_passes(f"{name}{{{pass_class.example.options}}}")
+    tags = {field: ("absent",) for field in ("reqs", "a_reqs") if field in pass_class.model_fields}
+    if not tags:
+        return
+    program = program_of(*made)
+    model = load_hardware(pass_class.example.hardware)
+    assert entry.pass_.model_copy(update=tags).run(program, PassContext(model)) is program
