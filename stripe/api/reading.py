@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from stripe.api.arguments import require, require_program
 from stripe.frontends.files import checked_text, first_line, printable, read_file
-from stripe.frontends.frontend import FrontEnd, Source
+from stripe.frontends.frontend import FrontEnd, ReadOptions, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
 from stripe.ir import (
     ConfigError,
@@ -107,7 +107,7 @@ def _front_end(language: str) -> FrontEnd:
 
 def _load(front_end: FrontEnd, data: bytes, name: str, shapes: Shapes | None) -> Program:
     source = Source(data if front_end.binary else checked_text(data, name), name, front_end.name)
-    loaded = front_end.load(source, tuple(_shape_text(*item) for item in (shapes or {}).items()))
+    loaded = front_end.load(source, ReadOptions(tuple(_shape_text(*item) for item in (shapes or {}).items())))
     for warning in loaded.warnings:
         warnings.warn(str(warning), stacklevel=3)
     return loaded.program

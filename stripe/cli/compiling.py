@@ -42,7 +42,7 @@ def load(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = False) ->
     """The program of an input, and the seconds that reading took; warnings go to stderr unless `quiet`. Raises
     StripeError where the program is not at the stage that it claims."""
     started = time.perf_counter()
-    loaded = load_source(source, spec.shape)
+    loaded = load_source(source, spec.reading)
     if spec.verify != "none":
         require_claims(loaded, job.hardware)
     for warning in () if quiet else loaded.warnings:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from stripe.cli.files import STDIN, read_bytes
 from stripe.cli.usage import UsageError
 from stripe.frontends.files import checked_text, first_line, printable
-from stripe.frontends.frontend import FrontEnd, Loaded, Source
+from stripe.frontends.frontend import FrontEnd, Loaded, ReadOptions, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
 from stripe.ir import ConfigError, StripeError
 
@@ -47,11 +47,11 @@ def split_source(source: Source) -> tuple[Source, ...]:
     return tuple(parts)
 
 
-def load_source(source: Source, shapes: tuple[str, ...]) -> Loaded:
+def load_source(source: Source, options: ReadOptions) -> Loaded:
     """The program that a source denotes, checked for structure. Raises StripeError with its place."""
     front_end = find_front_end(source.language)
     try:
-        return front_end.load(source, shapes)
+        return front_end.load(source, options)
     except StripeError as error:
         if not front_end.binary:
             _suggest_language(error, source)

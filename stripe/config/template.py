@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError, meta
 from jinja2.exceptions import SecurityError, TemplateError
@@ -24,7 +24,11 @@ _TEMPLATE_FAULTS = (
 )  # fmt: skip
 
 
-def render(path: Path, parameters: Mapping[str, Scalar]) -> str:
+Parameter: TypeAlias = "Scalar | list[Parameter] | dict[str, Parameter] | None"
+"""A value that a template sees."""
+
+
+def render(path: Path, parameters: Mapping[str, Parameter]) -> str:
     """The text of the template at `path` with `parameters` in scope. Raises ConfigError with the template's line."""
     return "".join(_render_pieces(path, read_text(path), parameters)[0])
 
@@ -81,7 +85,7 @@ def evaluate(expression: str, parameters: Mapping[str, Scalar]) -> Scalar:
 
 
 def _render_pieces(
-    path: Path, source: str, parameters: Mapping[str, Scalar]
+    path: Path, source: str, parameters: Mapping[str, Parameter]
 ) -> tuple[list[Piece], Mapping[str, str]]:
     environment = ConfigEnvironment(path.parent, path.name, source)
     pieces: list[Piece] = []
@@ -97,7 +101,7 @@ def _render_pieces(
 
 
 def _raise_config_error(
-    error: BaseException, path: Path, sources: Mapping[str, str], parameters: Mapping[str, Scalar]
+    error: BaseException, path: Path, sources: Mapping[str, str], parameters: Mapping[str, Parameter]
 ) -> NoReturn:
     reason, hint = _reason(error, parameters)
     if isinstance(error, TemplateSyntaxError):
@@ -126,7 +130,7 @@ _UNSAFE = re.compile(r"access to attribute '(.*)' of '(.*)' object is unsafe")
 _NO_FILTER = re.compile(r"No (filter|test) named '(.*)'")
 
 
-def _reason(error: BaseException, parameters: Mapping[str, Scalar]) -> tuple[str, str | None]:
+def _reason(error: BaseException, parameters: Mapping[str, Parameter]) -> tuple[str, str | None]:
     """What a fault in a template means to the one who wrote it, and what to do."""
     text = str(error)
     if isinstance(error, UndefinedError) and (match := _UNDEFINED.match(text)):
@@ -169,6 +173,6 @@ def _lowered(text: str) -> str:
     return first[:1].lower() + first[1:]
 
 
-def _undefined_hint(name: str, parameters: Mapping[str, Scalar]) -> str:
+def _undefined_hint(name: str, parameters: Mapping[str, Parameter]) -> str:
     known = f" (parameters: {', '.join(sorted(parameters))})" if parameters else ""
     return did_you_mean(name, parameters, f"give it with -D {name}=VALUE{known}")

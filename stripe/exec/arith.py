@@ -5,6 +5,7 @@ Arrays are never written in place here, and the result may be an argument itself
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -134,6 +135,12 @@ def _sigmoid(x: Array) -> Array:
     return one / (one + np.exp(-x))
 
 
+def _erf(x: Array) -> Array:
+    """numpy has no error function; that of C's library is in `math`, on doubles."""
+    values = [math.erf(value) for value in x.astype(np.float64).reshape(-1).tolist()]
+    return np.asarray(values, x.dtype).reshape(x.shape)
+
+
 def _bits(x: Array) -> int:
     return x.dtype.itemsize * 8
 
@@ -167,6 +174,6 @@ _OWN: Mapping[tuple[str, Kind | Literal["any"]], Operation] = {
     ("bit_right", "bool"): _bool_right, ("div", "int"): _trunc_div, ("div", "uint"): _trunc_div,
     ("mod", "int"): _trunc_mod, ("mod", "uint"): _trunc_mod, ("min", "float"): _float_min,
     ("max", "float"): _float_max, ("relu", "any"): _rectify, ("zelu", "any"): _rectify, ("round", "any"): _round,
-    ("sigmoid", "any"): _sigmoid,
+    ("sigmoid", "any"): _sigmoid, ("erf", "any"): _erf,
 }  # fmt: skip
 """Operations of which numpy has none, or with another meaning at the edges, on a kind of dtype."""

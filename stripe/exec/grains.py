@@ -88,7 +88,7 @@ def apply(op: str, args: Sequence[Grain], dtype: DType, divisor: float | None) -
     if op in _EXACT:
         low, high = _EXACT[op](args[0], args[-1])
         return Grain(low, high, min(arg.step for arg in args))
-    if op in ("ceil", "floor", "round"):
+    if op in ("ceil", "floor", "round", "round_even"):
         return Grain(args[0].low - 1, args[0].high + 1, max(args[0].step, 1.0))
     if op == "mul":
         first, last = args

@@ -33,6 +33,34 @@ class Source:
         return self.data.decode("utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of a command line that front ends read: values of `--shape`, of `--dim`, folders of `--operators`,
+    and whether `--random-weights` is given. A front end that has no use for an option refuses it.
+    """
+
+    shapes: tuple[str, ...] = ()
+    dims: tuple[tuple[str, int], ...] = ()
+    operators: tuple[str, ...] = ()
+    random_weights: bool = False
+
+
+def refuse_network_options(options: ReadOptions, language: str) -> None:
+    """Raises ConfigError for options that only networks have."""
+    from stripe.ir.errors import ConfigError
+
+    given = {
+        "--dim": options.dims,
+        "--operators": options.operators,
+        "--random-weights": options.random_weights,
+    }
+    for option, value in given.items():
+        if value:
+            raise ConfigError(
+                f"{option} is for networks; the input is in {language}", hint=f"leave {option} out"
+            )
+
+
 def refusal(found: Sequence[Diagnostic], place: Callable[[Diagnostic], StripeError]) -> StripeError:
     """The error that has all findings, each at its place, in the order of the source."""
     errors = sorted(map(place, found), key=lambda error: (error.line or 0, error.col or 0))
@@ -63,15 +91,17 @@ class Loaded:
 class FrontEnd:
     """A language. Functions are named as `module:function`, and imported when they are first called.
 
-    `reader` takes a `Source` and the values of `--shape`, and gives a `Loaded` whose program is valid; it raises
-    StripeError for errors in the source. Each of `references` takes a `Source`, the values of `--shape` and the inputs
-    as arrays by name, and gives the outputs: a way to compute them without the compiler.
+    `reader` takes a `Source` and `ReadOptions`, and gives a `Loaded` whose program is valid; it raises StripeError for
+    errors in the source. Each of `references` takes a `Source`, `ReadOptions` and the inputs as arrays by name, and
+    gives the outputs: a way to compute them without the compiler. `as_tile` gives the text of a Tile file that means
+    the same.
     """
 
     name: str
     suffixes: tuple[str, ...]
     reader: str
     references: Mapping[str, str] = field(default_factory=dict[str, str])
+    as_tile: str = ""
     starts: str = ""
     """Regular expression for the first line of code of such a text, which tells the language of standard input."""
     out_of_bounds: bool = False
@@ -79,14 +109,18 @@ class FrontEnd:
     binary: bool = False
     """Whether files are bytes; else they are UTF-8 text."""
 
-    def load(self, source: Source, shapes: tuple[str, ...]) -> Loaded:
+    def load(self, source: Source, options: ReadOptions) -> Loaded:
         """The program that `source` denotes, checked for structure. Raises StripeError with its place."""
-        return cast("Callable[[Source, tuple[str, ...]], Loaded]", _function(self.reader))(source, shapes)
+        return cast("Callable[[Source, ReadOptions], Loaded]", _function(self.reader))(source, options)
 
-    def evaluate(self, reference: str, source: Source, shapes: tuple[str, ...], inputs: Arrays) -> Arrays:
+    def tile(self, source: Source, options: ReadOptions) -> str:
+        """The Tile text of a language that has one."""
+        return cast("Callable[[Source, ReadOptions], str]", _function(self.as_tile))(source, options)
+
+    def evaluate(self, reference: str, source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:
         """The outputs by `reference`. Raises KeyError when the language has no such reference."""
         function = _function(self.references[reference])
-        return cast("Callable[[Source, tuple[str, ...], Arrays], Arrays]", function)(source, shapes, inputs)
+        return cast("Callable[[Source, ReadOptions, Arrays], Arrays]", function)(source, options, inputs)
 
     def begins(self, line: str) -> bool:
         """Whether a text with this first line of code looks like one of this language."""

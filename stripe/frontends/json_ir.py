@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from stripe.frontends.frontend import Loaded, Source, refusal
+from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_network_options
 from stripe.ir import ConfigError, Diagnostic, StripeError, check_magnitude, verify_structural
 from stripe.ir.text.json_ir import parse_json
 from stripe.ir.text.json_place import json_path
@@ -12,9 +12,10 @@ from stripe.ir.text.json_place import json_path
 _FIELDS = {"index": "indices", "constraint": "constraints", "refinement": "refinements"}
 
 
-def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+def load(source: Source, options: ReadOptions) -> Loaded:
     """The program of a JSON text. Raises StripeError with all findings, each with its JSON path."""
-    if shapes:
+    refuse_network_options(options, "JSON")
+    if options.shapes:
         raise ConfigError("--shape is for Tile inputs; JSON says its shapes", hint="leave --shape out")
     program = parse_json(source.text, source.name)
     place = partial(_located, source.name)

@@ -24,6 +24,14 @@ BUILTIN = {
             starts=r"\d+\s*(\[[\d,\s]*\])?\s*:",
             out_of_bounds=True,
         ),
+        FrontEnd(
+            "onnx",
+            (".onnx",),
+            "stripe.frontends.onnx:load",
+            {"onnx": "stripe.frontends.onnx:evaluate"},
+            as_tile="stripe.frontends.onnx:as_tile",
+            binary=True,
+        ),
         FrontEnd("json", (".json",), "stripe.frontends.json_ir:load", starts=r"\{", out_of_bounds=True),
     )
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from stripe.frontends.frontend import Loaded, Source, refusal
+from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_network_options
 from stripe.ir import (
     ConfigError,
     Diagnostic,
@@ -16,9 +16,10 @@ from stripe.ir import (
 )
 
 
-def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+def load(source: Source, options: ReadOptions) -> Loaded:
     """The program that a text denotes. Raises StripeError with all findings, each at its place in the text."""
-    if shapes:
+    refuse_network_options(options, "Stripe")
+    if options.shapes:
         raise ConfigError("--shape is for Tile inputs; Stripe says its shapes", hint="leave --shape out")
     parsed = parse_with_spans(source.text, source.name)
     place = partial(_located, parsed, source)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stripe.frontends.frontend import Loaded, Source
+from stripe.frontends.frontend import Loaded, ReadOptions, Source, refuse_network_options
 from stripe.ir import ConfigError
 from stripe.tile import bind, find_warnings, lower, parse_tile, program_name
 from stripe.tile.shapes import Binding, parse_shape
@@ -13,17 +13,18 @@ if TYPE_CHECKING:
     from stripe.frontends.frontend import Arrays
 
 
-def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+def load(source: Source, options: ReadOptions) -> Loaded:
     """The program of a Tile function. Raises StripeError with its place."""
-    function = bind(parse_tile(source.text, source.name), read_shapes(shapes))
+    refuse_network_options(options, "Tile")
+    function = bind(parse_tile(source.text, source.name), read_shapes(options.shapes))
     return Loaded(lower(function, program_name(source.name)), find_warnings(function))
 
 
-def evaluate(source: Source, shapes: tuple[str, ...], inputs: Arrays) -> Arrays:
+def evaluate(source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:
     """The outputs as numpy computes them from the Tile source, without lowering."""
     from stripe.tile.reference import evaluate as by_numpy  # numpy, for a comparison alone
 
-    return by_numpy(bind(parse_tile(source.text, source.name), read_shapes(shapes)), inputs)
+    return by_numpy(bind(parse_tile(source.text, source.name), read_shapes(options.shapes)), inputs)
 
 
 def read_shapes(texts: tuple[str, ...]) -> dict[str, Binding]:

@@ -2,10 +2,11 @@
 
 Every input of an arithmetic intrinsic has the same dtype; lowering inserts `cast`. Integers wrap; `div` and `mod`
 truncate towards zero and give 0 for a zero divisor; shifts by a negative amount or by the width and more give 0 (or
-the sign); a shift of a bool is that of 0 or 1. `round` is half away from zero; float `mod` is C's `fmod`; `min` and
-`max` are `a < b ? a : b` and `a > b ? a : b`, NaN when an operand is NaN; `relu` and `zelu` are `x < 0 ? 0 : x`. A cast
-from float to integer truncates, saturates and turns NaN into 0; from integer to integer it wraps; to bool it is
-`x != 0`. fp16 and bf16 compute in fp32 and round, casts too: from anything first to fp32, then to the type.
+the sign); a shift of a bool is that of 0 or 1. `round` is half away from zero, `round_even` half to even; float `mod`
+is C's `fmod`; `min` and `max` are `a < b ? a : b` and `a > b ? a : b`, NaN when an operand is NaN; `relu` and `zelu`
+are `x < 0 ? 0 : x`. A cast from float to integer truncates, saturates and turns NaN into 0; from integer to integer it
+wraps; to bool it is `x != 0`. fp16 and bf16 compute in fp32 and round, casts too: from anything first to fp32, then to
+the type.
 
 Specials replace what their outputs hold; every operand is a whole view, its elements in row-major order of its sizes:
 
@@ -124,6 +125,10 @@ def _round(a: float) -> float:
     return math.copysign(math.floor(abs(a) + 0.5), a)
 
 
+def _round_even(a: float) -> float:
+    return math.copysign(round(a), a)
+
+
 def _rectified(a: Number) -> Number:
     return max(a, 0)
 
@@ -209,8 +214,9 @@ def _functions() -> Iterator[IntrinsicSpec]:
     one: Shape = (1, "float", "same")
     for name, function, fold in (
         ("ceil", "ceil", math.ceil), ("floor", "floor", math.floor), ("round", "", _round),
+        ("round_even", "rint", _round_even),
     ):  # fmt: skip
-        c = f"{{math[{name}]}}({{0}})"
+        c = f"{{math[{function if name == 'round_even' else name}]}}({{0}})"
         yield spec(name, *one, fold, function, c, on_bool="ident", on_integer="ident", rounds=False)
     yield spec("sqrt", *one, math.sqrt, "sqrt", "{math[sqrt]}({0})")
     for name in "exp log sin cos tan sinh cosh tanh".split():
@@ -218,6 +224,7 @@ def _functions() -> Iterator[IntrinsicSpec]:
     for name in "sin cos tan sinh cosh tanh".split():
         arc, c = f"a{name}", f"{{math[a{name}]}}({{0}})"
         yield spec(arc, *one, getattr(math, arc), f"arc{name}", c, exact=False)
+    yield spec("erf", *one, math.erf, "", "{math[erf]}({0})", exact=False)
     yield spec("sigmoid", *one, _sigmoid, "", "{one} / ({one} + {math[exp]}(-{0}))", exact=False)
     yield spec("pow", 2, "float", "same", math.pow, "power", "{math[pow]}({0}, {1})", exact=False)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from stripe.ir.dtypes import DTYPES, I8, DType
+from stripe.ir.dtypes import DTYPES, FP32, I8, DType
 from stripe.ir.errors import did_you_mean
 from stripe.tile import ast, fold
 from stripe.tile.builtins_tensor import TENSOR_BUILTINS, Builtin
@@ -97,6 +98,8 @@ def _cast(scope: Calls, node: ast.Call, target: str | None, dtype: DType) -> Val
     operand = scope.operand(node.arguments[0])
     if isinstance(operand, Const):
         return fold.convert(operand.value, dtype)
+    if operand.dtype == dtype and node.function == f"as_{dtype}":
+        return operand
     return _elementwise(
         scope, node, "cast", [operand], dtype, target, f"{node.function}({operand.name}, {dtype.bits})"
     )
@@ -132,6 +135,14 @@ def _as(kind: str, widths: tuple[int, ...]) -> Builtin:
 
 def _as_bool(scope: Calls, node: ast.Call, target: str | None) -> Value:
     return _cast(scope, node, target, DTYPES["bool"])
+
+
+def _as_dtype(dtype: DType) -> Builtin:
+    return lambda scope, node, target: _cast(scope, node, target, dtype)
+
+
+def _infinity(_: Calls, __: ast.Call, ___: str | None) -> Value:
+    return Const(math.inf, FP32)
 
 
 def _quantize(scope: Calls, node: ast.Call, target: str | None) -> Value:
@@ -196,6 +207,8 @@ BUILTINS: dict[str, tuple[Builtin, int, int | None]] = {
     "as_int": (_as("i", (8, 16, 32, 64)), 1, 2),
     "as_uint": (_as("u", (8, 16, 32, 64)), 1, 2),
     "as_bool": (_as_bool, 1, 1),
+    **{f"as_{name}": (_as_dtype(dtype), 1, 1) for name, dtype in DTYPES.items() if name != "bool"},
+    "infinity": (_infinity, 0, 0),
     "quantize": (_quantize, 1, 1),
     "reverse_grad": (_identity, 2, 2),
     "recip": (_recip, 1, 1),

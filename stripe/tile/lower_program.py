@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from stripe.ir import Affine, Block, Direction, Program, Refinement, Role, Tags, check_block_magnitude, fresh
+from stripe.ir import (
+    Affine,
+    Block,
+    ConstantBuffer,
+    Direction,
+    Program,
+    Refinement,
+    Role,
+    Tags,
+    check_block_magnitude,
+    fresh,
+)
 from stripe.ir.errors import StripeError
 from stripe.tile.bind import bind, rename_tensors
 from stripe.tile.diagnostics import raise_collected
@@ -35,6 +47,10 @@ from stripe.tile.typed import (
     results,
 )
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 
 def compile_tile(
     text: str, filename: str = "<string>", shapes: Mapping[str, Binding] | None = None
@@ -49,8 +65,15 @@ def program_name(filename: str) -> str:
     return "program" if not stem or filename.startswith("<") else stem
 
 
-def lower(typed: TypedFunction, name: str = "program") -> Program:
-    """The program of a typed function. Raises StripeError for all contractions without a finite, exact index set."""
+def lower(
+    typed: TypedFunction,
+    name: str = "program",
+    constants: Mapping[str, npt.NDArray[np.generic]] | None = None,
+) -> Program:
+    """The program of a typed function; its inputs in `constants` are buffers with these contents.
+
+    Raises StripeError for all contractions without a finite, exact index set.
+    """
     typed = _without_read_outputs(typed)
     names = _tensor_names(typed)
     kernels: list[Block] = []
@@ -65,7 +88,7 @@ def lower(typed: TypedFunction, name: str = "program") -> Program:
         except StripeError as error:
             errors.append(error)
     raise_collected(errors)
-    return _program(typed, name, names, tuple(kernels))
+    return _program(typed, name, names, tuple(kernels), constants or {})
 
 
 def _without_read_outputs(typed: TypedFunction) -> TypedFunction:
@@ -118,7 +141,15 @@ def _lower_op(op: Op, name: str, names: dict[str, str], typed: TypedFunction) ->
             return (lower_special(op, name, names),)
 
 
-def _program(typed: TypedFunction, name: str, names: dict[str, str], kernels: tuple[Block, ...]) -> Program:
+def _program(
+    typed: TypedFunction,
+    name: str,
+    names: dict[str, str],
+    kernels: tuple[Block, ...],
+    constants: Mapping[str, npt.NDArray[np.generic]],
+) -> Program:
+    read = {tensor.name for op in typed.ops for tensor in reads(op)}
+    held: list[ConstantBuffer] = []
     inputs = {tensor.name for tensor in typed.inputs}
     outputs = {tensor.name for tensor in typed.outputs}
     allocations: list[Refinement] = []
@@ -126,13 +157,18 @@ def _program(typed: TypedFunction, name: str, names: dict[str, str], kernels: tu
     for tensor in _tensors(typed):
         user = tensor.name in inputs or tensor.name in outputs
         local = names[tensor.name]
-        alloc = Refinement.alloc(
-            local, tensor.dtype, tensor.sizes, role=Role.USER if user else Role.TEMPORARY
-        )
+        role = Role.USER if user else Role.TEMPORARY
+        if tensor.name in constants:
+            if tensor.name not in read:
+                continue
+            data = constants[tensor.name].astype(tensor.dtype.numpy(), order="C", copy=False)
+            held.append(ConstantBuffer(local, tensor.dtype, tensor.sizes, data.tobytes()))
+            role = Role.CONSTANT
+        alloc = Refinement.alloc(local, tensor.dtype, tensor.sizes, role=role)
         allocations.append(alloc)
         direction = Direction.IN if tensor.name in inputs else Direction.OUT if user else Direction.INOUT
         zeros = (Affine(),) * len(tensor.sizes)
         views.append(Refinement(local, direction, local, zeros, tensor.dtype, alloc.dims))
     main = Block("main", refinements=tuple(views), statements=kernels, is_main=True)
     entry = Block(name, refinements=tuple(allocations), statements=(main,), tags=Tags.of("program"))
-    return Program(entry)
+    return Program(entry, tuple(held))

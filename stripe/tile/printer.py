@@ -11,11 +11,16 @@ _IDXID = re.compile(r"_*[a-z][A-Za-z0-9_]*'?")
 _KEYWORDS = frozenset({"function", "polynomial", "expression", "contraction", "default", "no_defract"})
 
 
+def tensor_id(name: str) -> str:
+    """A name of a tensor or a dimension, escaped where it begins with a small letter."""
+    return name if _ID.fullmatch(name) else f"#{name}"
+
+
 def print_tile(function: ast.Function) -> str:
     """The whole function as text, after those that it may call, ending with a newline."""
     callees = "".join(f"{print_tile(callee)}\n" for callee in function.callees)
     inputs = ", ".join(map(_input, function.inputs))
-    outputs = ", ".join(_id(output.name) for output in function.outputs)
+    outputs = ", ".join(tensor_id(output.name) for output in function.outputs)
     body = "".join(f"  {print_statement(statement)};\n" for statement in function.statements)
     name = f"{_function_name(function.name)} " if function.name else ""
     return f"{callees}function {name}({inputs}) -> ({outputs}) {{\n{body}}}\n"
@@ -25,7 +30,7 @@ def print_statement(statement: ast.Stmt, *, attributes: bool = True) -> str:
     """One statement without its semicolon."""
     prefix = "".join(f"{_attribute(attribute)} " for attribute in statement.attributes) if attributes else ""
     if isinstance(statement, ast.Assignment):
-        return f"{prefix}{_id(statement.target)} = {print_expr(statement.value)}"
+        return f"{prefix}{tensor_id(statement.target)} = {print_expr(statement.value)}"
     return prefix + _contraction(statement)
 
 
@@ -37,7 +42,7 @@ def print_expr(expr: ast.Expr, *, tight: bool = False) -> str:
         case ast.FloatLit(text):
             return text
         case ast.Name(name):
-            return _id(name)
+            return tensor_id(name)
         case ast.IndexName(name):
             return _idxid(name)
         case ast.Unary(op, operand):
@@ -59,7 +64,7 @@ def print_polynomial(expr: ast.Expr) -> str:
 
 def print_access(access: ast.Access) -> str:
     """A tensor with its index polynomials."""
-    return f"{_id(access.tensor)}[{', '.join(map(print_polynomial, access.indices))}]"
+    return f"{tensor_id(access.tensor)}[{', '.join(map(print_polynomial, access.indices))}]"
 
 
 def _operand(expr: ast.Expr, least: int, tight: bool) -> str:
@@ -90,25 +95,21 @@ def _contraction(node: ast.Contraction) -> str:
     )
     agg = f"{output} = {node.agg}({inside}){bounds}"
     agg += " no_defract" if node.no_defract else ""
-    return agg + (f" default {_id(node.default.name)}" if node.default is not None else "")
+    return agg + (f" default {tensor_id(node.default.name)}" if node.default is not None else "")
 
 
 def _input(node: ast.Input) -> str:
     dims = "" if node.dims is None else f"[{', '.join(map(_dim, node.dims))}]"
-    return f"{_id(node.name)}{dims}" + (f": {node.dtype}" if node.dtype is not None else "")
+    return f"{tensor_id(node.name)}{dims}" + (f": {node.dtype}" if node.dtype is not None else "")
 
 
 def _dim(node: ast.InputDim) -> str:
-    return _id(node.name) + (f"={node.size}" if node.size is not None else "")
+    return tensor_id(node.name) + (f"={node.size}" if node.size is not None else "")
 
 
 def _attribute(node: ast.Attribute) -> str:
     parameters = f"({', '.join(node.parameters)})" if node.parameters else ""
     return f"[[{_idxid(node.name)}{parameters}]]"
-
-
-def _id(name: str) -> str:
-    return name if _ID.fullmatch(name) else f"#{name}"
 
 
 def _idxid(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
@@ -86,6 +87,20 @@ def _sigmoid(x: Array) -> Array:
     return one / (one + np.exp(-x))
 
 
+def _round_even(x: Array) -> Array:
+    if x.dtype.kind in "iub":
+        return x
+    low = np.floor(x)
+    over = x - low
+    odd = np.mod(low, 2.0) == 1.0
+    return np.copysign(np.where((over > 0.5) | ((over == 0.5) & odd), low + 1.0, low), x).astype(x.dtype)
+
+
+def _error_function(x: Array) -> Array:
+    """The integral of the normal distribution, number by number."""
+    return np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)
+
+
 ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "add": _logical(np.add, np.logical_or),
     "sub": _logical(np.subtract, np.logical_xor),
@@ -110,6 +125,8 @@ ELEMENTWISE: dict[str, Callable[..., Array]] = {
     "ceil": _whole(np.ceil),
     "floor": _whole(np.floor),
     "round": _round,
+    "round_even": _round_even,
+    "erf": _error_function,
     "exp": np.exp,
     "log": np.log,
     "pow": np.power,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from stripe.cli.option import OTHER, Option, Spec, option, spelled
 from stripe.cli.usage import file_name, one_of
+from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import BUILTIN, languages
 
 ASSUMPTIONS = ("float-order", "zero-sign", "finite", "folded")
@@ -20,6 +22,14 @@ def _flags(text: str) -> str:
     words = [] if text in ("all", "none") else text.split(",")
     flag = one_of(*ASSUMPTIONS)
     return ",".join(map(flag, words)) if words else text
+
+
+def _dimension(text: str) -> tuple[str, int]:
+    """An argparse type for `N=1`."""
+    name, equal, size = text.rpartition("=")
+    if not equal or not name or not size.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is no size of a dimension; write NAME=1")
+    return name, int(size)
 
 
 _input = partial(option, group="input")
@@ -42,7 +52,7 @@ class InputSpec(Spec):
 
     input: str | None = _input(
         metavar="INPUT", read=file_name, complete="files", replayed=False,
-        help="a file (.tile, .stripe), or - for standard input",
+        help="a file (.tile, .stripe, .onnx), or - for standard input",
     )  # fmt: skip
     input_format: str | None = _input(
         "--input-format", choices=tuple(BUILTIN), more=languages, complete="languages", replayed=False,
@@ -58,6 +68,17 @@ class CompileSpec(InputSpec):
         "--shape", metavar="NAME=SIZES:DTYPE", many=True,
         help="shape of a Tile input, instead of what the file says, as A=64x64:fp32; may be repeated",
     )  # fmt: skip
+    dim: tuple[tuple[str, int], ...] = _input(
+        "--dim", metavar="NAME=SIZE", read=_dimension, many=True,
+        help="size of a symbolic dimension of a network, as N=1; may be repeated",
+    )  # fmt: skip
+    operators: tuple[str, ...] = _input(
+        "--operators", metavar="DIR", read=file_name, many=True, complete="files",
+        help="folder of operators for networks (*.tile.j2), looked up before those that ship; may be repeated",
+    )  # fmt: skip
+    random_weights: bool = _input(
+        "--random-weights", help="draw the weights of a network instead of reading them"
+    )
     steps: tuple[Step, ...] = spelled(
         Option(
             ("--config",), "passes and machine", "a pass list, by name (dsp_conv) or path",
@@ -126,6 +147,11 @@ class CompileSpec(InputSpec):
         "--list-models", metavar="NAME", optional=True, complete="hwmodels",
         help="list the hardware models with their parameters, or that of one, and end",
     )  # fmt: skip
+
+    @property
+    def reading(self) -> ReadOptions:
+        """The options for the front end."""
+        return ReadOptions(self.shape, self.dim, self.operators, self.random_weights)
 
     def question(self) -> bool:
         return self.list_passes is not None or self.list_models is not None or super().question()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stripe.cli.commands.run_report import ComparisonJson
 from stripe.exec.compare import Tolerance, compare, tolerance_for
 from stripe.exec.interp import interpret
-from stripe.frontends.frontend import Source
+from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, StripeError
 from stripe.pipeline.engines import Arrays
@@ -37,7 +37,7 @@ class Subject:
     outputs: Arrays
     engine: str
     small_integers: bool
-    shapes: tuple[str, ...] = ()
+    reading: ReadOptions = field(default_factory=ReadOptions)
 
     def against(self, reference: str) -> ComparisonJson:
         """Compares with another way to compute the same. Raises ConfigError when the input has no such way."""
@@ -65,7 +65,7 @@ class Subject:
             others = ("interp", *front_end.references)
             reason = f"--compare {reference} is no reference for an input in {front_end.name.capitalize()}"
             raise ConfigError(reason, path=self.source.name, hint=f"use --compare {' or '.join(others)}")
-        return front_end.evaluate(reference, self.source, self.shapes, self.inputs)
+        return front_end.evaluate(reference, self.source, self.reading, self.inputs)
 
     def _blame(self, reference: str, expected: Arrays, tolerance: Tolerance) -> str:
         """Whether the reference, the passes or the engine are at fault, where that can be told apart."""

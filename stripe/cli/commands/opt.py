@@ -13,8 +13,8 @@ from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
-from stripe.frontends.frontend import Loaded, Source
-from stripe.frontends.registry import by_suffix
+from stripe.frontends.frontend import Loaded, ReadOptions, Source
+from stripe.frontends.registry import by_suffix, find_front_end
 from stripe.ir import ConfigError, Program, StripeError, print_program
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _product(
 ) -> str:
     """The product of one part; warnings and remarks are added to `messages` when it is a list."""
     if (shown := _source_target(target)) is not None:
-        return _source_form(job, shown, source)
+        return _source_form(job, spec, shown, source)
     loaded, reading = load(job, source, spec, quiet=messages is not None)
     collector = None
     if messages is not None:
@@ -125,15 +125,18 @@ def _product(
     return target.emit(result)
 
 
-def _source_form(job: Job, target: SourceTarget, source: Source) -> str:
+def _source_form(job: Job, spec: OptSpec, target: SourceTarget, source: Source) -> str:
     """The source in a form of Tile. Raises UsageError for passes, and ConfigError for another language."""
     name = target.target_name
     if job.entries:
         raise UsageError(f"--emit {name} shows the source, and passes run after it", "leave the passes out")
-    if source.language != "tile":
+    if source.language == "tile":
+        return target.emit_source(source.text, source.name)
+    front_end = find_front_end(source.language)
+    if not front_end.as_tile:
         reason = f"--emit {name} shows Tile, and the input is {source.language.capitalize()}"
         raise ConfigError(reason, path=source.name, hint="give a .tile file")
-    return target.emit_source(source.text, source.name)
+    return target.emit_source(front_end.tile(source, spec.reading), source.name)
 
 
 def _other_program(job: Job, path: str) -> Source:
@@ -153,8 +156,9 @@ def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
     """
     from stripe.pipeline.proof import check_against  # the prover, where a proof is asked for
 
-    shapes = spec.shape if against.language == "tile" else ()
-    reference = load_source(against, shapes)
+    same = against.language == (job.source.language if job.source is not None else "")
+    options = spec.reading if same else ReadOptions(spec.shape if against.language == "tile" else ())
+    reference = load_source(against, options)
     require_claims(reference, job.hardware)
     require_claims(Loaded(result), job.hardware)
     check_against(reference.program, against.name, result, to_stderr, policy(spec))

@@ -47,7 +47,7 @@ def perform(job: Job, spec: RunSpec) -> int:
     comparison = None
     if spec.compare is not None:
         subject = execution.Subject(
-            source, original, program, inputs, outputs, engine.engine_name, spec.data is None, spec.shape
+            source, original, program, inputs, outputs, engine.engine_name, spec.data is None, spec.reading
         )
         comparison = subject.against(spec.compare)
     times = (

@@ -1,0 +1,274 @@
+"""Nodes that compute nothing themselves: control flow with known conditions and counts, sequences and optionals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto
+
+from stripe.frontends.onnx.values import (
+    Absent,
+    SequenceValue,
+    TensorType,
+    TensorValue,
+    Value,
+    constant,
+)
+
+MAX_TRIPS = 10_000
+"""Rounds of a loop that is unrolled."""
+
+
+class Unsupported(Exception):
+    """A node that has no counterpart: the reason, and a hint."""
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+class Scope(Protocol):
+    """The graph around a node."""
+
+    @property
+    def opsets(self) -> Mapping[str, int]:
+        """The version of each domain."""
+        ...
+
+    def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
+        """The outputs of a graph that a node holds, which sees the values around it."""
+        ...
+
+    def emit(self, op: str, inputs: Sequence[Value], **attributes: int) -> Value:
+        """The output of a node that is not in the model."""
+        ...
+
+
+Handler: TypeAlias = Callable[[Scope, NodeProto, Sequence[Value]], Sequence[Value]]
+
+
+def attribute(node: NodeProto, name: str) -> onnx.AttributeProto | None:
+    return next((item for item in node.attribute if item.name == name), None)
+
+
+def integer(node: NodeProto, name: str, default: int) -> int:
+    found = attribute(node, name)
+    return default if found is None else found.i
+
+
+def _graph(node: NodeProto, name: str) -> GraphProto:
+    found = attribute(node, name)
+    if found is None or not found.HasField("g"):
+        raise Unsupported(f"the attribute '{name}' is missing")
+    return found.g
+
+
+def known(value: Value, name: str) -> int:
+    """The integer that a constant of one element holds."""
+    if isinstance(value, TensorValue) and value.data is not None and value.data.size == 1:
+        return int(np.asarray(value.data).reshape(-1)[0])
+    raise Unsupported(f"its {name} is computed while the model runs", "give it a constant")
+
+
+def _if(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    branch = "then_branch" if known(inputs[0], "condition") else "else_branch"
+    return scope.subgraph(_graph(node, branch), ())
+
+
+def _loop(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    limit, condition, *carried = inputs
+    body = _graph(node, "body")
+    trips = MAX_TRIPS + 1 if isinstance(limit, Absent) else known(limit, "trip count")
+    going = isinstance(condition, Absent) or bool(known(condition, "condition"))
+    scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
+    trip = 0
+    while going and trip < trips:
+        if trip == MAX_TRIPS:
+            raise Unsupported(f"its loop has more than {MAX_TRIPS} rounds")
+        state = constant(np.asarray(True))
+        results = scope.subgraph(body, (constant(np.asarray(trip, np.int64)), state, *carried))
+        carried = list(results[1 : 1 + len(carried)])
+        for items, item in zip(scanned, results[1 + len(carried) :], strict=True):
+            items.append(item)
+        trip += 1
+        if trip < trips or isinstance(limit, Absent):
+            going = bool(known(results[0], "condition"))
+    return [*carried, *(_stacked(scope, items, 0) for items in scanned)]
+
+
+def _stacked(scope: Scope, items: Sequence[Value], axis: int) -> Value:
+    if not items:
+        raise Unsupported("it collects values in a loop without rounds")
+    return scope.emit("ConcatFromSequence", items, axis=axis, new_axis=1)
+
+
+def _scan(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
+    if scope.opsets[""] < 9:
+        return _scan_8(scope, node, inputs)
+    return _scanned(scope, node, body, count, inputs)
+
+
+def _scan_8(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """The first form of Scan has a batch; one of a single element is the later form."""
+    body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
+    values = inputs[1:]
+    if any(not isinstance(value, TensorValue) or value.type.sizes[0] != 1 for value in values):
+        raise Unsupported("Scan of opset 8 over a batch of several", "convert the model to opset 9")
+    plain = [scope.emit("Squeeze", [value, constant(np.asarray([0]))]) for value in values]
+    results = _scanned(scope, NodeProto(), body, count, plain)
+    return [scope.emit("Unsqueeze", [value, constant(np.asarray([0]))]) for value in results]
+
+
+def _scanned(
+    scope: Scope, node: NodeProto, body: GraphProto, count: int, inputs: Sequence[Value]
+) -> Sequence[Value]:
+    state = list(inputs[: len(inputs) - count])
+    sources = inputs[len(inputs) - count :]
+    outputs = len(body.output) - len(state)
+    axes = _ints(node, "scan_input_axes", count)
+    directions = _ints(node, "scan_input_directions", count)
+    lengths = {source.type.sizes[axis] for source, axis in zip(sources, axes, strict=True)
+               if isinstance(source, TensorValue)}  # fmt: skip
+    if len(lengths) != 1:
+        raise Unsupported("the lengths of its scanned inputs are unknown or differ")
+    (length,) = lengths
+    collected: list[list[Value]] = [[] for _ in range(outputs)]
+    for trip in range(length):
+        places = [length - 1 - trip if back else trip for back in directions]
+        slices = [
+            scope.emit("Gather", [source, constant(np.asarray(place))], axis=axis)
+            for source, place, axis in zip(sources, places, axes, strict=True)
+        ]
+        results = scope.subgraph(body, (*state, *slices))
+        state = list(results[: len(state)])
+        for items, item in zip(collected, results[len(state) :], strict=True):
+            items.append(item)
+    backwards = _ints(node, "scan_output_directions", outputs)
+    out_axes = _ints(node, "scan_output_axes", outputs)
+    ordered = [items[::-1] if back else items for items, back in zip(collected, backwards, strict=True)]
+    return [*state, *(_stacked(scope, items, axis) for items, axis in zip(ordered, out_axes, strict=True))]
+
+
+def _ints(node: NodeProto, name: str, count: int) -> list[int]:
+    found = attribute(node, name)
+    return list(found.ints) if found is not None and found.ints else [0] * count
+
+
+def _sequence(value: Value) -> SequenceValue:
+    if not isinstance(value, SequenceValue):
+        raise Unsupported("the length of its sequence is unknown")
+    return value
+
+
+def _sequence_at(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [_sequence(inputs[0]).items[known(inputs[1], "position")]]
+
+
+def _sequence_insert(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    items = list(_sequence(inputs[0]).items)
+    place = known(inputs[2], "position") if len(inputs) > 2 else len(items)
+    items.insert(place, inputs[1])
+    return [SequenceValue(tuple(items))]
+
+
+def _sequence_erase(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    items = list(_sequence(inputs[0]).items)
+    del items[known(inputs[1], "position") if len(inputs) > 1 else -1]
+    return [SequenceValue(tuple(items))]
+
+
+def _sequence_map(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    body = _graph(node, "body")
+    first = _sequence(inputs[0])
+    collected: list[list[Value]] = [[] for _ in body.output]
+    for place in range(len(first.items)):
+        given = [value.items[place] if isinstance(value, SequenceValue) else value for value in inputs]
+        for items, item in zip(collected, scope.subgraph(body, given), strict=True):
+            items.append(item)
+    return [SequenceValue(tuple(items)) for items in collected]
+
+
+def _concat_sequence(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    items, axis = _sequence(inputs[0]).items, integer(node, "axis", 0)
+    new = integer(node, "new_axis", 0)
+    return [scope.emit("ConcatFromSequence", items, axis=axis, new_axis=new)]
+
+
+def stack(scope: Scope, items: Sequence[Value], axis: int, new_axis: int) -> Value:
+    """The concatenation of tensors, along a new axis where `new_axis` is 1."""
+    if new_axis:
+        items = [scope.emit("Unsqueeze", [item, constant(np.asarray([axis]))]) for item in items]
+    return scope.emit("Concat", items, axis=axis)
+
+
+def _split_sequence(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    source, axis = inputs[0], integer(node, "axis", 0)
+    if not isinstance(source, TensorValue):
+        raise Unsupported("the type of its input is unknown")
+    size = source.type.sizes[axis]
+    sizes, keeps = [1] * size, integer(node, "keepdims", 1)
+    if len(inputs) > 1 and isinstance(inputs[1], TensorValue):
+        given, keeps = inputs[1].data, 1
+        if given is None:
+            raise Unsupported("the sizes of its parts are computed while the model runs")
+        step = int(np.asarray(given).reshape(-1)[0])
+        sizes = list(map(int, np.asarray(given).reshape(-1)))
+        if given.ndim == 0:
+            sizes = [min(step, size - start) for start in range(0, size, step)]
+    parts: list[Value] = []
+    start = 0
+    for length in sizes:
+        ends = [constant(np.asarray([number])) for number in (start, start + length, axis)]
+        part = scope.emit("Slice", [source, *ends])
+        parts.append(part if keeps else scope.emit("Squeeze", [part, constant(np.asarray([axis]))]))
+        start += length
+    return [SequenceValue(tuple(parts))]
+
+
+def _optional_has(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [constant(np.asarray(bool(inputs) and not isinstance(inputs[0], Absent)))]
+
+
+def _optional(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [inputs[0] if inputs else Absent()]
+
+
+def _sequence_length(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [constant(np.asarray(len(_sequence(inputs[0]).items), np.int64))]
+
+
+def _same(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [inputs[0]]
+
+
+def _shape(_: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    sizes = _type(inputs[0]).sizes
+    end = attribute(node, "end")
+    return [constant(np.asarray(sizes[integer(node, "start", 0) : None if end is None else end.i], np.int64))]
+
+
+def _size(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [constant(np.asarray(_type(inputs[0]).count, np.int64))]
+
+
+def _type(value: Value) -> TensorType:
+    if not isinstance(value, TensorValue):
+        raise Unsupported("the type of its input is unknown")
+    return value.type
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "Identity": _same, "If": _if, "Loop": _loop, "Scan": _scan, "Shape": _shape, "Size": _size,
+    "SequenceConstruct": lambda _, __, inputs: [SequenceValue(tuple(inputs))],
+    "SequenceEmpty": lambda _, __, ___: [SequenceValue(())],
+    "SequenceAt": _sequence_at, "SequenceInsert": _sequence_insert, "SequenceErase": _sequence_erase,
+    "SequenceLength": _sequence_length, "SequenceMap": _sequence_map, "ConcatFromSequence": _concat_sequence,
+    "SplitToSequence": _split_sequence, "Optional": _optional, "OptionalHasElement": _optional_has,
+    "OptionalGetElement": _same,
+}  # fmt: skip
+"""How each makes its outputs."""

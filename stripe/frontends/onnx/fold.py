@@ -1,0 +1,84 @@
+"""Types of the outputs of a node, and the values of nodes whose inputs are constants: both by the onnx package."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import NodeProto, OperatorSetIdProto, TypeProto
+from onnx.defs import OpSchema
+from onnx.reference import ReferenceEvaluator
+
+from stripe.frontends.onnx.values import Array, TensorValue, Value
+
+MAX_FOLDED = 1 << 26
+"""Elements that folding may make of smaller constants."""
+_MAX_SEEN = 1 << 14
+"""Elements of a constant that the inference of shapes sees."""
+
+RANDOM = frozenset(
+    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+)
+
+
+def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema | None:
+    """The schema of a node's operator in the opset of its domain; None when there is none."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if domain not in opsets:
+        return None
+    try:
+        return onnx.defs.get_schema(node.op_type, opsets[domain], domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def infer(
+    node: NodeProto, schema: OpSchema, inputs: Sequence[Value], opsets: Mapping[str, int]
+) -> list[TypeProto | None]:
+    """The types of the outputs, None where they do not follow from those of the inputs and from constants.
+
+    Raises InferenceError, whose text says what contradicts.
+    """
+    plain = renamed(node)
+    types: dict[str, TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for name, value in zip(plain.input, inputs, strict=True):
+        if isinstance(value, TensorValue):
+            types[name] = value.type.proto()
+            if value.data is not None and value.data.size <= _MAX_SEEN and value.type.element:
+                data[name] = onnx.numpy_helper.from_array(np.asarray(value.data), name)
+        elif name:
+            types[name] = TypeProto()
+    versions = [OperatorSetIdProto(domain=domain, version=version) for domain, version in opsets.items()]
+    found = onnx.shape_inference.infer_node_outputs(schema, plain, types, data, opset_imports=versions)
+    return [found.get(name) for name in plain.output]
+
+
+def renamed(node: NodeProto) -> NodeProto:
+    """The node with plain names for what it reads and writes."""
+    plain = NodeProto()
+    plain.CopyFrom(node)
+    del plain.input[:], plain.output[:]
+    plain.input.extend(f"i{place}" if name else "" for place, name in enumerate(node.input))
+    plain.output.extend(f"o{place}" if name else "" for place, name in enumerate(node.output))
+    return plain
+
+
+def evaluate(node: NodeProto, inputs: Sequence[Array | None], opsets: Mapping[str, int]) -> list[object]:
+    """The outputs of a node on constants by the reference evaluator of onnx. Raises what that raises."""
+    plain = renamed(node)
+    names = [name for name in plain.input if name]
+    graph = onnx.helper.make_graph(
+        [plain], "folded", [onnx.helper.make_value_info(name, TypeProto()) for name in names],
+        [onnx.helper.make_value_info(name, TypeProto()) for name in plain.output if name],
+    )  # fmt: skip
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    model = onnx.helper.make_model(graph, opset_imports=imports)
+    feeds = {name: array for name, array in zip(plain.input, inputs, strict=True) if name}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = list(ReferenceEvaluator(model).run(None, feeds))
+    results = iter(found)
+    return [next(results) if name else None for name in plain.output]

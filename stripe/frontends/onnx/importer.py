@@ -1,0 +1,439 @@
+"""From the graph of a model to a Tile file: nodes in order, each folded, unrolled, expanded, or called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+from onnx.defs import OpSchema
+from onnx.shape_inference import InferenceError
+
+from stripe.frontends.onnx.control import HANDLERS, Unsupported, stack
+from stripe.frontends.onnx.fold import MAX_FOLDED, RANDOM, evaluate, find_schema, infer
+from stripe.frontends.onnx.operators import Library, Operator, formal_names, qualified
+from stripe.frontends.onnx.values import (
+    Absent,
+    Array,
+    TensorType,
+    TensorValue,
+    Unknown,
+    Value,
+    constant,
+    element_name,
+    static_type,
+)
+from stripe.ir.errors import StripeError, did_you_mean
+from stripe.tile.printer import tensor_id
+
+MODERN = {"": 21}
+"""The opset of nodes that the importer makes itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A model as Tile: its text, the contents of the inputs that are constants, and the names of inputs and outputs by
+    those of the model. `fixed` are outputs of the model that need no program, having no elements.
+    """
+
+    text: str
+    constants: Mapping[str, Array]
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    fixed: Mapping[str, Array]
+
+
+def plain_name(name: str) -> str:
+    """The name with a `_` for each character that no name of Tile has."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)[:80] or "_"
+    return f"_{plain}" if plain[0].isdigit() else plain
+
+
+@dataclass(slots=True)
+class Writer:
+    """The Tile file under construction, and the nodes that could not be imported."""
+
+    path: str
+    library: Library
+    statements: list[str] = field(default_factory=list[str])
+    constants: dict[str, Array] = field(default_factory=dict[str, Array])
+    types: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
+    """Of inputs and constants."""
+    problems: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
+    """By the name of the node."""
+    _held: dict[int, str] = field(default_factory=dict[int, str])
+    _taken: set[str] = field(default_factory=set[str])
+
+    def fresh(self, wanted: str) -> str:
+        """A name in Tile that nothing else has."""
+        base = name = plain_name(wanted)
+        number = 1
+        while name.lower() in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name.lower())
+        return name
+
+    def hold(self, value: TensorValue, wanted: str) -> str:
+        """The name of a value in the program, which gets the elements of a constant."""
+        if value.data is None:
+            return value.name
+        key = id(value.data)
+        if key not in self._held:
+            name = self.fresh(wanted)
+            self._held[key] = name
+            self.constants[name] = value.data
+            self.types[name] = value.type
+        return self._held[key]
+
+    def refuse(self, node: NodeProto, name: str, reason: str, hint: str = "") -> None:
+        """Notes a node that cannot be imported."""
+        where = f"node '{printable_name(name)}' ({qualified(node)})"
+        self.problems.setdefault(name, StripeError(reason, path=self.path, where=where, hint=hint or None))
+
+
+def printable_name(name: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in name)[:120]
+
+
+@dataclass(slots=True)
+class Scope:
+    """A graph or the body of a function: values by name, opsets, and the prefix of the names of its nodes."""
+
+    writer: Writer
+    opsets: Mapping[str, int]
+    env: dict[str, Value]
+    prefix: str = ""
+    declared: Mapping[str, TypeProto] = field(default_factory=dict[str, TypeProto])
+    reserved: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names in Tile that outputs of the model have."""
+    attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict[str, onnx.AttributeProto])
+    """Of the node whose operator's body this is."""
+
+    def run(self, nodes: Sequence[NodeProto]) -> None:
+        """Imports nodes in order."""
+        for node in nodes:
+            inputs = [self.env[name] if name else Absent() for name in node.input]
+            for name, value in zip(node.output, self.node(node, inputs), strict=False):
+                if name:
+                    self.env[name] = value
+
+    def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
+        """The outputs of a graph that a node holds, which sees the values around it."""
+        env = {**self.env, **{info.name: value for info, value in zip(graph.input, inputs, strict=True)}}
+        env |= {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+        inner = Scope(
+            self.writer, self.opsets, env, f"{self.prefix}{graph.name}_", attributes=self.attributes
+        )
+        inner.declared = {info.name: info.type for info in (*graph.value_info, *graph.output)}
+        inner.run(graph.node)
+        return [inner.env[info.name] for info in graph.output]
+
+    def emit(self, op: str, inputs: Sequence[Value], **attributes: int) -> Value:
+        """The output of a node that is not in the model."""
+        if op == "ConcatFromSequence":
+            return stack(self, inputs, attributes["axis"], attributes["new_axis"])
+        if any(isinstance(value, Unknown) for value in inputs):
+            return Unknown()
+        names = [f"i{place}" for place in range(len(inputs))]
+        node = onnx.helper.make_node(op, names, [f"{self.prefix}{op}"], **attributes)
+        return Scope(self.writer, MODERN, {}, self.prefix).node(node, inputs)[0]
+
+    def name(self, node: NodeProto) -> str:
+        """The name of a node: its own, else that of its first output."""
+        return self.prefix + (node.name or next(iter(node.output), "") or node.op_type)
+
+    def node(self, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+        """The outputs of a node."""
+        schema = find_schema(node, self.opsets)
+        if schema is None:
+            self.writer.refuse(node, self.name(node), *_unknown(node, self.opsets))
+            return [Unknown()] * len(node.output)
+        if any(isinstance(value, Unknown) for value in inputs):
+            return [Unknown()] * len(node.output)
+        node = self._with_attributes(node)
+        try:
+            return self._outputs(node, schema, inputs)
+        except Unsupported as problem:
+            self.writer.refuse(node, self.name(node), problem.reason, problem.hint)
+        except InferenceError as error:
+            self.writer.refuse(
+                node, self.name(node), _one_line(error), "the shapes of its inputs contradict it"
+            )
+        return self._placeholders(node, schema, inputs)
+
+    def _with_attributes(self, node: NodeProto) -> NodeProto:
+        """The node of a body with the attributes of the node that calls it."""
+        if not any(attribute.ref_attr_name for attribute in node.attribute):
+            return node
+        found = NodeProto()
+        found.CopyFrom(node)
+        del found.attribute[:]
+        for attribute in node.attribute:
+            if not attribute.ref_attr_name:
+                found.attribute.append(attribute)
+            elif (given := self.attributes.get(attribute.ref_attr_name)) is not None:
+                found.attribute.add().CopyFrom(given)
+                found.attribute[-1].name = attribute.name
+        return found
+
+    def _outputs(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
+        if schema.domain == "" and node.op_type in HANDLERS:
+            return HANDLERS[node.op_type](self, node, inputs)
+        if node.op_type not in RANDOM and all(
+            isinstance(value, Absent) or (isinstance(value, TensorValue) and value.data is not None)
+            for value in inputs
+        ):
+            return self._folded(node, schema, inputs)
+        types = self._types(node, schema, inputs)
+        if all(type is None or type.count == 0 for type in types):
+            return [Absent() if type is None else _empty(type) for type in types]
+        if self.writer.library.has(node):
+            return self._called(node, schema, inputs, types)
+        if (body := _body(node, schema, inputs, self.opsets)) is not None:
+            return self._expanded(node, body, inputs)
+        others = f"the library has {'no' if schema.deprecated else 'not'} this operator"
+        raise Unsupported(
+            others, "write it as a template, NAME.tile.j2, and name its folder with --operators"
+        )
+
+    def _folded(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
+        arrays = [value.data if isinstance(value, TensorValue) else None for value in inputs]
+        types = [static_type(proto) for proto in infer(node, schema, inputs, self.opsets)]
+        if sum(type.count for type in types if type is not None) > MAX_FOLDED:
+            raise Unsupported(f"its constant has more than {MAX_FOLDED} elements")
+        try:
+            results = evaluate(node, arrays, self.opsets)
+        except Exception as error:  # noqa: BLE001 - the evaluator raises anything
+            raise Unsupported(f"its constant inputs cannot be evaluated: {_one_line(error)}") from None
+        found: list[Value] = []
+        for result, type in zip(results, types, strict=True):
+            if result is None:
+                found.append(Absent())
+            elif isinstance(result, (np.ndarray, np.generic)):
+                found.append(constant(np.ascontiguousarray(result), type.element if type else None))
+            else:
+                raise Unsupported("its constant is no tensor")
+        return found
+
+    def _types(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> list[TensorType | None]:
+        """The types of the outputs, None for those that are left out."""
+        found: list[TensorType | None] = []
+        for name, proto in zip(node.output, infer(node, schema, inputs, self.opsets), strict=True):
+            if not name:
+                found.append(None)
+                continue
+            type = static_type(proto) or static_type(self.declared.get(name))
+            if type is None:
+                reason = f"the shape of its output '{printable_name(name)}' depends on data"
+                raise Unsupported(
+                    reason, "give the inputs that hold sizes as constants, or bind dimensions: --dim N=1"
+                )
+            if type.dtype is None:
+                element = element_name(type.element)
+                raise Unsupported(f"elements of type {element} have no counterpart")
+            found.append(type)
+        return found
+
+    def _placeholders(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Outputs of a node that is refused, so that the nodes behind it are checked as well."""
+        try:
+            types = self._types(node, schema, inputs)
+        except (Unsupported, InferenceError):
+            return [Unknown()] * len(node.output)
+        return [Absent() if type is None else TensorValue(type, "refused") for type in types]
+
+    def _called(
+        self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], types: Sequence[TensorType | None]
+    ) -> Sequence[Value]:
+        """The outputs of a function of the library."""
+        operator = self.writer.library.operator(node, schema, inputs, types)
+        name = self.name(node)
+        plain = plain_name(name)
+        tags = f"[[op_{plain_name(node.op_type)}]] [[node_{plain}]] [[pid({tensor_id(plain)})]]"
+        call = f"{operator.function.name}({', '.join(self._arguments(node, schema, inputs, operator))})"
+        results: list[Value] = []
+        formal = formal_names(schema.outputs, len(node.output))
+        made = [output.name for output in operator.function.outputs]
+        whole = self.writer.fresh(f"{name}_outputs") if len(made) > 1 else ""
+        if whole:
+            self.writer.statements.append(f"{tags} {tensor_id(whole)} = {call};")
+        for output, type, formal_name in zip(node.output, types, formal, strict=True):
+            if type is None:
+                results.append(Absent())
+                continue
+            if formal_name not in made:
+                raise Unsupported(f"its output '{formal_name}' has no counterpart")
+            target = self.reserved.get(output) or self.writer.fresh(self.prefix + output)
+            value = f"element({tensor_id(whole)}, {made.index(formal_name)})" if whole else call
+            head = "" if whole else f"{tags} "
+            self.writer.statements.append(f"{head}{tensor_id(target)} = {value};")
+            results.append(_empty(type) if type.count == 0 else TensorValue(type, target))
+        return results
+
+    def _arguments(
+        self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], operator: Operator
+    ) -> list[str]:
+        places = {name: place for place, name in enumerate(formal_names(schema.inputs, len(inputs)))}
+        found: list[str] = []
+        for item in operator.function.inputs:
+            value = inputs[places[item.name]]
+            assert isinstance(value, TensorValue), (
+                f"{operator.function.name} takes {item.name}, which is left out"
+            )
+            if value.type.dtype is None:
+                element = element_name(value.type.element)
+                raise Unsupported(f"elements of type {element} have no counterpart")
+            hint = self.prefix + (node.input[places[item.name]] or f"{self.name(node)}_{item.name}")
+            found.append(tensor_id(self.writer.hold(value, hint)))
+        return found
+
+    def _expanded(self, node: NodeProto, body: FunctionProto, inputs: Sequence[Value]) -> Sequence[Value]:
+        """The outputs of an operator that its definition writes as a graph."""
+        given = [*inputs, *(Absent() for _ in range(len(body.input) - len(inputs)))]
+        env: dict[str, Value] = dict(zip(body.input, given, strict=True))
+        defaults = {attribute.name: attribute for attribute in body.attribute_proto}
+        schema = find_schema(node, self.opsets)
+        for name, declared in schema.attributes.items() if schema is not None else ():
+            if declared.default_value.type != onnx.AttributeProto.UNDEFINED:
+                defaults.setdefault(name, declared.default_value)
+        attributes = {**defaults, **{attribute.name: attribute for attribute in node.attribute}}
+        opsets = {item.domain: item.version for item in body.opset_import}
+        inner = Scope(self.writer, opsets, env, f"{self.name(node)}_", attributes=attributes)
+        for formal, name in zip(body.output, node.output, strict=False):
+            if name in self.reserved:
+                inner.reserved = {**inner.reserved, formal: self.reserved[name]}
+            if name in self.declared:
+                inner.declared = {**inner.declared, formal: self.declared[name]}
+        inner.run(body.node)
+        return [inner.env[name] if wanted else Absent()
+                for name, wanted in zip(body.output, node.output, strict=False)]  # fmt: skip
+
+
+def _empty(type: TensorType) -> Value:
+    """A tensor without elements is a constant."""
+    if type.count or type.dtype is None:
+        return TensorValue(type)
+    return TensorValue(type, data=np.zeros(type.sizes, type.dtype.numpy()))
+
+
+def _body(
+    node: NodeProto, schema: OpSchema, inputs: Sequence[Value], opsets: Mapping[str, int]
+) -> FunctionProto | None:
+    """The definition of an operator as a graph, where it has one."""
+    version = opsets["" if node.domain == "ai.onnx" else node.domain]
+    if schema.has_context_dependent_function:
+        types = [
+            value.type.proto().SerializeToString() if isinstance(value, TensorValue) else b""
+            for value in inputs
+        ]
+        versions = [
+            v for v in schema.context_dependent_function_opset_versions if v <= opsets.get("", version)
+        ]
+        wanted = max(versions or schema.context_dependent_function_opset_versions)
+        found = schema.get_context_dependent_function_with_opset_version(
+            wanted, node.SerializeToString(), types
+        )
+        return FunctionProto.FromString(found) if found else None
+    if schema.has_function:
+        versions = [v for v in schema.function_opset_versions if v <= opsets.get("", version)]
+        wanted = max(versions or schema.function_opset_versions)
+        found = schema.get_function_with_opset_version(wanted)
+        return FunctionProto.FromString(found) if found else None
+    return None
+
+
+def _unknown(node: NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
+    """Why a node has no schema, and a hint."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if domain not in opsets:
+        imported = ", ".join(name or "ai.onnx" for name in opsets) or "none"
+        return f"the model does not import its domain '{printable_name(domain)}'", f"it imports {imported}"
+    same = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if schema.domain == domain}
+    if not same:
+        return f"the domain '{printable_name(domain)}' is unknown", "export the model with standard operators"
+    if node.op_type in same:
+        return f"opset {opsets[domain]} has no such operator", "convert the model to another opset"
+    hint = did_you_mean(node.op_type, sorted(same), "export the model with standard operators")
+    return "the operator is unknown", hint
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return re.sub(r"^\[\w+\] ?(\(op_type:[^)]*\):? ?)?", "", text)[:300] or type(error).__name__
+
+
+def import_graph(
+    model: ModelProto,
+    path: str,
+    inputs: Mapping[str, TensorType],
+    given: Mapping[str, TensorValue],
+    library: Library,
+) -> Network:
+    """The network of a checked model. `inputs` are the types of its inputs, `given` the values of its constants.
+
+    Raises StripeError with all nodes that cannot be imported.
+    """
+    graph, writer = model.graph, Writer(path, library)
+    opsets = {"" if item.domain == "ai.onnx" else item.domain: item.version for item in model.opset_import}
+    env: dict[str, Value] = dict(given)
+    names: dict[str, str] = {}
+    for name, type in inputs.items():
+        if type.count == 0:
+            env[name] = _empty(type)
+            continue
+        names[name] = writer.fresh(name)
+        writer.types[names[name]] = type
+        env[name] = TensorValue(type, names[name])
+    produced = {name for node in graph.node for name in node.output}
+    outputs = {info.name: writer.fresh(info.name if info.name in produced else f"{info.name}_output")
+               for info in graph.output}  # fmt: skip
+    declared = {info.name: info.type for info in (*graph.value_info, *graph.output)}
+    scope = Scope(writer, opsets, env, declared=declared, reserved=outputs)
+    scope.run(graph.node)
+    _raise_problems(writer)
+    fixed = _results(writer, scope.env, outputs)
+    return Network(_text(writer, outputs, fixed), writer.constants, names,
+                   {name: tile for name, tile in outputs.items() if name not in fixed}, fixed)  # fmt: skip
+
+
+def _raise_problems(writer: Writer) -> None:
+    first, *others = [*writer.problems.values(), None]
+    if first is not None:
+        first.others = tuple(error for error in others if error is not None)
+        raise first
+
+
+def _results(writer: Writer, env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, Array]:
+    """Writes the outputs that no call makes; gives those without elements. Raises StripeError for outputs that are no
+    tensors.
+    """
+    fixed: dict[str, Array] = {}
+    for name, target in outputs.items():
+        value = env[name]
+        if not isinstance(value, TensorValue):
+            reason, hint = (
+                f"the output '{printable_name(name)}' is no tensor",
+                "return its elements one by one",
+            )
+            raise StripeError(reason, path=writer.path, hint=hint)
+        if value.data is not None and (value.type.count == 0 or value.type.dtype is None):
+            fixed[name] = value.data
+        elif (held := writer.hold(value, f"{name}_value")) != target:
+            writer.statements.append(f"{tensor_id(target)} = {tensor_id(held)};")
+    return fixed
+
+
+def _text(writer: Writer, outputs: Mapping[str, str], fixed: Mapping[str, Array]) -> str:
+    """The whole file. A dimension has the name of its size."""
+    inputs: list[str] = []
+    for name, type in writer.types.items():
+        dims = ", ".join(f"N{size}={size}" for size in type.sizes)
+        inputs.append(f"{tensor_id(name)}[{dims}]: {type.dtype}")
+    results = ", ".join(tensor_id(target) for name, target in outputs.items() if name not in fixed)
+    body = "".join(f"  {statement}\n" for statement in writer.statements)
+    joined = ",\n    ".join(inputs)
+    return f"{writer.library.text}\nfunction main(\n    {joined}\n) -> ({results}) {{\n{body}}}\n"

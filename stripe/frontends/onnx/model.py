@@ -1,0 +1,212 @@
+"""Reads a model and checks it before anything is imported: its bytes, its graph, its constants and its inputs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import GraphProto, ModelProto, TensorProto
+
+from stripe.frontends.onnx.importer import printable_name
+from stripe.frontends.onnx.values import Array, TensorType, TensorValue, constant, element_name
+from stripe.ir.errors import ConfigError, StripeError, did_you_mean
+
+MAX_EXTERNAL = 8 << 30
+"""Bytes of external data."""
+
+
+def parse_model(data: bytes, path: str) -> ModelProto:
+    """The model in the bytes of a file, its own functions inlined. Raises StripeError for anything else."""
+    try:
+        model = ModelProto.FromString(data)
+    except DecodeError:
+        reason = "this is no ONNX model, or a part of it is missing"
+        raise StripeError(reason, path=path, hint="export the network again") from None
+    if not model.HasField("graph") or not model.graph.output:
+        raise StripeError("the model has no graph with outputs", path=path, hint="export the network again")
+    if not model.opset_import:
+        raise StripeError("the model imports no opset", path=path, hint="export the network again")
+    if model.functions:
+        try:
+            model = onnx.inliner.inline_local_functions(model)
+        except Exception as error:  # noqa: BLE001 - of the C++ core
+            reason = f"its functions cannot be inlined: {' '.join(str(error).split())}"
+            raise StripeError(reason, path=path, hint="export the network again") from None
+    check_graph(model.graph, path)
+    return model
+
+
+def check_graph(graph: GraphProto, path: str) -> None:
+    """Raises StripeError for values that two nodes make or none, and for cycles. Nodes are put in order."""
+    makers: dict[str, int] = {}
+    known = {item.name for item in (*graph.input, *graph.initializer)}
+    known |= {item.values.name for item in graph.sparse_initializer}
+    for place, node in enumerate(graph.node):
+        for name in node.output:
+            if name and (name in makers or name in known):
+                reason = f"'{printable_name(name)}' is made twice"
+                raise StripeError(
+                    reason, path=path, where=_where(graph, place), hint="export the network again"
+                )
+            makers[name] = place
+    order = TopologicalSorter[int]()
+    for place, node in enumerate(graph.node):
+        used = _names_used(node)
+        missing = [name for name in node.input if name and name not in makers and name not in known]
+        if missing:
+            reason = f"nothing makes its input '{printable_name(missing[0])}'"
+            raise StripeError(reason, path=path, where=_where(graph, place), hint="export the network again")
+        order.add(place, *(makers[name] for name in used if name in makers and name))
+    for info in graph.output:
+        if info.name not in makers and info.name not in known:
+            reason = f"nothing makes the output '{printable_name(info.name)}'"
+            raise StripeError(reason, path=path, hint="export the network again")
+    try:
+        places = list(order.static_order())
+    except CycleError as error:
+        cycle: list[int] = error.args[1]
+        names = " -> ".join(
+            printable_name(graph.node[place].name or graph.node[place].op_type) for place in cycle
+        )
+        raise StripeError(
+            f"the graph has a cycle: {names}", path=path, where=_where(graph, cycle[0])
+        ) from None
+    if any(graph.node[place].output and place != at for at, place in enumerate(places)):
+        nodes = [graph.node[place] for place in places]
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
+
+
+def _names_used(node: onnx.NodeProto) -> set[str]:
+    """The values that a node reads, those of graphs inside it included."""
+    used = set(node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                used |= _names_used(inner)
+            used |= {info.name for info in graph.output}
+    return used
+
+
+def _where(graph: GraphProto, place: int) -> str:
+    node = graph.node[place]
+    return f"node '{printable_name(node.name or next(iter(node.output), ''))}' ({node.op_type})"
+
+
+def read_constants(
+    graph: GraphProto, path: str, folder: Path | None, *, random: bool
+) -> dict[str, TensorValue]:
+    """The initializers of a graph; with `random`, floats are drawn instead of read. Raises StripeError."""
+    found: dict[str, TensorValue] = {}
+    for tensor in graph.initializer:
+        where = f"initializer '{printable_name(tensor.name)}'"
+        type = TensorType(tuple(tensor.dims), tensor.data_type)
+        if random and type.dtype is not None and type.dtype.is_float and len(type.sizes) > 0:
+            found[tensor.name] = constant(_drawn(tensor.name, type), type.element)
+            continue
+        if any(size < 0 for size in tensor.dims):
+            raise StripeError(
+                "it has a negative size", path=path, where=where, hint="export the network again"
+            )
+        if tensor.data_location == TensorProto.EXTERNAL:
+            _load_external(tensor, path, where, folder)
+        try:
+            found[tensor.name] = constant(onnx.numpy_helper.to_array(tensor), tensor.data_type)
+        except Exception:  # noqa: BLE001 - numpy raises anything for bytes that do not fit
+            reason = f"its bytes are no tensor of the type {type}"
+            raise StripeError(reason, path=path, where=where, hint="export the network again") from None
+    for sparse in graph.sparse_initializer:
+        reason = "sparse constants are not supported"
+        raise StripeError(reason, path=path, where=f"initializer '{printable_name(sparse.values.name)}'")
+    return found
+
+
+def _drawn(name: str, type: TensorType) -> Array:
+    """Normal numbers that keep the magnitude of activations; scales of normalisations lie around 1."""
+    generator = np.random.default_rng(zlib.crc32(name.encode()))
+    assert type.dtype is not None
+    fan = max(1, type.count // type.sizes[0]) if len(type.sizes) > 1 else 1
+    values = generator.standard_normal(type.sizes) * np.sqrt(2.0 / fan)
+    if len(type.sizes) == 1:
+        values = 1.0 + 0.1 * np.abs(generator.standard_normal(type.sizes))
+    return np.asarray(values, type.dtype.numpy())
+
+
+def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | None) -> None:
+    """Puts the bytes of another file into the tensor; the file must lie in the model's folder."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    shown = printable_name(location)
+    if folder is None:
+        raise StripeError(
+            "its data lie in another file", path=path, where=where, hint="name the model by its path"
+        )
+    root = folder.resolve()
+    file = (root / location).resolve()
+    if not location or Path(location).is_absolute() or root not in file.parents:
+        reason = f"its data '{shown}' lie outside of the model's folder"
+        raise StripeError(reason, path=path, where=where, hint="put the file beside the model")
+    try:
+        offset, length = int(entries.get("offset", "0")), int(entries.get("length", "-1"))
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            data = stream.read(length if length >= 0 else MAX_EXTERNAL)
+    except (OSError, ValueError) as error:
+        reason = f"its data '{shown}' cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise StripeError(reason, path=path, where=where, hint="put the file beside the model") from None
+    if length >= 0 and len(data) != length:
+        reason = f"its data '{shown}' end after {len(data)} of {length} bytes"
+        raise StripeError(reason, path=path, where=where, hint="export the network again")
+    tensor.raw_data = data
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
+
+
+def input_types(graph: GraphProto, path: str, dims: Mapping[str, int]) -> dict[str, TensorType]:
+    """The types of the inputs that are no constants, with symbolic sizes from `dims`.
+
+    Raises StripeError for sizes that are not bound, ConfigError for names in `dims` that no input has.
+    """
+    constants = {tensor.name for tensor in graph.initializer}
+    found: dict[str, TensorType] = {}
+    open_sizes: dict[str, str] = {}
+    symbols: set[str] = set()
+    for info in graph.input:
+        if info.name in constants:
+            continue
+        where = f"input '{printable_name(info.name)}'"
+        if not info.type.HasField("tensor_type"):
+            raise StripeError("it is no tensor", path=path, where=where, hint="give its elements one by one")
+        if not info.type.tensor_type.HasField("shape"):
+            hint = "export the network with static shapes"
+            raise StripeError("its rank is unknown", path=path, where=where, hint=hint)
+        sizes: list[int] = []
+        for place, dim in enumerate(info.type.tensor_type.shape.dim):
+            symbol = dim.dim_param or f"{info.name}.{place}"
+            symbols.add(symbol)
+            if dim.HasField("dim_value") and dim.dim_value >= 0:
+                sizes.append(dim.dim_value)
+            elif symbol in dims:
+                sizes.append(dims[symbol])
+            else:
+                open_sizes.setdefault(symbol, f"dimension {place} of '{printable_name(info.name)}'")
+        found[info.name] = type = TensorType(tuple(sizes), info.type.tensor_type.elem_type)
+        if type.dtype is None:
+            element = element_name(type.element)
+            reason = f"elements of type {element} have no counterpart"
+            raise StripeError(reason, path=path, where=where, hint="convert the network to another type")
+    if open_sizes:
+        names = ", ".join(f"'{printable_name(name)}' ({place})" for name, place in open_sizes.items())
+        hint = "bind each, as in " + " ".join(f"--dim {printable_name(name)}=1" for name in open_sizes)
+        raise StripeError(f"sizes are unknown: {names}", path=path, hint=hint)
+    for name in dims:
+        if name not in symbols:
+            hint = did_you_mean(name, symbols, f"the symbols are {', '.join(sorted(symbols)) or 'none'}")
+            raise ConfigError(f"--dim names '{name}', which no input has", hint=hint)
+    return found

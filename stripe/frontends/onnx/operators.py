@@ -1,0 +1,197 @@
+"""The operators of the library: templates of Tile functions, with attributes, types and constants as parameters."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import onnx
+from onnx import NodeProto, TensorProto
+from onnx.defs import OpSchema
+
+from stripe.config.template import Parameter, render
+from stripe.frontends.onnx.control import Unsupported
+from stripe.frontends.onnx.values import TensorType, TensorValue, Value
+from stripe.ir.data import data_dir
+from stripe.tile import ast
+from stripe.tile.parser import parse_functions
+
+_REFUSED = re.compile(r"^unsupported: (.*)$", re.MULTILINE)
+"""A template that renders this line refuses the node."""
+
+MAX_PARAMETER = 4096
+"""Elements of a constant that a template sees."""
+
+_DECLARED = re.compile(r"^## operators: (.*)$", re.MULTILINE)
+
+
+@cache
+def templates(folders: tuple[Path, ...] = ()) -> Mapping[str, Path]:
+    """The template of each operator. Its first lines say which it defines: `## operators: Conv com.acme::Conv`.
+    Earlier folders come before later ones, and all before `tilelib/onnx`.
+    """
+    found: dict[str, Path] = {}
+    for folder in (*folders, data_dir("tilelib") / "onnx"):
+        for path in sorted(folder.glob("*.tile.j2")):
+            for names in _DECLARED.findall(path.read_text("utf-8")):
+                for name in names.split():
+                    found.setdefault(name, path)
+    return found
+
+
+def qualified(node: NodeProto) -> str:
+    """The operator of a node with its domain, which is left out for the standard one."""
+    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}"
+
+
+def tile_name(formal: str) -> str:
+    """The name of a formal input or output as a name of Tile: it begins with a capital letter."""
+    return formal[:1].upper() + formal[1:]
+
+
+def formal_names(formals: Sequence[OpSchema.FormalParameter], count: int) -> list[str]:
+    """A name for each of `count` inputs or outputs: of a variadic one `Inputs_0`, `Inputs_1`, …"""
+    names: list[str] = []
+    for formal in formals:
+        if formal.option == OpSchema.FormalParameterOption.Variadic:
+            name = tile_name(formal.name)
+            names += [f"{name}_{number}" for number in range(count - len(names))]
+        else:
+            names.append(tile_name(formal.name))
+    return names[:count]
+
+
+def attributes(node: NodeProto, schema: OpSchema) -> dict[str, Parameter]:
+    """The attributes of a node, defaults included, None where there is none; graphs and tensors are left out."""
+    found: dict[str, Parameter] = {}
+    for name, declared in schema.attributes.items():
+        default = declared.default_value
+        found[name] = _plain(default) if default.type != onnx.AttributeProto.UNDEFINED else None
+    for attribute in node.attribute:
+        found[attribute.name] = _plain(attribute)
+    return found
+
+
+def _plain(attribute: onnx.AttributeProto) -> Parameter:
+    match attribute.type:
+        case onnx.AttributeProto.INT | onnx.AttributeProto.FLOAT:
+            return onnx.helper.get_attribute_value(attribute)
+        case onnx.AttributeProto.STRING:
+            return attribute.s.decode("utf-8", "replace")
+        case onnx.AttributeProto.INTS | onnx.AttributeProto.FLOATS:
+            return list(onnx.helper.get_attribute_value(attribute))
+        case onnx.AttributeProto.STRINGS:
+            return [text.decode("utf-8", "replace") for text in attribute.strings]
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A rendered operator: its function, those that it calls, and their text."""
+
+    function: ast.Function
+    text: str
+
+
+@dataclass(slots=True)
+class Library:
+    """The operators that a model uses, each rendered once for all nodes with the same parameters."""
+
+    folders: tuple[Path, ...] = ()
+    _by_key: dict[str, Operator] = field(default_factory=dict[str, Operator])
+    _by_text: dict[str, Operator] = field(default_factory=dict[str, Operator])
+    _names: set[str] = field(default_factory=set[str])
+
+    def has(self, node: NodeProto) -> bool:
+        return qualified(node) in templates(self.folders)
+
+    @property
+    def text(self) -> str:
+        """All functions."""
+        return "\n".join(operator.text for operator in self._by_text.values())
+
+    def operator(
+        self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], outputs: Sequence[TensorType | None]
+    ) -> Operator:
+        """The function for a node. Raises ConfigError for a fault of its template, StripeError for one in its text."""
+        parameters = _parameters(node, schema, inputs, outputs)
+        key = json.dumps([qualified(node), parameters])
+        if key not in self._by_key:
+            self._by_key[key] = self._rendered(node, parameters)
+        return self._by_key[key]
+
+    def _rendered(self, node: NodeProto, parameters: dict[str, Parameter]) -> Operator:
+        path = templates(self.folders)[qualified(node)]
+        neutral = render(path, {**parameters, "name": "f"})
+        if (refused := _REFUSED.search(neutral)) is not None:
+            raise Unsupported(refused[1])
+        if neutral not in self._by_text:
+            base = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", node.op_type).lower()
+            name, number = f"op_{base}", 1
+            while name in self._names:
+                number += 1
+                name = f"op_{base}_{number}"
+            self._names.add(name)
+            text = _tidy(render(path, {**parameters, "name": name}))
+            functions = {function.name: function for function in parse_functions(text, str(path))}
+            self._by_text[neutral] = Operator(functions[name], text)
+        return self._by_text[neutral]
+
+
+def _tidy(text: str) -> str:
+    """The text of a function without empty lines and trailing blanks."""
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
+
+
+def _parameters(
+    node: NodeProto, schema: OpSchema, inputs: Sequence[Value], outputs: Sequence[TensorType | None]
+) -> dict[str, Parameter]:
+    found = attributes(node, schema)
+    found |= {"op": node.op_type, "version": schema.since_version}
+    listed: list[Parameter] = []
+    given = [*inputs, *(None for _ in schema.inputs)]
+    names = formal_names(schema.inputs, len(inputs) if _is_variadic(schema.inputs) else len(schema.inputs))
+    for name, value in zip(names, given, strict=False):
+        described: dict[str, Parameter] = {"present": False, "value": None}
+        if isinstance(value, TensorValue):
+            described = {**_described(value.type), "name": name, "value": _elements(value)}
+        listed.append(described)
+        found[name] = described
+    found["inputs"] = listed
+    found["outputs"] = [
+        {"present": False} if type is None else {**_described(type), "name": name}
+        for name, type in zip(formal_names(schema.outputs, len(outputs)), outputs, strict=True)
+    ]
+    return found
+
+
+def _is_variadic(formals: Sequence[OpSchema.FormalParameter]) -> bool:
+    return bool(formals) and formals[-1].option == OpSchema.FormalParameterOption.Variadic
+
+
+def _described(type: TensorType) -> dict[str, Parameter]:
+    dtype = type.dtype
+    return {
+        "present": True, "rank": len(type.sizes), "sizes": list(type.sizes), "dtype": dtype.name if dtype else "",
+        "is_float": dtype is not None and dtype.is_float, "count": type.count,
+    }  # fmt: skip
+
+
+def _elements(value: TensorValue) -> Parameter:
+    """The elements of a small constant in order; None for others."""
+    if value.data is None or value.data.size > MAX_PARAMETER or value.type.element == TensorProto.STRING:
+        return None
+    elements = [item.item() for item in value.data.astype(_wide(value)).reshape(-1)]
+    finite = all(not isinstance(item, float) or abs(item) < float("inf") for item in elements)
+    return elements if finite else None
+
+
+def _wide(value: TensorValue) -> str:
+    assert value.data is not None
+    kind = value.type.dtype.kind if value.type.dtype is not None else "float"
+    return {"bool": "bool", "int": "int64", "uint": "uint64", "float": "float64"}[kind]

@@ -1,0 +1,85 @@
+"""The front end `onnx`: its reader, and references to compare with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from onnx import ModelProto
+
+from stripe.frontends.frontend import Loaded, ReadOptions, Source
+from stripe.frontends.onnx.importer import Network, import_graph
+from stripe.frontends.onnx.model import input_types, parse_model, read_constants
+from stripe.frontends.onnx.operators import Library
+from stripe.frontends.onnx.values import Array, TensorValue, constant
+from stripe.ir import ConfigError, Program
+from stripe.tile import bind, lower, parse_tile, program_name
+
+if TYPE_CHECKING:
+    from stripe.frontends.frontend import Arrays
+
+
+def load(source: Source, options: ReadOptions) -> Loaded:
+    """The program of a model. Raises StripeError with all nodes that cannot be imported."""
+    return Loaded(program(network(source, options), source.name))
+
+
+def program(found: Network, name: str) -> Program:
+    """The program of a network, constants included."""
+    function = bind(parse_tile(found.text, f"{name} (as Tile)"))
+    return lower(function, program_name(name), found.constants)
+
+
+def as_tile(source: Source, options: ReadOptions) -> str:
+    """The model as a Tile file, without the contents of its constants."""
+    return network(source, options).text
+
+
+def network(source: Source, options: ReadOptions) -> Network:
+    """The model as Tile. Raises StripeError, ConfigError for a wrong --dim."""
+    if options.shapes:
+        reason = "--shape is for Tile inputs; a model says its shapes"
+        raise ConfigError(reason, hint="bind symbolic sizes with --dim N=1")
+    return import_model(parse_model(source.data, source.name), source.name, options)
+
+
+def import_model(
+    model: ModelProto, name: str, options: ReadOptions, values: Mapping[str, Array] | None = None
+) -> Network:
+    """A checked model as Tile; inputs in `values` become constants. `name` is that of its file."""
+    folder = None if name.startswith("<") else Path(name).parent
+    given = read_constants(model.graph, name, folder, random=options.random_weights)
+    types = input_types(model.graph, name, dict(options.dims))
+    bound: dict[str, TensorValue] = {}
+    for outer, array in (values or {}).items():
+        bound[outer] = constant(np.asarray(array), types.pop(outer).element)
+    library = Library(tuple(map(Path, options.operators)))
+    return import_graph(model, name, types, {**given, **bound}, library)
+
+
+def evaluate(source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:
+    """The outputs by ONNX Runtime where it is installed, else by the reference evaluator of onnx."""
+    found = network(source, options)
+    model = parse_model(source.data, source.name)
+    outside = {outer: np.asarray(inputs[tile]) for outer, tile in found.inputs.items()}
+    results = run_model(model, outside, list(found.outputs))
+    return {found.outputs[name]: np.asarray(array) for name, array in results.items()}
+
+
+def run_model(model: ModelProto, inputs: Mapping[str, Array], outputs: list[str]) -> dict[str, Array]:
+    """Outputs of a model by another implementation."""
+    try:
+        import onnxruntime  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        from onnx.reference import ReferenceEvaluator
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = cast("list[Array]", ReferenceEvaluator(model).run(outputs, dict(inputs)))
+    else:
+        session = onnxruntime.InferenceSession(model.SerializeToString())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        results = cast("list[Array]", session.run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return dict(zip(outputs, results, strict=True))

@@ -1,0 +1,107 @@
+"""Values of a network: tensors with static types, constants, sequences, and their dtypes in ONNX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, TypeProto
+
+from stripe.ir.dtypes import DTYPES, DType
+
+Array: TypeAlias = npt.NDArray[np.generic]
+
+_NAMES = {
+    TensorProto.BOOL: "bool", TensorProto.INT8: "i8", TensorProto.INT16: "i16", TensorProto.INT32: "i32",
+    TensorProto.INT64: "i64", TensorProto.UINT8: "u8", TensorProto.UINT16: "u16", TensorProto.UINT32: "u32",
+    TensorProto.UINT64: "u64", TensorProto.FLOAT16: "fp16", TensorProto.BFLOAT16: "bf16", TensorProto.FLOAT: "fp32",
+    TensorProto.DOUBLE: "fp64",
+}  # fmt: skip
+
+
+def element_name(element: int) -> str:
+    """The name of an element type of ONNX."""
+    return (
+        TensorProto.DataType.Name(element).lower()
+        if element in TensorProto.DataType.values()
+        else str(element)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Sizes and the element type as ONNX numbers it; `dtype` is None for elements that Stripe has not, as texts."""
+
+    sizes: tuple[int, ...]
+    element: int
+
+    @property
+    def dtype(self) -> DType | None:
+        name = _NAMES.get(self.element)
+        return None if name is None else DTYPES[name]
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        count = 1
+        for size in self.sizes:
+            count *= size
+        return count
+
+    def proto(self) -> TypeProto:
+        return onnx.helper.make_tensor_type_proto(self.element, self.sizes)
+
+    def __str__(self) -> str:
+        sizes = "x".join(map(str, self.sizes)) or "scalar"
+        return f"{sizes}:{self.dtype or element_name(self.element)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorValue:
+    """A tensor. `name` is that in Tile, empty for a constant that the program does not hold yet; `data` are the
+    elements of a constant.
+    """
+
+    type: TensorType
+    name: str = ""
+    data: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceValue:
+    """A sequence with a known number of values."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value whose node cannot be imported, or that is made from such a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An optional value that is left out, or an empty optional."""
+
+
+Value: TypeAlias = TensorValue | SequenceValue | Unknown | Absent
+
+
+def constant(data: Array, element: int | None = None) -> TensorValue:
+    """The value of known elements."""
+    if element is None:
+        element = onnx.helper.np_dtype_to_tensor_dtype(data.dtype)
+    return TensorValue(TensorType(tuple(map(int, data.shape)), element), data=data)
+
+
+def static_type(proto: TypeProto | None) -> TensorType | None:
+    """The type of a tensor whose sizes are all known; None for anything else."""
+    if proto is None or not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
+        return None
+    dims = proto.tensor_type.shape.dim
+    if not proto.tensor_type.elem_type or not all(dim.HasField("dim_value") for dim in dims):
+        return None
+    return TensorType(tuple(dim.dim_value for dim in dims), proto.tensor_type.elem_type)

@@ -1,0 +1,125 @@
+"""ONNX's backend interface: models run by the emitted C, or by the interpreter.
+
+`onnx.backend.test.BackendTest(stripe.onnx_backend, __name__)` runs the conformance suite of onnx on it. The device is
+`CPU` for C, `CPU:1` for the interpreter. Inputs that a shape depends on, such as the sizes of a Reshape, become
+constants of a program that is compiled when they are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+from onnx.backend.base import Backend, BackendRep
+from typing_extensions import override
+
+from stripe.exec.arith import Array
+from stripe.frontends.frontend import ReadOptions, Source
+from stripe.frontends.onnx.importer import Network
+from stripe.frontends.onnx.model import parse_model
+from stripe.frontends.onnx.reader import import_model, program
+from stripe.ir import StripeError
+from stripe.pipeline.engines import Runner, parse_engine
+
+NAME = "<model>"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A network that an engine has loaded."""
+
+    network: Network
+    runner: Runner | None
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Outputs by the names of the model."""
+        given = {tile: np.asarray(inputs[name]) for name, tile in self.network.inputs.items()}
+        found = {} if self.runner is None else self.runner.run(given)
+        named = {name: found[tile] for name, tile in self.network.outputs.items()}
+        return {**named, **self.network.fixed}
+
+
+def compile_model(
+    model: ModelProto, engine: str = "c", values: Mapping[str, Array] | None = None
+) -> Compiled:
+    """The model, ready to run; inputs in `values` become constants. Raises StripeError."""
+    network = import_model(parse_model(model.SerializeToString(), NAME), NAME, ReadOptions(), values)
+    if not network.outputs:
+        return Compiled(network, None)
+    return Compiled(network, parse_engine(engine).load(program(network, "model"), reorder=True))
+
+
+@dataclass(slots=True)
+class StripeRep(BackendRep):
+    """A prepared model."""
+
+    model: ModelProto
+    engine: str
+    _static: Compiled | None = None
+    _reason: StripeError | None = None
+    _outputs: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self._outputs = [info.name for info in self.model.graph.output]
+        try:
+            self._static = compile_model(self.model, self.engine)
+        except StripeError as error:
+            self._reason = error
+
+    @override
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        constants = {tensor.name for tensor in self.model.graph.initializer}
+        names = [info.name for info in self.model.graph.input if info.name not in constants]
+        given = dict(zip(names, map(np.asarray, inputs), strict=False))
+        compiled = self._static
+        if compiled is None:
+            values = bound_values(self.model, given)
+            assert self._reason is not None
+            if not values:
+                raise self._reason
+            compiled = compile_model(self.model, self.engine, values)
+        found = compiled.run(given)
+        return tuple(found[name] for name in self._outputs)
+
+
+def bound_values(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The inputs on which shapes and structure may depend: small ones of integers and bools, and scalars."""
+    return {
+        name: array for name, array in inputs.items()
+        if (array.dtype.kind in "iub" and array.size <= 64) or array.size <= 1
+    }  # fmt: skip
+
+
+class StripeBackend(Backend):
+    """The functions that onnx asks of a backend."""
+
+    @classmethod
+    @override
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        return cls.supports_device(device)
+
+    @classmethod
+    @override
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> StripeRep:
+        return StripeRep(model, "interp" if device == "CPU:1" else "c")
+
+    @classmethod
+    @override
+    def run_model(
+        cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
+    ) -> tuple[Any, ...]:
+        return cls.prepare(model, device).run(inputs)
+
+    @classmethod
+    @override
+    def supports_device(cls, device: str) -> bool:
+        return device in ("CPU", "CPU:1")
+
+
+is_compatible = StripeBackend.is_compatible
+prepare = StripeBackend.prepare
+run_model = StripeBackend.run_model
+supports_device = StripeBackend.supports_device
