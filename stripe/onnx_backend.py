@@ -17,7 +17,7 @@ from onnx.backend.base import Backend, BackendRep
 from typing_extensions import override
 
 from stripe.exec.arith import Array
-from stripe.frontends.frontend import ReadOptions, Source
+from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.onnx.importer import Network
 from stripe.frontends.onnx.model import parse_model
 from stripe.frontends.onnx.reader import import_model, program
@@ -76,7 +76,7 @@ class StripeRep(BackendRep):
         given = dict(zip(names, map(np.asarray, inputs), strict=False))
         compiled = self._static
         if compiled is None:
-            values = bound_values(self.model, given)
+            values = bound_values(given)
             assert self._reason is not None
             if not values:
                 raise self._reason
@@ -85,7 +85,7 @@ class StripeRep(BackendRep):
         return tuple(found[name] for name in self._outputs)
 
 
-def bound_values(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def bound_values(inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The inputs on which shapes and structure may depend: small ones of integers and bools, and scalars."""
     return {
         name: array for name, array in inputs.items()
@@ -108,9 +108,7 @@ class StripeBackend(Backend):
 
     @classmethod
     @override
-    def run_model(
-        cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
-    ) -> tuple[Any, ...]:
+    def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
         return cls.prepare(model, device).run(inputs)
 
     @classmethod

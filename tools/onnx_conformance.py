@@ -52,7 +52,7 @@ def run_case(case, engine: str) -> tuple[str, str]:
             given = dict(zip(names, sets[0][0]))
             if not all(isinstance(v, np.ndarray) or np.isscalar(v) for v in given.values()):
                 return "unsupported", str(error).split("\n")[0]
-            values = bound_values(model, {n: np.asarray(v) for n, v in given.items()})
+            values = bound_values({n: np.asarray(v) for n, v in given.items()})
             if not values:
                 return "unsupported", str(error).split("\n")[0]
             try:
@@ -91,12 +91,21 @@ def main() -> int:
                 continue
             if case.model is None:
                 import onnx
+
                 case = load_files(case)
             started = time.perf_counter()
             status, reason = run_case(case, options.engine)
             operators = Counter(node.op_type for node in case.model.graph.node)
-            rows.append({"kind": kind, "name": case.name, "status": status, "reason": reason,
-                         "operators": list(operators), "seconds": round(time.perf_counter() - started, 3)})
+            rows.append(
+                {
+                    "kind": kind,
+                    "name": case.name,
+                    "status": status,
+                    "reason": reason,
+                    "operators": list(operators),
+                    "seconds": round(time.perf_counter() - started, 3),
+                }
+            )
             if options.only:
                 print(case.name, status, reason)
     counts = Counter((row["kind"], row["status"]) for row in rows)
@@ -115,6 +124,7 @@ def load_files(case):
     model = onnx.load(folder / "model.onnx")
     sets = []
     for data in sorted(folder.glob("test_data_set_*")):
+
         def read(prefix, infos):
             found = []
             for place, info in enumerate(infos):
@@ -128,8 +138,13 @@ def load_files(case):
                 tensor.ParseFromString(path.read_bytes())
                 found.append(numpy_helper.to_array(tensor))
             return found
+
         sets.append((read("input", model.graph.input), read("output", model.graph.output)))
-    return dataclasses.replace(case, model=model, data_sets=sets) if dataclasses.is_dataclass(case) else case._replace(model=model, data_sets=sets)
+    return (
+        dataclasses.replace(case, model=model, data_sets=sets)
+        if dataclasses.is_dataclass(case)
+        else case._replace(model=model, data_sets=sets)
+    )
 
 
 if __name__ == "__main__":

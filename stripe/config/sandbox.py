@@ -171,6 +171,10 @@ class ConfigEnvironment(SandboxedEnvironment):
 
     # Work
 
+    def begin(self) -> None:
+        """Begins a rendering."""
+        self._work = 0
+
     def charge(self, work: int) -> None:
         """Counts work done. Raises LimitError when the budget is spent."""
         self._work += work

@@ -30,12 +30,12 @@ Parameter: TypeAlias = "Scalar | list[Parameter] | dict[str, Parameter] | None"
 
 def render(path: Path, parameters: Mapping[str, Parameter]) -> str:
     """The text of the template at `path` with `parameters` in scope. Raises ConfigError with the template's line."""
-    return "".join(_render_pieces(path, read_text(path), parameters)[0])
+    return TemplateFile(path).render(parameters)
 
 
 def render_json(path: Path, parameters: Mapping[str, Scalar]) -> Document:
     """The template at `path` rendered and read as JSON5. Raises ConfigError with the template's line."""
-    pieces, sources = _render_pieces(path, read_text(path), parameters)
+    pieces, sources = TemplateFile(path).pieces(parameters)
     placed: list[tuple[int, Piece]] = []
     offset = 0
     for piece in pieces:
@@ -84,20 +84,32 @@ def evaluate(expression: str, parameters: Mapping[str, Scalar]) -> Scalar:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _render_pieces(
-    path: Path, source: str, parameters: Mapping[str, Parameter]
-) -> tuple[list[Piece], Mapping[str, str]]:
-    environment = ConfigEnvironment(path.parent, path.name, source)
-    pieces: list[Piece] = []
-    try:
-        template = environment.get_template(path.name)
-        for chunk in template.root_render_func(template.new_context(dict(parameters))):
-            # a call of a macro loses its places; what it wrote counts to the line before
-            line = pieces[-1].line if pieces else 1
-            pieces.append(chunk if isinstance(chunk, Piece) else Piece.of(chunk, path.name, line, False))
-    except _TEMPLATE_FAULTS as error:
-        _raise_config_error(error, path, environment.sources, parameters)
-    return pieces, environment.sources
+class TemplateFile:
+    """A template that is compiled once for many renderings; each has the whole budget of work."""
+
+    def __init__(self, path: Path) -> None:
+        source = read_text(path)
+        self.path = path
+        self._environment = ConfigEnvironment(path.parent, path.name, source)
+
+    def render(self, parameters: Mapping[str, Parameter]) -> str:
+        """The text with `parameters` in scope. Raises ConfigError with the template's line."""
+        return "".join(self.pieces(parameters)[0])
+
+    def pieces(self, parameters: Mapping[str, Parameter]) -> tuple[list[Piece], Mapping[str, str]]:
+        """The parts of the text, and the sources of the files that they come from."""
+        path, environment = self.path, self._environment
+        environment.begin()
+        pieces: list[Piece] = []
+        try:
+            template = environment.get_template(path.name)
+            for chunk in template.root_render_func(template.new_context(dict(parameters))):
+                # a call of a macro loses its places; what it wrote counts to the line before
+                line = pieces[-1].line if pieces else 1
+                pieces.append(chunk if isinstance(chunk, Piece) else Piece.of(chunk, path.name, line, False))
+        except _TEMPLATE_FAULTS as error:
+            _raise_config_error(error, path, environment.sources, parameters)
+        return pieces, environment.sources
 
 
 def _raise_config_error(

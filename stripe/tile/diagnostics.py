@@ -34,6 +34,17 @@ class SourceText:
         return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else None
 
 
+class CalledError(StripeError):
+    """An error inside a function, and the place of its call."""
+
+    def __init__(self, error: StripeError, function: str, call: Span) -> None:
+        super().__init__(
+            f"{error.reason} (in '{function}', called in line {call.line})", path=error.path, line=error.line,
+            col=error.col, where=error.where, hint=error.hint, source=error.source, length=error.length,
+        )  # fmt: skip
+        self.call = call
+
+
 class TileErrors(StripeError):
     """Several errors of one file. The first gives the place; `str()` shows all, in the order of the file."""
 

@@ -14,7 +14,7 @@ from stripe.poly.index_sets import Range
 from stripe.tile import ast, fold
 from stripe.tile.builtins import call
 from stripe.tile.calls import operand_text
-from stripe.tile.diagnostics import SourceText
+from stripe.tile.diagnostics import CalledError, SourceText
 from stripe.tile.inputs import Names, bind_inputs, check_outputs, check_sizes
 from stripe.tile.library import library
 from stripe.tile.operations import BINARY_OPS, UNARY_OPS, OperandError, broadcast, result_dtype
@@ -226,9 +226,7 @@ class Elaborator(Names):
             raise self.source.error(
                 f"in '{name}': {first.reason}", node.span, first.hint or "check the arguments"
             )
-        for error in inner.errors:
-            error.reason += f" (in '{name}', called in line {node.span.line})"
-        self.errors += inner.errors
+        self.errors += [CalledError(error, name, node.span) for error in inner.errors]
         raise Poisoned
 
     def lookup(self, node: ast.Name) -> Value:

@@ -229,6 +229,7 @@ FLOAT_UNARY: dict[str, Callable[[float], float]] = {
     "floor": lambda x: math.copysign(math.floor(x), x) if math.isfinite(x) else x,
     "ceil": lambda x: math.copysign(math.ceil(x), x) if math.isfinite(x) else x,
     "round": half_away,
+    "round_even": lambda x: math.copysign(round(x), x) if math.isfinite(x) else x,
 }
 
 
@@ -247,6 +248,7 @@ TRANSCENDENTAL: dict[str, tuple[Callable[[float], float], list[float]]] = {
     "exp": (math.exp, WIDE),
     "log": (math.log, ABOVE),
     "sqrt": (math.sqrt, [0.0, *ABOVE]),
+    "erf": (math.erf, WIDE),
     "sigmoid": (lambda x: 1 / (1 + math.exp(-x)), WIDE),
     "sin": (math.sin, WIDE),
     "cos": (math.cos, WIDE),

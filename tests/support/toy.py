@@ -7,21 +7,21 @@ from collections.abc import Mapping
 import numpy as np
 
 from stripe.exec.arith import Array
-from stripe.frontends.frontend import FrontEnd, Loaded, Source
+from stripe.frontends.frontend import FrontEnd, Loaded, ReadOptions, Source
 from stripe.ir import StripeError
 from stripe.tile import compile_tile
 
 MAGIC = b"TOY\0"
 
 
-def load(source: Source, shapes: tuple[str, ...]) -> Loaded:
+def load(source: Source, options: ReadOptions) -> Loaded:
     """A program that adds a constant to each element."""
     size, added = _read(source)
-    assert not shapes
+    assert not options.shapes
     return Loaded(compile_tile(f"function (A[N={size}]: i32) -> (O) {{ O = A + {added}; }}", source.name))
 
 
-def evaluate(source: Source, _shapes: tuple[str, ...], inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+def evaluate(source: Source, _options: ReadOptions, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
     """The same by numpy."""
     return {"O": (inputs["A"] + np.int32(_read(source)[1])).astype(np.int32)}
 

@@ -45,6 +45,7 @@ ELEMENTWISE: dict[str, str] = {
     "log": "natural logarithm; `log(builtin_softmax(…))` becomes the log-softmax",
     "sqrt": "square root",
     "sigmoid": "`1 / (1 + exp(-x))`",
+    "erf": "error function, the integral of the normal distribution",
     "sin": "sine, of radians",
     "cos": "cosine",
     "tan": "tangent",
@@ -60,6 +61,7 @@ ELEMENTWISE: dict[str, str] = {
     "ceil": "rounded up; of integers: themselves",
     "floor": "rounded down",
     "round": "nearest whole number, half away from zero",
+    "round_even": "nearest whole number, half to the even one",
     "cond": "`c ? a : b`; a condition that is no bool is compared with 0",
 }
 """The meaning of each element-wise operation."""
@@ -72,6 +74,8 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
     ),
     "as_uint": ("as_uint(X, 32)", "cast to an unsigned integer, likewise"),
     "as_bool": ("as_bool(X)", "whether the element differs from 0"),
+    **{f"as_{name}": (f"as_{name}(K)", f"cast to `{name}`") for name in DTYPES if name != "bool"},
+    "infinity": ("X * infinity()", "the number above all others, an fp32"),
     "quantize": ("quantize(X)", "nearest integer, saturated at the ends of i8"),
     "reverse_grad": ("reverse_grad(X, 2)", "the operand itself; the factor belongs to gradients"),
     "recip": ("recip(X)", "`1.0 / x`"),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
 from onnx import NodeProto, OperatorSetIdProto, TypeProto
+from onnx.checker import ValidationError
 from onnx.defs import OpSchema
 from onnx.reference import ReferenceEvaluator
+from onnx.shape_inference import InferenceError
 
+from stripe.frontends.onnx.control import Unsupported
 from stripe.frontends.onnx.values import Array, TensorValue, Value
 
-MAX_FOLDED = 1 << 26
+MAX_FOLDED = 1 << 28
 """Elements that folding may make of smaller constants."""
 _MAX_SEEN = 1 << 14
 """Elements of a constant that the inference of shapes sees."""
@@ -39,7 +43,7 @@ def infer(
 ) -> list[TypeProto | None]:
     """The types of the outputs, None where they do not follow from those of the inputs and from constants.
 
-    Raises InferenceError, whose text says what contradicts.
+    Raises Unsupported for inputs that contradict the operator.
     """
     plain = renamed(node)
     types: dict[str, TypeProto] = {}
@@ -52,8 +56,17 @@ def infer(
         elif name:
             types[name] = TypeProto()
     versions = [OperatorSetIdProto(domain=domain, version=version) for domain, version in opsets.items()]
-    found = onnx.shape_inference.infer_node_outputs(schema, plain, types, data, opset_imports=versions)
+    try:
+        found = onnx.shape_inference.infer_node_outputs(schema, plain, types, data, opset_imports=versions)
+    except (InferenceError, ValidationError) as error:
+        raise Unsupported(one_line(error), "shapes and types of its inputs contradict it") from None
     return [found.get(name) for name in plain.output]
+
+
+def one_line(error: Exception) -> str:
+    """The message of an error of onnx, without the operator, which stands beside it anyway."""
+    text = " ".join(str(error).split())
+    return re.sub(r"^\[\w+\] ?(\(op_type:[^)]*\):? ?)?", "", text)[:300] or type(error).__name__
 
 
 def renamed(node: NodeProto) -> NodeProto:
@@ -79,6 +92,6 @@ def evaluate(node: NodeProto, inputs: Sequence[Array | None], opsets: Mapping[st
     feeds = {name: array for name, array in zip(plain.input, inputs, strict=True) if name}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = list(ReferenceEvaluator(model).run(None, feeds))
+        found = list(ReferenceEvaluator(model).run(None, feeds))  # pyright: ignore[reportUnknownMemberType]
     results = iter(found)
     return [next(results) if name else None for name in plain.output]

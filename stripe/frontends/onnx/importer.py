@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 from onnx.defs import OpSchema
-from onnx.shape_inference import InferenceError
 
 from stripe.frontends.onnx.control import HANDLERS, Unsupported, stack
-from stripe.frontends.onnx.fold import MAX_FOLDED, RANDOM, evaluate, find_schema, infer
-from stripe.frontends.onnx.operators import Library, Operator, formal_names, qualified
+from stripe.frontends.onnx.definitions import definition
+from stripe.frontends.onnx.fold import MAX_FOLDED, RANDOM, evaluate, find_schema, infer, one_line
+from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
+from stripe.frontends.onnx.operators import Library, Operator, formal_names
 from stripe.frontends.onnx.values import (
     Absent,
     Array,
@@ -44,6 +46,8 @@ class Network:
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     fixed: Mapping[str, Array]
+    nodes: Mapping[int, str]
+    """The node of each call by its line in the text."""
 
 
 def plain_name(name: str) -> str:
@@ -59,6 +63,8 @@ class Writer:
     path: str
     library: Library
     statements: list[str] = field(default_factory=list[str])
+    nodes: dict[int, str] = field(default_factory=dict[int, str])
+    """By the position of the statement that calls for them."""
     constants: dict[str, Array] = field(default_factory=dict[str, Array])
     types: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
     """Of inputs and constants."""
@@ -91,12 +97,8 @@ class Writer:
 
     def refuse(self, node: NodeProto, name: str, reason: str, hint: str = "") -> None:
         """Notes a node that cannot be imported."""
-        where = f"node '{printable_name(name)}' ({qualified(node)})"
+        where = node_text(node, name)
         self.problems.setdefault(name, StripeError(reason, path=self.path, where=where, hint=hint or None))
-
-
-def printable_name(name: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in name)[:120]
 
 
 @dataclass(slots=True)
@@ -110,6 +112,8 @@ class Scope:
     declared: Mapping[str, TypeProto] = field(default_factory=dict[str, TypeProto])
     reserved: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names in Tile that outputs of the model have."""
+    used: frozenset[str] | None = None
+    """The values that some node or output of the model needs, where they are known."""
     attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict[str, onnx.AttributeProto])
     """Of the node whose operator's body this is."""
 
@@ -139,7 +143,8 @@ class Scope:
         if any(isinstance(value, Unknown) for value in inputs):
             return Unknown()
         names = [f"i{place}" for place in range(len(inputs))]
-        node = onnx.helper.make_node(op, names, [f"{self.prefix}{op}"], **attributes)
+        node = onnx.helper.make_node(op, names, [f"{self.prefix}{op}"])
+        node.attribute.extend(onnx.helper.make_attribute(name, value) for name, value in attributes.items())
         return Scope(self.writer, MODERN, {}, self.prefix).node(node, inputs)[0]
 
     def name(self, node: NodeProto) -> str:
@@ -159,10 +164,6 @@ class Scope:
             return self._outputs(node, schema, inputs)
         except Unsupported as problem:
             self.writer.refuse(node, self.name(node), problem.reason, problem.hint)
-        except InferenceError as error:
-            self.writer.refuse(
-                node, self.name(node), _one_line(error), "the shapes of its inputs contradict it"
-            )
         return self._placeholders(node, schema, inputs)
 
     def _with_attributes(self, node: NodeProto) -> NodeProto:
@@ -193,7 +194,7 @@ class Scope:
             return [Absent() if type is None else _empty(type) for type in types]
         if self.writer.library.has(node):
             return self._called(node, schema, inputs, types)
-        if (body := _body(node, schema, inputs, self.opsets)) is not None:
+        if (body := definition(node, schema, inputs, self.opsets)) is not None:
             return self._expanded(node, body, inputs)
         others = f"the library has {'no' if schema.deprecated else 'not'} this operator"
         raise Unsupported(
@@ -208,13 +209,16 @@ class Scope:
         try:
             results = evaluate(node, arrays, self.opsets)
         except Exception as error:  # noqa: BLE001 - the evaluator raises anything
-            raise Unsupported(f"its constant inputs cannot be evaluated: {_one_line(error)}") from None
+            raise Unsupported(f"its constant inputs cannot be evaluated: {one_line(error)}") from None
         found: list[Value] = []
         for result, type in zip(results, types, strict=True):
             if result is None:
                 found.append(Absent())
             elif isinstance(result, (np.ndarray, np.generic)):
-                found.append(constant(np.ascontiguousarray(result), type.element if type else None))
+                array = np.ascontiguousarray(cast("Array", result))
+                found.append(
+                    constant(array.reshape(np.shape(cast("Array", result))), type.element if type else None)
+                )
             else:
                 raise Unsupported("its constant is no tensor")
         return found
@@ -227,6 +231,9 @@ class Scope:
                 found.append(None)
                 continue
             type = static_type(proto) or static_type(self.declared.get(name))
+            if type is None and self.used is not None and name not in self.used:
+                found.append(None)
+                continue
             if type is None:
                 reason = f"the shape of its output '{printable_name(name)}' depends on data"
                 raise Unsupported(
@@ -242,7 +249,7 @@ class Scope:
         """Outputs of a node that is refused, so that the nodes behind it are checked as well."""
         try:
             types = self._types(node, schema, inputs)
-        except (Unsupported, InferenceError):
+        except Unsupported:
             return [Unknown()] * len(node.output)
         return [Absent() if type is None else TensorValue(type, "refused") for type in types]
 
@@ -259,6 +266,7 @@ class Scope:
         formal = formal_names(schema.outputs, len(node.output))
         made = [output.name for output in operator.function.outputs]
         whole = self.writer.fresh(f"{name}_outputs") if len(made) > 1 else ""
+        self.writer.nodes[len(self.writer.statements)] = node_text(node, name)
         if whole:
             self.writer.statements.append(f"{tags} {tensor_id(whole)} = {call};")
         for output, type, formal_name in zip(node.output, types, formal, strict=True):
@@ -320,32 +328,6 @@ def _empty(type: TensorType) -> Value:
     return TensorValue(type, data=np.zeros(type.sizes, type.dtype.numpy()))
 
 
-def _body(
-    node: NodeProto, schema: OpSchema, inputs: Sequence[Value], opsets: Mapping[str, int]
-) -> FunctionProto | None:
-    """The definition of an operator as a graph, where it has one."""
-    version = opsets["" if node.domain == "ai.onnx" else node.domain]
-    if schema.has_context_dependent_function:
-        types = [
-            value.type.proto().SerializeToString() if isinstance(value, TensorValue) else b""
-            for value in inputs
-        ]
-        versions = [
-            v for v in schema.context_dependent_function_opset_versions if v <= opsets.get("", version)
-        ]
-        wanted = max(versions or schema.context_dependent_function_opset_versions)
-        found = schema.get_context_dependent_function_with_opset_version(
-            wanted, node.SerializeToString(), types
-        )
-        return FunctionProto.FromString(found) if found else None
-    if schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= opsets.get("", version)]
-        wanted = max(versions or schema.function_opset_versions)
-        found = schema.get_function_with_opset_version(wanted)
-        return FunctionProto.FromString(found) if found else None
-    return None
-
-
 def _unknown(node: NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
     """Why a node has no schema, and a hint."""
     domain = "" if node.domain == "ai.onnx" else node.domain
@@ -359,11 +341,6 @@ def _unknown(node: NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
         return f"opset {opsets[domain]} has no such operator", "convert the model to another opset"
     hint = did_you_mean(node.op_type, sorted(same), "export the model with standard operators")
     return "the operator is unknown", hint
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return re.sub(r"^\[\w+\] ?(\(op_type:[^)]*\):? ?)?", "", text)[:300] or type(error).__name__
 
 
 def import_graph(
@@ -392,12 +369,16 @@ def import_graph(
     outputs = {info.name: writer.fresh(info.name if info.name in produced else f"{info.name}_output")
                for info in graph.output}  # fmt: skip
     declared = {info.name: info.type for info in (*graph.value_info, *graph.output)}
-    scope = Scope(writer, opsets, env, declared=declared, reserved=outputs)
+    used = frozenset(outputs).union(*map(names_used, graph.node))
+    scope = Scope(writer, opsets, env, declared=declared, reserved=outputs, used=used)
     scope.run(graph.node)
     _raise_problems(writer)
     fixed = _results(writer, scope.env, outputs)
-    return Network(_text(writer, outputs, fixed), writer.constants, names,
-                   {name: tile for name, tile in outputs.items() if name not in fixed}, fixed)  # fmt: skip
+    text, begin = _text(writer, outputs, fixed)
+    return Network(
+        text, writer.constants, names, {name: tile for name, tile in outputs.items() if name not in fixed}, fixed,
+        {begin + place: node for place, node in writer.nodes.items()},
+    )  # fmt: skip
 
 
 def _raise_problems(writer: Writer) -> None:
@@ -427,13 +408,13 @@ def _results(writer: Writer, env: Mapping[str, Value], outputs: Mapping[str, str
     return fixed
 
 
-def _text(writer: Writer, outputs: Mapping[str, str], fixed: Mapping[str, Array]) -> str:
-    """The whole file. A dimension has the name of its size."""
+def _text(writer: Writer, outputs: Mapping[str, str], fixed: Mapping[str, Array]) -> tuple[str, int]:
+    """The whole file, and the line of its first statement. A dimension has the name of its size."""
     inputs: list[str] = []
     for name, type in writer.types.items():
         dims = ", ".join(f"N{size}={size}" for size in type.sizes)
         inputs.append(f"{tensor_id(name)}[{dims}]: {type.dtype}")
     results = ", ".join(tensor_id(target) for name, target in outputs.items() if name not in fixed)
-    body = "".join(f"  {statement}\n" for statement in writer.statements)
     joined = ",\n    ".join(inputs)
-    return f"{writer.library.text}\nfunction main(\n    {joined}\n) -> ({results}) {{\n{body}}}\n"
+    head = f"{writer.library.text}\nfunction main(\n    {joined}\n) -> ({results}) {{\n"
+    return head + "".join(f"  {statement}\n" for statement in writer.statements) + "}\n", head.count("\n") + 1

@@ -11,8 +11,9 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto
+from onnx.inliner import inline_local_functions
 
-from stripe.frontends.onnx.importer import printable_name
+from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
 from stripe.frontends.onnx.values import Array, TensorType, TensorValue, constant, element_name
 from stripe.ir.errors import ConfigError, StripeError, did_you_mean
 
@@ -31,9 +32,14 @@ def parse_model(data: bytes, path: str) -> ModelProto:
         raise StripeError("the model has no graph with outputs", path=path, hint="export the network again")
     if not model.opset_import:
         raise StripeError("the model imports no opset", path=path, hint="export the network again")
+    newest = onnx.defs.onnx_opset_version()
+    for item in model.opset_import:
+        if item.domain in ("", "ai.onnx") and not 0 < item.version <= newest:
+            reason = f"opset {item.version} is unknown: the onnx package knows 1 to {newest}"
+            raise StripeError(reason, path=path, hint="export the network with another opset, or update onnx")
     if model.functions:
         try:
-            model = onnx.inliner.inline_local_functions(model)
+            model = inline_local_functions(model)
         except Exception as error:  # noqa: BLE001 - of the C++ core
             reason = f"its functions cannot be inlined: {' '.join(str(error).split())}"
             raise StripeError(reason, path=path, hint="export the network again") from None
@@ -56,7 +62,7 @@ def check_graph(graph: GraphProto, path: str) -> None:
             makers[name] = place
     order = TopologicalSorter[int]()
     for place, node in enumerate(graph.node):
-        used = _names_used(node)
+        used = names_used(node)
         missing = [name for name in node.input if name and name not in makers and name not in known]
         if missing:
             reason = f"nothing makes its input '{printable_name(missing[0])}'"
@@ -83,20 +89,9 @@ def check_graph(graph: GraphProto, path: str) -> None:
         graph.node.extend(copies)
 
 
-def _names_used(node: onnx.NodeProto) -> set[str]:
-    """The values that a node reads, those of graphs inside it included."""
-    used = set(node.input)
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                used |= _names_used(inner)
-            used |= {info.name for info in graph.output}
-    return used
-
-
 def _where(graph: GraphProto, place: int) -> str:
     node = graph.node[place]
-    return f"node '{printable_name(node.name or next(iter(node.output), ''))}' ({node.op_type})"
+    return node_text(node, node.name or next(iter(node.output), ""))
 
 
 def read_constants(

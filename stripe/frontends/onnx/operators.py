@@ -13,7 +13,7 @@ import onnx
 from onnx import NodeProto, TensorProto
 from onnx.defs import OpSchema
 
-from stripe.config.template import Parameter, render
+from stripe.config.template import Parameter, TemplateFile
 from stripe.frontends.onnx.control import Unsupported
 from stripe.frontends.onnx.values import TensorType, TensorValue, Value
 from stripe.ir.data import data_dir
@@ -41,6 +41,12 @@ def templates(folders: tuple[Path, ...] = ()) -> Mapping[str, Path]:
                 for name in names.split():
                     found.setdefault(name, path)
     return found
+
+
+@cache
+def _template(path: Path, _: int) -> TemplateFile:
+    """The compiled template of a file as it was written at some time."""
+    return TemplateFile(path)
 
 
 def qualified(node: NodeProto) -> str:
@@ -127,7 +133,8 @@ class Library:
 
     def _rendered(self, node: NodeProto, parameters: dict[str, Parameter]) -> Operator:
         path = templates(self.folders)[qualified(node)]
-        neutral = render(path, {**parameters, "name": "f"})
+        template = _template(path, path.stat().st_mtime_ns)
+        neutral = template.render({**parameters, "name": "f"})
         if (refused := _REFUSED.search(neutral)) is not None:
             raise Unsupported(refused[1])
         if neutral not in self._by_text:
@@ -137,7 +144,7 @@ class Library:
                 number += 1
                 name = f"op_{base}_{number}"
             self._names.add(name)
-            text = _tidy(render(path, {**parameters, "name": name}))
+            text = _tidy(template.render({**parameters, "name": name}))
             functions = {function.name: function for function in parse_functions(text, str(path))}
             self._by_text[neutral] = Operator(functions[name], text)
         return self._by_text[neutral]

@@ -15,8 +15,8 @@ from stripe.frontends.onnx.importer import Network, import_graph
 from stripe.frontends.onnx.model import input_types, parse_model, read_constants
 from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorValue, constant
-from stripe.ir import ConfigError, Program
-from stripe.tile import bind, lower, parse_tile, program_name
+from stripe.ir import ConfigError, Program, StripeError
+from stripe.tile import CalledError, TileErrors, bind, lower, parse_tile, program_name
 
 if TYPE_CHECKING:
     from stripe.frontends.frontend import Arrays
@@ -28,9 +28,25 @@ def load(source: Source, options: ReadOptions) -> Loaded:
 
 
 def program(found: Network, name: str) -> Program:
-    """The program of a network, constants included."""
-    function = bind(parse_tile(found.text, f"{name} (as Tile)"))
-    return lower(function, program_name(name), found.constants)
+    """The program of a network, constants included. Raises StripeError, with the node where it is known."""
+    try:
+        function = bind(parse_tile(found.text, f"{name} (as Tile)"))
+        return lower(function, program_name(name), found.constants)
+    except StripeError as error:
+        raise _of_nodes(error, found, name) from None
+
+
+def _of_nodes(error: StripeError, found: Network, name: str) -> StripeError:
+    """Errors in calls as errors of their nodes."""
+    errors = error.errors if isinstance(error, TileErrors) else (error,)
+    placed: list[StripeError] = []
+    for one in errors:
+        where = found.nodes.get(one.call.line) if isinstance(one, CalledError) else None
+        text = f"{one.reason}: {one.source.strip()}" if one.source else one.reason
+        placed.append(StripeError(text, path=name, where=where, hint=one.hint))
+    first, *others = placed
+    first.others = tuple(others)
+    return first
 
 
 def as_tile(source: Source, options: ReadOptions) -> str:
@@ -78,7 +94,7 @@ def run_model(model: ModelProto, inputs: Mapping[str, Array], outputs: list[str]
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            results = cast("list[Array]", ReferenceEvaluator(model).run(outputs, dict(inputs)))
+            results = cast("list[Array]", ReferenceEvaluator(model).run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType]
     else:
         session = onnxruntime.InferenceSession(model.SerializeToString())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         results = cast("list[Array]", session.run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

@@ -14,7 +14,7 @@ from stripe.ir.dtypes import DTYPES, DType
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
-_NAMES = {
+_NAMES: dict[int, str] = {
     TensorProto.BOOL: "bool", TensorProto.INT8: "i8", TensorProto.INT16: "i16", TensorProto.INT32: "i32",
     TensorProto.INT64: "i64", TensorProto.UINT8: "u8", TensorProto.UINT16: "u16", TensorProto.UINT32: "u32",
     TensorProto.UINT64: "u64", TensorProto.FLOAT16: "fp16", TensorProto.BFLOAT16: "bf16", TensorProto.FLOAT: "fp32",

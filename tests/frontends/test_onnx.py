@@ -1,0 +1,203 @@
+"""ONNX networks: programs, names, weights, operators of users, and models that are wrong."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from stripe.cli.start import opt, run
+from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.onnx.model import parse_model
+from stripe.frontends.onnx.reader import import_model, program
+from stripe.ir import StripeError
+from stripe.onnx_backend import compile_model
+
+Capture = pytest.CaptureFixture[str]
+
+X = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
+WEIGHTS = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+
+
+def model(
+    *nodes: onnx.NodeProto, inputs: tuple[object, ...] = (X,), opset: int = 17, **constants: np.ndarray
+) -> ModelProto:
+    outputs = [helper.make_value_info(nodes[-1].output[0], onnx.TypeProto())]
+    outputs[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    held = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(list(nodes), "g", [X], outputs, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def conv_net(**given: np.ndarray) -> ModelProto:
+    return model(
+        helper.make_node("Conv", ["x", "w"], ["c"], name="conv/1", pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Relu", ["c"], ["r"], name="act"),
+        helper.make_node("GlobalAveragePool", ["r"], ["y"], name="pool"),
+        **{"w": WEIGHTS, **given},
+    )  # fmt: skip
+
+
+def fails(found: ModelProto | bytes) -> str:
+    data = found if isinstance(found, bytes) else found.SerializeToString()
+    with pytest.raises(StripeError) as caught:
+        program(import_model(parse_model(data, "m.onnx"), "m.onnx", ReadOptions()), "m.onnx")
+    return str(caught.value)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    onnx.save(conv_net(), tmp_path / "net.onnx")
+    return tmp_path / "net.onnx"
+
+
+def test_the_reference_agrees(path: Path, capsys: Capture) -> None:
+    assert run([str(path), "--random", "0", "--compare", "onnx"]) == 0
+    assert run([str(path), "--engine", "c", "--compare", "onnx"]) == 0
+    assert "agrees with onnx" in capsys.readouterr().out
+
+
+def test_nodes_name_kernels_and_tags(path: Path, capsys: Capture) -> None:
+    assert opt([str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "#node_conv_1 #op_Conv" in text
+    assert "// conv_1" in text
+    assert "#const" in text
+
+
+def test_the_network_as_tile_compiles(path: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert opt([str(path), "--emit", "tile"]) == 0
+    tile = tmp_path / "net.tile"
+    tile.write_text(capsys.readouterr().out)
+    assert opt([str(tile)]) == 0
+
+
+def test_random_weights_need_no_file(path: Path, capsys: Capture) -> None:
+    assert opt([str(path), "--random-weights"]) == 0
+    first = capsys.readouterr().out
+    assert opt([str(path), "--random-weights"]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_symbolic_sizes_are_bound(tmp_path: Path, capsys: Capture) -> None:
+    net = conv_net()
+    net.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    onnx.save(net, tmp_path / "net.onnx")
+    assert opt([str(tmp_path / "net.onnx")]) == 1
+    assert "sizes are unknown: 'N' (dimension 0 of 'x')" in capsys.readouterr().err
+    assert opt([str(tmp_path / "net.onnx"), "--dim", "N=2"]) == 0
+    assert opt([str(tmp_path / "net.onnx"), "--dim", "N=2", "--dim", "M=2"]) == 2
+    assert "--dim names 'M', which no input has" in capsys.readouterr().err
+
+
+def test_operators_of_users_come_first(path: Path, tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "relu.tile.j2").write_text(
+        "## operators: Relu\nfunction {{ name }}(X) -> (Y) {\n  Y = X < 0 ? 0.125 * X : X;\n}\n"
+    )
+    assert opt([str(path), "--operators", str(folder), "--emit", "tile"]) == 0
+    assert "0.125" in capsys.readouterr().out
+
+
+def test_all_unsupported_nodes_are_reported(capsys: Capture) -> None:
+    net = model(
+        helper.make_node("Relu", ["x"], ["a"], name="fine"),
+        helper.make_node("NoSuchThing", ["a"], ["b"], name="first"),
+        helper.make_node("Gather", ["x", "x"], ["c"], name="second"),
+        helper.make_node("Rellu", ["x"], ["y"], name="third"),
+    )  # fmt: skip
+    text = fails(net)
+    assert "node 'first' (NoSuchThing): error: the operator is unknown" in text
+    assert "node 'third' (Rellu)" in text and "did you mean 'Relu'?" in text
+    assert "fine" not in text
+
+
+def test_constants_fold_and_control_flow_unrolls() -> None:
+    branch = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["t"])], "then", [], [helper.make_value_info("t", onnx.TypeProto())]
+    )
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["e"])], "else", [], [helper.make_value_info("e", onnx.TypeProto())]
+    )
+    net = model(
+        helper.make_node("Not", ["no"], ["yes"]),
+        helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=other),
+        no=np.asarray(False),
+    )
+    x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
+    assert np.array_equal(compile_model(net, "interp").run({"x": x})["y"], np.maximum(x, 0))
+
+
+def test_files_that_are_no_models(tmp_path: Path, capsys: Capture) -> None:
+    whole = conv_net().SerializeToString()
+    for name, data in {"cut": whole[: len(whole) // 2], "text": b"no protobuf", "empty": b""}.items():
+        (tmp_path / f"{name}.onnx").write_bytes(data)
+        out = tmp_path / "out.stripe"
+        assert opt([str(tmp_path / f"{name}.onnx"), "-o", str(out)]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"{tmp_path / name}.onnx: error: ") and error.count("error:") == 1
+        assert not out.exists()
+
+
+def test_external_data(tmp_path: Path) -> None:
+    net = conv_net()
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    onnx.save(net, folder / "net.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    data = (folder / "net.onnx").read_bytes()
+
+    def load(name: str) -> object:
+        return import_model(parse_model(data, name), name, ReadOptions())
+
+    found = program(load(str(folder / "net.onnx")), "net")
+    assert np.array_equal(np.frombuffer(found.constants[0].data, np.float32), WEIGHTS.reshape(-1))
+    shutil.copy(folder / "net.onnx", tmp_path / "net.onnx")
+    with pytest.raises(StripeError, match=r"'w\.bin' cannot be read"):
+        load(str(tmp_path / "net.onnx"))
+    (folder / "w.bin").write_bytes(b"short")
+    with pytest.raises(StripeError, match="end after 5 of 432 bytes"):
+        load(str(folder / "net.onnx"))
+    outside = onnx.load(folder / "net.onnx", load_external_data=False)
+    for entry in outside.graph.initializer[0].external_data:
+        entry.value = "../w.bin" if entry.key == "location" else entry.value
+    data = outside.SerializeToString()
+    with pytest.raises(StripeError, match="outside of the model's folder"):
+        load(str(folder / "net.onnx"))
+
+
+def test_graphs_that_are_wrong() -> None:
+    cycle = model(
+        helper.make_node("Add", ["x", "b"], ["a"], name="one"),
+        helper.make_node("Relu", ["a"], ["b"], name="two"),
+    )
+    assert "the graph has a cycle" in fails(cycle) and "node 'one' (Add)" in fails(cycle)
+    assert "nothing makes its input 'z'" in fails(model(helper.make_node("Relu", ["z"], ["y"], name="n")))
+    twice = model(
+        helper.make_node("Relu", ["x"], ["y"], name="a"), helper.make_node("Neg", ["x"], ["y"], name="b")
+    )
+    assert "node 'b' (Neg): error: 'y' is made twice" in fails(twice)
+    contradiction = conv_net(w=np.zeros((4, 5, 3, 3), np.float32))
+    assert "node 'conv/1' (Conv)" in fails(contradiction)
+    bytes_ = conv_net()
+    bytes_.graph.initializer[0].raw_data = b"abc"
+    assert "initializer 'w': error: its bytes are no tensor" in fails(bytes_)
+    domain = model(helper.make_node("Relu", ["x"], ["y"], name="n", domain="com.acme"))
+    assert "does not import its domain 'com.acme'" in fails(domain)
+    future = model(helper.make_node("Relu", ["x"], ["y"], name="n"), opset=1)
+    future.opset_import[0].version = 999
+    assert "opset 999 is unknown" in fails(future)
+
+
+def test_hostile_names(tmp_path: Path) -> None:
+    hostile = 'a"];}\n// \x1b[2J' + "../" * 9
+    net = model(
+        helper.make_node("Relu", ["x"], [hostile], name=hostile), helper.make_node("Neg", [hostile], ["y"])
+    )
+    found = program(import_model(parse_model(net.SerializeToString(), "m"), "m", ReadOptions()), "m")
+    assert "\x1b" not in str(found)
+    assert "\x1b" not in fails(model(helper.make_node("Nothing", ["x"], ["y"], name=hostile)))
