@@ -43,6 +43,9 @@ class Parameter(ConfigModel):
     choices: tuple[Value, ...] | None = Field(
         default=None, min_length=1, description="the values that it may have"
     )
+    faster: Literal["more", "less"] | None = Field(
+        default=None, description="direction in which the machine can only get faster, where it has one"
+    )
     unit: str = Field(default="", description="unit of the value")
     description: str = Field(default="", description="meaning, for people")
     source: str = Field(default="unverified", description="where the default comes from")

@@ -158,6 +158,26 @@ examples:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReportSpec(StoreSpec):
+    """`stripe-sweep report`: the results as one page."""
+
+    prog = "stripe-sweep report"
+    summary = "Writes one HTML page that works offline: Pareto front, sensitivity, layers, doubts."
+    usage = "stripe-sweep report DIR [-o FILE.html]"
+    epilog = f"""\
+example:
+  stripe-sweep report results/dsp_conv
+
+{_STATUS}"""
+    command = "sweep_report"
+
+    output: str | None = option(
+        "-o", group="writing", metavar="FILE", read=file_name, complete="files",
+        help="write FILE instead of DIR/report.html",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerifySweepSpec(StoreSpec):
     """`stripe-sweep verify`: proves the programs of the best points."""
 
@@ -182,7 +202,7 @@ example:
 
 
 SUBCOMMANDS: dict[str, type[Spec]] = {
-    "run": RunSweepSpec, "best": BestSpec, "export": ExportSpec, "verify": VerifySweepSpec,
+    "run": RunSweepSpec, "best": BestSpec, "export": ExportSpec, "report": ReportSpec, "verify": VerifySweepSpec,
 }  # fmt: skip
 
 
@@ -192,18 +212,21 @@ class SweepSpec(Spec):
 
     prog = "stripe-sweep"
     summary = "Sweeps parameters of hardware models and pass lists over networks."
-    usage = "stripe-sweep run|best|export|verify … [options]"
+    usage = "stripe-sweep run|best|export|report|verify … [options]"
     epilog = f"""\
 subcommands (each has its own --help):
   run     evaluate the points of a sweep file
   best    print the best points
   export  write the rows as CSV or Parquet
+  report  write a page with pictures
   verify  prove the programs of the best points
 
 {_STATUS}"""
     command = "answers"
 
-    subcommand: str | None = option(group="input", metavar="SUBCOMMAND", help="run, best, export or verify")
+    subcommand: str | None = option(
+        group="input", metavar="SUBCOMMAND", help="run, best, export, report or verify"
+    )
 
     def check(self) -> None:
         known = ", ".join(SUBCOMMANDS)

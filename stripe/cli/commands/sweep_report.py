@@ -1,0 +1,67 @@
+"""`stripe-sweep report`: the results as one HTML page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Literal
+
+from stripe.cli.arguments.sweep import ReportSpec
+from stripe.cli.commands.sweep_best import options_of
+from stripe.cli.guard import OK
+from stripe.cli.job import Job
+from stripe.config.output import write_bytes
+from stripe.hw.load import load_hardware
+from stripe.hw.schema import HardwareModel
+from stripe.ir import StripeError
+from stripe.pipeline.files import load_pass_list, parameters_of
+from stripe.sweep.plan import SweepPlan, read_plan
+from stripe.sweep.report.data import page_data
+from stripe.sweep.report.page import page_html
+from stripe.sweep.results import PointResult, best
+from stripe.sweep.store import open_store
+
+
+def perform(_job: Job, spec: ReportSpec) -> int:
+    """Writes the page; gives the exit status."""
+    folder = Path(spec.input or "")
+    store = open_store(folder)
+    facts, results = store.facts(), store.results()
+    plan = read_plan(Path(facts.file), facts.defines)
+    templates = plan.space.templates
+    faster: dict[str, Literal["more", "less"]] = {}
+    for name in facts.axes:
+        described = templates.parameter(name)
+        if described is not None and described.faster is not None:
+            faster[name] = described.faster
+    winners = best(results, facts.objectives[0])
+    rendered: dict[str, str] = {}
+    unverified: list[str] = []
+    options = ""
+    for winner in winners:
+        model, listed = _rendered(winner, plan)
+        unverified = [entry.path for entry in model.unverified()]
+        text = json.dumps(model.model_dump(mode="json", exclude_defaults=True, exclude={"sources"}), indent=1)
+        rendered = {"model": text, "list": listed}
+        options = options_of(winner, facts)
+    page = page_html(page_data(facts, results, faster, rendered, options, unverified))
+    target = spec.output or str(folder / "report.html")
+    write_bytes(target, page.encode())
+    sys.stderr.write(f"stripe-sweep: {len(results)} points in {target}\n")
+    return OK
+
+
+def _rendered(result: PointResult, plan: SweepPlan) -> tuple[HardwareModel, str]:
+    """The model and the pass list of a point. Raises StripeError where a template has changed since."""
+    templates = plan.space.templates
+    listed = templates.lists.get(result.point.passes)
+    if listed is None:
+        raise StripeError(
+            f"the sweep file has no pass list '{result.point.passes}' any more", hint="run the sweep again"
+        )
+    given = {**templates.fixed[result.point.passes], **result.point.choices}
+    model = load_hardware(str(templates.machine.path), given, templates.names)
+    known = templates.names | model.parameters.keys()
+    values = {**model.parameters, **parameters_of(listed.path, given, known)}
+    return model, json.dumps(load_pass_list(listed.path, values).data, indent=1)

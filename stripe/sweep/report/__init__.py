@@ -1,0 +1,1 @@
+"""The report of a sweep: one HTML page that works offline."""

@@ -1,0 +1,50 @@
+"""Doubts about results: better machines with worse results, axes without effect, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from stripe.sweep.evaluate import Row, RowStatus
+from stripe.sweep.report.page import page_html
+from stripe.sweep.results import PointResult, point_results
+from stripe.sweep.space import DesignPoint
+from stripe.sweep.trust import reversals, sensitivity, without_effect
+
+AXES = {"N": (1, 2, 4), "M": (10, 20)}
+
+
+def results(latency: dict[tuple[int, int], float]) -> tuple[PointResult, ...]:
+    """Points with a latency for each pair of N and M."""
+    rows = [
+        Row(
+            DesignPoint("list", (("M", m), ("N", n))), "net", RowStatus.OK,
+            metrics={"latency_us": value, "energy_pJ": 1.0},
+        )
+        for (n, m), value in latency.items()
+    ]  # fmt: skip
+    return point_results(rows, {"net": 1.0}, ())
+
+
+def test_a_better_machine_with_a_worse_result_is_found_with_both_points() -> None:
+    points = results({(1, 10): 8, (2, 10): 9, (4, 10): 4, (1, 20): 8, (2, 20): 8.05, (4, 20): 8})
+    (found,) = reversals(points, AXES, {"N": "more"})
+    assert found.factor == 9 / 8
+    assert found.slower_machine.point.choices == {"M": 10, "N": 1}
+    assert found.faster_machine.point.choices == {"M": 10, "N": 2}
+    assert len(reversals(points, AXES, {"N": "less"})) == 1
+
+
+def test_an_axis_without_effect_is_named() -> None:
+    points = results({(1, 10): 8, (2, 10): 6, (1, 20): 8, (2, 20): 6})
+    assert without_effect(points, AXES, ("latency_us", "energy_pJ")) == ("M",)
+    assert sensitivity(points, AXES, "latency_us") == {"N": 8 / 6 - 1, "M": 0.0}
+
+
+def test_the_page_holds_its_data_and_no_text_ends_its_script() -> None:
+    page = page_html({"title": "a <b> & @DATA@", "points": ["</script><script>alert(1)</script>"]})
+    assert "<title>a &lt;b&gt; &amp; @DATA@</title>" in page
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page)
+    assert found is not None
+    assert json.loads(found[1])["points"] == ["</script><script>alert(1)</script>"]
+    assert not re.search(r'(src|href)="http', page.replace(found[0], "").split("<body>")[1])
