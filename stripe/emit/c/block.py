@@ -13,11 +13,13 @@ from stripe.emit.c.names import sanitize_comment
 from stripe.emit.c.options import COptions
 from stripe.emit.c.statements import emit_statement, live_statements
 from stripe.emit.c.storage import Storage
+from stripe.emit.c.tiles import TileWriter, declare_registers
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
+from stripe.emit.loops.tiles import fuses
 from stripe.ir import Block
 
 _DEEPEST = 24
@@ -71,7 +73,7 @@ class Emitter:
         elif depth > 2 and writer.function.indent <= _DEEPEST:
             self._loops(block, writer, depth, bare=False)
         else:
-            inner = writer.new_function(writer.scope)
+            inner = writer.new_function(writer.scope, fuses=fuses(block))
             self._loops(block, inner, depth, bare=True)
             name = self._finish(inner.function, block.name, writer.scope, _comment_lines(block))
             writer.line(inner.function.call(name, writer.function))
@@ -105,7 +107,7 @@ class Emitter:
         with ExitStack() as stack:
             if plan.guards:
                 stack.enter_context(writer.function.braces(f"if ({writer.condition(plan.guards)})"))
-            elif not bare and (not plan.loops or any(a.level == 0 for a in plan.accumulators.values())):
+            elif not bare and plan.declares_first:
                 stack.enter_context(writer.function.braces(""))
             if plan.parallel:
                 self._parallel(plan, writer, depth)
@@ -119,7 +121,8 @@ class Emitter:
         lines, heads = self.dialect.parallel([(loop.var, *writer.bounds(loop)) for loop in loops])
         writer.function.raw(*lines)
         self.uses_threads = True
-        inner = writer.new_function(replace(plan.scope, private=True, workspace=0))
+        scope = replace(plan.scope, private=True, workspace=0)
+        inner = writer.new_function(scope, fuses=writer.function.fuses)
         with ExitStack() as stack:
             for head in heads:
                 stack.enter_context(writer.function.braces(head))
@@ -135,17 +138,27 @@ class Emitter:
 
     def _nested(self, plan: BlockPlan, first: int, writer: Writer, depth: int) -> None:
         """The loops from number `first` in, and the statements at a point."""
+        tile = TileWriter(plan, plan.tile, writer) if plan.tile else None
         with ExitStack() as stack:
-            for level in range(first, len(plan.loops)):
+            for level in range(first, plan.tile.level if plan.tile else len(plan.loops)):
                 loop = plan.loops[level]
+                if tile:
+                    tile.open_accumulators(level, stack)
                 self._open_accumulators(plan, level, writer, stack)
                 writer.function.raw(*self.dialect.hint(plan.hints[level]))
                 head = self.dialect.loop(loop.var, *writer.bounds(loop))
                 stack.enter_context(writer.function.braces(head))
                 if loop.guards:
                     stack.enter_context(writer.function.braces(f"if ({writer.condition(loop.guards)})"))
+            if tile:
+                tile.statements()
+                return
             inner = writer.at(replace(writer.scope, areas=dict(writer.scope.areas)))
-            self.storage.allocate(plan.block.allocs, plan.block, inner, stack)
+            # Blocks inside share the variables of buffers in registers, unless they are functions of their own.
+            in_place = depth > 1 and writer.function.indent <= _DEEPEST
+            held = declare_registers(plan.block, inner, self.options) if in_place else ()
+            others = [ref for ref in plan.block.allocs if ref.name not in held]
+            self.storage.allocate(others, plan.block, inner, stack)
             self._statements(plan.block, plan.accumulators, inner, depth=depth)
 
     @staticmethod

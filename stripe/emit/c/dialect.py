@@ -101,9 +101,10 @@ class Dialect:
             "#endif",
         )
 
-    def loop(self, var: str, low: str, high: str) -> str:
+    def loop(self, var: str, low: str, high: str, step: int = 1) -> str:
         """The head of the loop of `var` over [low, high)."""
-        return f"for ({self.index_type} {var} = {low}; {var} < {high}; ++{var})"
+        forward = f"++{var}" if step == 1 else f"{var} += {step}"
+        return f"for ({self.index_type} {var} = {low}; {var} < {high}; {forward})"
 
     def parallel(self, loops: Sequence[tuple[str, str, str]]) -> tuple[Sequence[str], Sequence[str]]:
         """Loops (variable, low, high) whose points run on threads: preprocessor lines, and the heads of the braces

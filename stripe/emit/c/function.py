@@ -20,10 +20,13 @@ THREADS = "threads"
 class FunctionText:
     """The lines of a function body. Names that are used and not declared inside are passed in.
 
-    `inner_pointers` are those that the functions called from here use.
+    `inner_pointers` are those that the functions called from here use. `fuses`: any product may be rounded together
+    with the sum that takes it. `tiled`: the code names the vectors that registers hold.
     """
 
     dialect: Dialect
+    fuses: bool = False
+    tiled: bool = False
     indent: int = 1
     lines: list[str] = field(default_factory=list[str])
     declared: set[str] = field(default_factory=set[str])
@@ -85,7 +88,8 @@ class FunctionText:
             for pointer in pointers
         ]
         texts += [f"{self.variables[variable]}{variable}" for variable in variables]
-        return [f"{self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{", *self.lines, "}"]
+        kind = "ST_FUSED " if self.fuses else "ST_TILED " if self.tiled else ""
+        return [f"{kind}{self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{", *self.lines, "}"]
 
     def call(self, name: str, outer: FunctionText, private: str | None = None) -> str:
         """The call of the finished function from `outer`, which uses what it passes; `private` is its workspace."""

@@ -100,6 +100,69 @@ static inline float st_bf16_round(float x) {
 }""",
         ("bits", "float"),
     ),
+    "vectors": (
+        """\
+// Vectors of numbers: extensions of C that gcc and clang have for every processor, else arrays.
+#if defined(__GNUC__) && !defined(ST_PLAIN)
+#define ST_VECTORS
+#define ST_LANE(x, n) (x)[n]
+#pragma GCC diagnostic ignored "-Wpsabi"
+#else
+#define ST_LANE(x, n) (x).lane[n]
+#endif""",
+        (),
+    ),
+    "tiled": (
+        """\
+// Without values that gcc carries from iteration to iteration in registers, which the results fill.
+#if defined(__GNUC__) && !defined(__clang__)
+#define ST_TILED __attribute__((optimize("no-predictive-commoning")))
+#else
+#define ST_TILED
+#endif""",
+        (),
+    ),
+    "multiply_add": (
+        """\
+// ST_FMA: the processor has an instruction for a*b + c in one rounding; a ST_FUSED function may use it anywhere.
+#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA) || defined(FP_FAST_FMAF)
+#define ST_FMA
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#define ST_FUSED __attribute__((optimize("fp-contract=fast", "no-predictive-commoning")))
+#else
+#define ST_FUSED
+#endif
+#if defined(__GNUC__)
+#define ST_UNUSED __attribute__((unused))
+#else
+#define ST_UNUSED
+#endif""",
+        (),
+    ),
+    "fma_fp32": (
+        """\
+// a*b + c, in one rounding where the processor has an instruction for it.
+ST_UNUSED static inline float st_fma_fp32(float a, float b, float c) {
+#ifdef ST_FMA
+  return fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}""",
+        ("multiply_add",),
+    ),
+    "fma_fp64": (
+        """\
+ST_UNUSED static inline double st_fma_fp64(double a, double b, double c) {
+#ifdef ST_FMA
+  return fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}""",
+        ("multiply_add",),
+    ),
     "allocate": (
         """\
 static void *st_allocate(size_t bytes) {
@@ -193,9 +256,16 @@ class Helpers:
             self._texts[name] = text.replace("static inline", self._dialect.helper)
             if name in ("bits", "float"):
                 self.headers.add("string")
+            elif name == "multiply_add":
+                self.headers.add("math")
             elif name == "allocate":
                 self.headers |= {"stdio", "stdlib"}
         return PREFIX + name
+
+    def define(self, name: str, text: str) -> str:
+        """Adds the helper `name`, unless the file has it. `text` follows the helpers that it calls."""
+        self._texts.setdefault(name, text)
+        return name
 
     def literal(self, text: str) -> str:
         """`text`, a literal, with the header noted that it needs."""

@@ -9,6 +9,7 @@ from stripe.emit.c.intrinsics import c_form, intrinsic, is_operator, merge
 from stripe.emit.c.specials import emit_special
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
+from stripe.emit.loops.tiles import products
 from stripe.ir import (
     DTYPES,
     Agg,
@@ -43,14 +44,20 @@ def live_statements(block: Block) -> set[int]:
 def emit_statement(
     number: int, block: Block, accumulators: Mapping[int, Accumulator], writer: Writer
 ) -> None:
-    """Emits statement `number` of `block`, a scalar as a `const` variable of its own."""
+    """Emits statement `number` of `block`, a scalar as a `const` variable of its own. A product that a sum alone uses
+    becomes part of a multiply-add.
+    """
     statement = block.statements[number]
     assert not isinstance(statement, Block)
+    fused = products(block)
+    if isinstance(statement, Intrinsic) and statement.into in fused:
+        return
     if isinstance(statement, Special):
         emit_special(statement, writer)
         return
     if isinstance(statement, Store):
-        _store(statement, block.ref(statement.ref).agg, accumulators.get(number), writer)
+        factors = fused.get(statement.value)
+        _store(statement, block.ref(statement.ref).agg, accumulators.get(number), writer, factors)
         return
     text, dtype = _value(statement, writer)
     words = set(re.findall(r"\w+", text))
@@ -80,12 +87,22 @@ def _value(statement: ScalarStatement, writer: Writer) -> tuple[str, DType]:
             return intrinsic(op, names, dtypes, dtype, writer), dtype
 
 
-def _store(statement: Store, agg: Agg, accumulator: Accumulator | None, writer: Writer) -> None:
-    value, dtype = writer.scalars[statement.value]
+def _store(
+    statement: Store,
+    agg: Agg,
+    accumulator: Accumulator | None,
+    writer: Writer,
+    factors: tuple[str, str] | None,
+) -> None:
     if accumulator is not None:
         element = accumulator.name
     else:
         element = writer.element(writer.scope.areas[statement.ref], write=True)
+    if factors:
+        names, dtype = [writer.scalars[name][0] for name in factors], writer.scalars[factors[0]][1]
+        writer.line(f"{element} = {writer.helpers.need(f'fma_{dtype}')}({', '.join((*names, element))});")
+        return
+    value, dtype = writer.scalars[statement.value]
     if agg is Agg.ASSIGN:
         writer.line(f"{element} = {writer.stored(value, dtype)};")
         return

@@ -33,9 +33,11 @@ class Writer:
         """The same function at a place inside."""
         return replace(self, scope=scope, scalars={})
 
-    def new_function(self, scope: CodeScope) -> Writer:
+    def new_function(self, scope: CodeScope, *, fuses: bool) -> Writer:
         """A new function, for the block of `scope`."""
-        return replace(self, scope=scope, function=FunctionText(self.dialect), scalars={})
+        if fuses:
+            self.helpers.need("multiply_add")
+        return replace(self, scope=scope, function=FunctionText(self.dialect, fuses), scalars={})
 
     def line(self, text: str) -> None:
         self.function.line(text)

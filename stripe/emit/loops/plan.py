@@ -10,6 +10,7 @@ from stripe.emit.loops.bounds import ForLoop, bounded
 from stripe.emit.loops.hints import Hint, hints_of
 from stripe.emit.loops.order import fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
+from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.ir import Affine, Block
 
 
@@ -19,6 +20,7 @@ class BlockPlan:
 
     The first `parallel` loops are one parallel loop: bounds inside do not depend on loops outside, and tests come after
     the last. `accumulators` go by the number of their store, `hints` by that of the loop. `empty`: there is no point.
+    `tile`: the innermost loops are straight code, and the accumulators are its.
     """
 
     block: Block
@@ -29,6 +31,14 @@ class BlockPlan:
     parallel: int = 0
     accumulators: Mapping[int, Accumulator] = field(default_factory=dict[int, Accumulator])
     hints: tuple[Hint | None, ...] = ()
+    tile: VectorTile | None = None
+
+    @property
+    def declares_first(self) -> bool:
+        """Whether variables are declared before the first loop, or without one."""
+        if self.tile:
+            return self.tile.level == 0 or 0 in self.tile.accumulators.values()
+        return not self.loops or any(a.level == 0 for a in self.accumulators.values())
 
 
 def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) -> BlockPlan:
@@ -45,7 +55,6 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
     for ref in block.refinements:
         if not ref.is_alloc:
             scope.areas[ref.name] = scope.area(ref, outer)
-    accumulators = find_accumulators(block, scope, found)
     hints = hints_of(
         block, [(block.index(name), loop) for name, loop in zip(order, found.loops, strict=True)]
     )
@@ -54,4 +63,6 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
         if found.loops[parallel].depends_on(loop.var for loop in found.loops[:parallel]):
             break
         parallel += 1
-    return BlockPlan(block, scope, found.guards, found.loops, False, parallel, accumulators, hints)
+    tile = find_tile(block, scope, found, parallel if shared else 0)
+    accumulators = {} if tile else find_accumulators(block, scope, found)
+    return BlockPlan(block, scope, found.guards, found.loops, False, parallel, accumulators, hints, tile)

@@ -42,7 +42,9 @@ class Names:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pointer:
-    """A pointer or array and the elements that it reaches. `arena`: the name of an arena, and first and last byte."""
+    """A pointer or array and the elements that it reaches. `arena`: the name of an arena, and first and last byte.
+    `registers`: there is no memory, and variables hold the elements; their names by first element and lanes.
+    """
 
     name: str
     dtype: DType
@@ -50,6 +52,7 @@ class Pointer:
     strides: tuple[int, ...]
     span: int
     arena: tuple[str, int, int] | None = None
+    registers: Mapping[tuple[int, int], str] | None = None
 
     @staticmethod
     def of(name: str, ref: Refinement) -> Pointer:

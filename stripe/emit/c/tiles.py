@@ -1,0 +1,259 @@
+"""Tiles of vectors in C: the statements of a block once for each vector, with what copies share computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from stripe.emit.c.intrinsics import intrinsic
+from stripe.emit.c.options import COptions
+from stripe.emit.c.statements import live_statements
+from stripe.emit.c.vectors import applied, loaded, multiply_add, splat, stored, vector_type
+from stripe.emit.c.writer import Writer
+from stripe.emit.loops.plan import BlockPlan, plan_block
+from stripe.emit.loops.scope import Area, CodeScope, Pointer
+from stripe.emit.loops.tiles import TilePoint, VectorTile, lanes_of, partition, products, vectors_of
+from stripe.ir import (
+    DTYPES,
+    Affine,
+    Agg,
+    Block,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Refinement,
+    Store,
+    beginnings,
+    loaded_refs,
+    reads_of,
+    result_dtype,
+    writes_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A variable that holds `lanes` elements, a scalar for one."""
+
+    text: str
+    dtype: DType
+    lanes: int
+
+
+@dataclass(slots=True)
+class TileWriter:
+    """Writes the statements of a tile. `accumulators` are the variables for elements of stores; `known` has a variable
+    for each value that is in scope.
+    """
+
+    plan: BlockPlan
+    tile: VectorTile
+    writer: Writer
+    accumulators: dict[tuple[int, Affine], _Value] = field(
+        default_factory=dict["tuple[int, Affine]", "_Value"]
+    )
+    known: dict[tuple[object, ...], _Value] = field(default_factory=dict["tuple[object, ...]", "_Value"])
+
+    def open_accumulators(self, level: int, stack: ExitStack) -> None:
+        """Declares the accumulators of a loop; their values go back to memory when `stack` unwinds to here."""
+        opened = [number for number, first in self.tile.accumulators.items() if first == level]
+        for number in opened:
+            statement = self.plan.block.statements[number]
+            assert isinstance(statement, Store)
+            area = self.writer.scope.areas[statement.ref]
+            for point in self.tile.points:
+                place = self.tile.element(area, point)
+                if (number, place) in self.accumulators:
+                    continue
+                element, dtype = self._element(area, place, write=True), area.pointer.dtype
+                name = self.writer.scope.names.take(f"{statement.ref}_acc")
+                c_type = vector_type(dtype, point.lanes, self.writer)
+                self.writer.line(f"{c_type} {name} = {loaded(element, dtype, point.lanes, self.writer)};")
+                self.accumulators[number, place] = _Value(name, dtype, point.lanes)
+                stack.callback(self.writer.line, stored(element, name, dtype, point.lanes, self.writer))
+
+    def statements(self) -> None:
+        """The straight code, with the loop over vectors that remains and its rest."""
+        tile, writer = self.tile, self.writer
+        writer.helpers.need("tiled")
+        writer.function.tiled = True
+        if tile.step:
+            with writer.function.braces(
+                writer.dialect.loop(tile.var, str(tile.low), str(tile.end), tile.step)
+            ):
+                self._inside().copies(tile.points)
+            if tile.rest:
+                with writer.function.braces(""):
+                    self._inside().copies(tile.rest)
+        else:
+            self.copies(tile.points)
+
+    def _inside(self) -> TileWriter:
+        scope = replace(self.writer.scope, names=self.writer.scope.names.child())
+        return replace(self, writer=self.writer.at(scope), known={})
+
+    def copies(self, points: Sequence[TilePoint]) -> None:
+        """The statements for each of `points`."""
+        block, live = self.plan.block, live_statements(self.plan.block)
+        fused = products(block)
+        for point in points:
+            values: dict[str, _Value] = {}
+            for number, statement in enumerate(block.statements):
+                match statement:
+                    case Store():
+                        self._store(number, statement, values, point, fused.get(statement.value))
+                    case Intrinsic(into, _, _, _) if into in fused:
+                        pass
+                    case Load(into, _) | Intrinsic(into, _, _, _) | Constant(into, _, _) | LoadIndex(into, _):
+                        if number in live:
+                            values[into] = self._value(statement, values, point)
+                    case _:
+                        raise AssertionError(statement)
+
+    def _value(
+        self,
+        statement: Load | Intrinsic | Constant | LoadIndex,
+        values: Mapping[str, _Value],
+        point: TilePoint,
+    ) -> _Value:
+        writer = self.writer
+        match statement:
+            case Load(into, ref):
+                return self._load(into, writer.scope.areas[ref], point)
+            case LoadIndex(into, affine):
+                dtype = DTYPES["i32"]
+                text = writer.affine(self.tile.at(writer.scope.affine(affine), point))
+                return self._let(into, f"({writer.dialect.scalar_type(dtype)})({text})", dtype, 1)
+            case Constant(into, value, dtype):
+                return self._let(into, writer.literal(value, dtype), dtype, 1)
+            case Intrinsic(into, op, inputs, target):
+                args = [values[name] for name in inputs]
+                dtypes = [arg.dtype for arg in args]
+                dtype = result_dtype(op, dtypes, target)
+                lanes = max(arg.lanes for arg in args)
+                if lanes == 1:
+                    text = intrinsic(op, [arg.text for arg in args], dtypes, dtype, writer)
+                else:
+                    text = applied(op, [self._wide(arg, lanes) for arg in args], dtypes, dtype, lanes, writer)
+                return self._let(into, text, dtype, lanes)
+
+    def _load(self, into: str, area: Area, point: TilePoint) -> _Value:
+        lanes = point.lanes if self.tile.is_vector(area) else 1
+        place, dtype = self.tile.element(area, point), area.pointer.dtype
+        if area.pointer.registers is not None:
+            return _Value(area.pointer.registers[place.offset, lanes], dtype, lanes)
+        element = self._element(area, place)
+        fixed = not any(
+            self.writer.scope.areas[ref.name].pointer.may_alias(area.pointer)
+            for ref in self.plan.block.outputs
+        )
+        return self._let(into, loaded(element, dtype, lanes, self.writer), dtype, lanes, shared=fixed)
+
+    def _let(self, into: str, text: str, dtype: DType, lanes: int, *, shared: bool = True) -> _Value:
+        """A variable of the value `text`, or the one that has it already."""
+        key = (text, dtype, lanes)
+        if shared and key in self.known:
+            return self.known[key]
+        wanted = f"{into}_v" if into in self.writer.scope.areas else into.lstrip("_") or into
+        name = self.writer.scope.names.take(wanted)
+        self.writer.line(f"const {vector_type(dtype, lanes, self.writer)} {name} = {text};")
+        value = _Value(name, dtype, lanes)
+        if shared:
+            self.known[key] = value
+        return value
+
+    def _wide(self, value: _Value, lanes: int) -> str:
+        return value.text if value.lanes == lanes else splat(value.text, value.dtype, lanes, self.writer)
+
+    def _store(
+        self,
+        number: int,
+        statement: Store,
+        values: Mapping[str, _Value],
+        point: TilePoint,
+        factors: tuple[str, str] | None,
+    ) -> None:
+        writer, area, lanes = self.writer, self.writer.scope.areas[statement.ref], point.lanes
+        place, dtype = self.tile.element(area, point), area.pointer.dtype
+        agg = self.plan.block.ref(statement.ref).agg
+        held = self.accumulators.get((number, place))
+        if area.pointer.registers is not None:
+            held = _Value(area.pointer.registers[place.offset, lanes], dtype, lanes)
+        element = "" if held else self._element(area, place, write=True)
+        if agg is Agg.ASSIGN:
+            new = self._wide(values[statement.value], lanes)
+        else:
+            old = held.text if held else loaded(element, dtype, lanes, writer)
+            if factors:
+                wide = [self._wide(values[name], lanes) for name in factors]
+                new = multiply_add((*wide, old), dtype, lanes, writer)
+            else:
+                added = self._wide(values[statement.value], lanes)
+                if lanes == 1 and not held:
+                    old = writer.let(f"{statement.ref}_old", old, dtype)
+                new = applied(agg.intrinsic(dtype), (old, added), (dtype, dtype), dtype, lanes, writer)
+        writer.line(f"{held.text} = {new};" if held else stored(element, new, dtype, lanes, writer))
+
+    def _element(self, area: Area, place: Affine, *, write: bool = False) -> str:
+        return f"{self.writer.function.use(area.pointer, write=write)}[{self.writer.affine(place)}]"
+
+
+def declare_registers(block: Block, writer: Writer, options: COptions) -> set[str]:
+    """Declares the allocations of `block` that registers hold, and enters them into the areas of the scope. Gives their
+    names: those that only tiles of vectors touch, at constant places.
+    """
+    users: dict[str, list[Block] | None] = {}
+    for statement in block.statements:
+        tiled = isinstance(statement, Block) and lanes_of(statement) and not statement.blocks
+        for name in (*reads_of(statement), *writes_of(statement)):
+            seen = users.setdefault(name, [])
+            users[name] = (
+                [*seen, statement] if tiled and isinstance(statement, Block) and seen is not None else None
+            )
+    candidates = [ref for ref in block.allocs if users.get(ref.name)]
+    if not candidates:
+        return set()
+    others = {ref.name: Pointer.of(ref.name, ref).whole() for ref in block.allocs}
+    loaded_inside, begins = loaded_refs(block), beginnings(block)
+    held: set[str] = set()
+    for ref in candidates:
+        areas = {**others, **writer.scope.areas}
+        vectors = _register_vectors(ref, users[ref.name] or [], replace(writer.scope, areas=areas), options)
+        if not vectors:
+            continue
+        names = {vector: writer.scope.names.take(ref.name) for vector in vectors}
+        area = replace(Pointer.of(ref.name, ref), registers=names).whole()
+        writer.scope.areas[ref.name] = area
+        held.add(ref.name)
+        dtype, agg = ref.dtype, begins[ref.name]
+        for (_, lanes), variable in names.items():
+            start = ""
+            if agg is not Agg.ASSIGN:
+                start = f" = {splat(writer.memory_literal(agg.identity(dtype), dtype), dtype, lanes, writer)}"
+            writer.line(f"{vector_type(dtype, lanes, writer)} {variable}{start};")
+            if ref.name not in loaded_inside:
+                writer.line(f"(void){variable};")
+    return held
+
+
+def _register_vectors(
+    ref: Refinement, users: Sequence[Block], scope: CodeScope, options: COptions
+) -> list[tuple[int, int]] | None:
+    """The vectors, by first element and lanes, in which tiles touch an allocation; None where one cannot."""
+    scope.areas[ref.name] = replace(Pointer.of(ref.name, ref), registers={}).whole()
+    vectors: list[tuple[int, int]] = []
+    for user in users:
+        plan = plan_block(user, scope, threads=options.openmp, reorder=options.reorder)
+        if plan.empty:
+            continue
+        if plan.tile is None or plan.parallel:
+            return None
+        for view in user.refinements:
+            found = vectors_of(plan.tile, plan.scope.areas[view.name]) if view.source == ref.name else []
+            if found is None:
+                return None
+            vectors += found
+    return partition(vectors)

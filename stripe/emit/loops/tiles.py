@@ -1,0 +1,295 @@
+"""Tiles of vectors: the innermost loops of a block as straight code, whose results vector variables hold.
+
+A compiler that unrolls and vectorizes loops decides by its own costs whether a tile of results stays in registers. Code
+that names each vector leaves it no choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
+from math import prod
+
+from stripe.emit.loops.bounds import ForLoop, Loops
+from stripe.emit.loops.scope import Area, CodeScope
+from stripe.ir import (
+    DTYPES,
+    INTRINSICS,
+    Affine,
+    Agg,
+    Block,
+    Constant,
+    DType,
+    Intrinsic,
+    Load,
+    LoadIndex,
+    Store,
+    result_dtype,
+    scalars_used,
+    walk,
+)
+
+_COPIES = 32
+"""Most vectors of results that a tile holds: the registers of the largest machines."""
+_VECTOR_OPS = frozenset(("add", "sub", "mul", "div", "min", "max", "relu", "zelu", "neg", "ident", "cast"))
+"""Intrinsics that languages have on vectors, division on floats alone."""
+_AHEAD = 4
+"""Vectors of an iteration where a loop over vectors remains."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilePoint:
+    """One copy of the statements: the number of each unrolled loop's iteration, and the lanes of its vector, which
+    begin `offset` elements behind the variable of the innermost loop, or at `offset` where that loop is unrolled.
+    """
+
+    values: tuple[tuple[str, int], ...]
+    offset: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class VectorTile:
+    """The loops from `level` on as straight code: `points` for each iteration of the innermost loop, which goes on by
+    `step` elements up to `end` (0: it is unrolled as well), and `rest` after it. `accumulators`: by the number of a
+    store, the loop before which its elements are loaded and after which they are stored.
+    """
+
+    level: int
+    var: str
+    points: tuple[TilePoint, ...]
+    low: int = 0
+    end: int = 0
+    step: int = 0
+    rest: tuple[TilePoint, ...] = ()
+    accumulators: dict[int, int] = field(default_factory=dict[int, int])
+
+    def at(self, affine: Affine, point: TilePoint) -> Affine:
+        """An affine over the variables of the loops at the first lane of a point."""
+        start = (
+            Affine(point.offset)
+            if not self.step or point in self.rest
+            else Affine.var(self.var) + point.offset
+        )
+        values = {name: Affine(value) for name, value in point.values}
+        return affine.subs({**values, self.var: start})
+
+    def element(self, area: Area, point: TilePoint) -> Affine:
+        """The first element of a vector, or the element itself where the innermost loop does not move the area."""
+        return self.at(area.origin, point)
+
+    def is_vector(self, area: Area) -> bool:
+        """Whether the lanes are elements behind one another."""
+        return area.origin.coeff(self.var) == 1
+
+
+def products(block: Block) -> dict[str, tuple[str, str]]:
+    """The products that a sum by aggregation alone uses, with their factors: each may be rounded together with it."""
+    uses = [name for statement in block.statements for name in scalars_used(statement)]
+    summed = {
+        statement.value
+        for statement in block.statements
+        if isinstance(statement, Store)
+        and (ref := block.ref(statement.ref)).agg is Agg.ADD
+        and ref.dtype.is_float
+        and not ref.dtype.is_narrow
+    }
+    return {
+        statement.into: (statement.inputs[0], statement.inputs[1])
+        for statement in block.statements
+        if isinstance(statement, Intrinsic)
+        and statement.op == "mul"
+        and statement.into in summed
+        and uses.count(statement.into) == 1
+    }
+
+
+def fuses(block: Block) -> bool:
+    """Whether sums take products in one rounding somewhere inside, and no other float product is computed."""
+    inner = [block, *(found for _, found in walk(block))]
+    fused = [products(found) for found in inner]
+    others = any(
+        (statement.op == "mul" and statement.into not in names) or not INTRINSICS[statement.op].exact
+        for found, names in zip(inner, fused, strict=True)
+        for statement in found.statements
+        if isinstance(statement, Intrinsic)
+    )
+    return any(fused) and not others
+
+
+def lanes_of(block: Block) -> int:
+    """Elements of a vector of the block, as a pass has tagged it; 0 where none has."""
+    lanes = block.tags.get("vector")
+    return lanes if isinstance(lanes, int) and not isinstance(lanes, bool) and lanes > 0 else 0
+
+
+def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
+    """The tile of a block that is tagged for vectors; None where straight code over vectors does not suit it."""
+    lanes, loops = lanes_of(block), nest.loops
+    if lanes < 2 or lanes & (lanes - 1) or not loops or not loops[-1].is_plain:
+        return None
+    areas = _areas(block, scope, loops[-1].var)
+    if areas is None:
+        return None
+    written = [scope.areas[ref.name] for ref in block.outputs]
+    moving = {loop.var for loop in loops if any(loop.var in area.origin.names() for area in written)}
+    in_registers = [area for area in areas if area.pointer.registers is not None]
+    level = _level(loops, moving, lanes, in_registers)
+    if level is None or level < parallel:
+        return None
+    tile = _unrolled(loops, level, lanes, whole=bool(in_registers) or level < len(loops) - 1)
+    if any(vectors_of(tile, area) is None for area in in_registers):
+        return None
+    accumulators = _accumulators(block, scope, nest, tile)
+    if accumulators is None:
+        return None
+    return replace(tile, accumulators=accumulators)
+
+
+def _interval(loop: ForLoop) -> tuple[int, int]:
+    """The bounds of a plain loop."""
+    return max(bound.offset for bound in loop.lower), min(bound.offset for bound in loop.upper)
+
+
+def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
+    """The areas that the statements touch; None where a statement or a view has no vector form along `var`."""
+    found: list[Area] = []
+    dtypes: dict[str, DType] = {}
+    for statement in block.statements:
+        match statement:
+            case Constant(into, _, dtype):
+                dtypes[into] = dtype
+            case LoadIndex(into, affine) if var not in scope.affine(affine).names():
+                dtypes[into] = DTYPES["i32"]
+            case Intrinsic(into, op, inputs, target) if op in _VECTOR_OPS:
+                dtypes[into] = result_dtype(op, [dtypes[name] for name in inputs], target)
+                if dtypes[into].is_integer and (op == "div" or dtypes[inputs[0]].is_float):
+                    return None
+            case Load(into, ref) if ref in scope.areas and _step(scope.areas[ref], var) in (0, 1):
+                dtypes[into] = scope.areas[ref].pointer.dtype
+                found.append(scope.areas[ref])
+            case Store(ref, _) if ref in scope.areas and _step(scope.areas[ref], var) == 1:
+                found.append(scope.areas[ref])
+            case _:
+                return None
+    types = (*dtypes.values(), *(area.pointer.dtype for area in found))
+    return found if found and not any(dtype.is_narrow or dtype.kind == "bool" for dtype in types) else None
+
+
+def _step(area: Area, var: str) -> int | None:
+    """The elements by which a variable moves an area; None where that is not even."""
+    inside = any(var in atom.arg.names() for atom, _ in area.origin.terms if not isinstance(atom, str))
+    return None if inside else area.origin.coeff(var)
+
+
+def _level(
+    loops: Sequence[ForLoop], moving: set[str], lanes: int, in_registers: Sequence[Area]
+) -> int | None:
+    """The first loop to unroll: those that walk a tile of results inside a loop that sums, or all that move a buffer in
+    registers.
+    """
+    last = len(loops) - 1
+    if in_registers:
+        moved = {name for area in in_registers for name in area.origin.names()}
+        level = min((n for n, loop in enumerate(loops) if loop.var in moved), default=last)
+        return (
+            level
+            if all(loop.is_plain for loop in loops[level:]) and _copies(loops, level, lanes) <= 4 * _COPIES
+            else None
+        )
+    level = last
+    while level and loops[level - 1].is_plain and loops[level - 1].var in moving:
+        level -= 1
+    sums = any(loop.var not in moving for loop in loops[:level])
+    return level if sums and _copies(loops, level, lanes) <= _COPIES else last
+
+
+def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
+    low, high = _interval(loops[-1])
+    sizes = [_interval(loop) for loop in loops[level:-1]]
+    return prod(end - start for start, end in sizes) * len(list(_vectors(low, high, lanes)))
+
+
+def _vectors(low: int, high: int, lanes: int) -> Iterator[tuple[int, int]]:
+    """Offset and lanes of the vectors of [low, high): whole ones, then halves for what is left."""
+    while low < high:
+        while low + lanes > high:
+            lanes //= 2
+        yield low, lanes
+        low += lanes
+
+
+def _unrolled(loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool) -> VectorTile:
+    low, high = _interval(loops[-1])
+    var = loops[-1].var
+    step = 0 if whole or high - low <= _AHEAD * lanes else _AHEAD * lanes
+    end = low + (high - low) // step * step if step else low
+    ranges = [[(loop.var, value) for value in range(*_interval(loop))] for loop in loops[level:-1]]
+    rest = [TilePoint(at, *vector) for at in product(*ranges) for vector in _vectors(end, high, lanes)]
+    if not step:
+        return VectorTile(level, var, tuple(rest))
+    points = [TilePoint((), *vector) for vector in _vectors(0, step, lanes)]
+    return VectorTile(level, var, tuple(points), low, end, step, tuple(rest))
+
+
+def _accumulators(block: Block, scope: CodeScope, nest: Loops, tile: VectorTile) -> dict[int, int] | None:
+    """The loops before which accumulators open; None where stores and loads may meet in other elements."""
+    touched = [(s, scope.areas[s.ref]) for s in block.statements if isinstance(s, Load | Store)]
+    found: dict[int, int] = {}
+    for number, statement in enumerate(block.statements):
+        if not isinstance(statement, Store):
+            continue
+        area = scope.areas[statement.ref]
+        for other, place in touched:
+            if (
+                other is not statement
+                and place.pointer.may_alias(area.pointer)
+                and place.origin != area.origin
+            ):
+                return None
+        shared = [other for other, place in touched if place.pointer.may_alias(area.pointer)]
+        if (
+            area.pointer.registers is not None
+            or len(shared) > 1
+            or block.ref(statement.ref).agg is Agg.ASSIGN
+            or tile.step
+        ):
+            continue
+        level = _first_level(area, scope, nest, tile.level)
+        base = area.origin.subs({loop.var: Affine() for loop in nest.loops[tile.level :]})
+        places = [(tile.element(area, point) - base, point.lanes) for point in tile.points]
+        apart = all(place.is_constant for place, _ in places)
+        if not apart or partition([(place.offset, lanes) for place, lanes in places]) is None:
+            return None
+        if level < tile.level:
+            found[number] = level
+    return found
+
+
+def _first_level(area: Area, scope: CodeScope, nest: Loops, last: int) -> int:
+    """The outermost loop from which on, up to `last`, the vectors stay the same and may be touched in any case."""
+    names = area.origin.names()
+    level = max((n for n, loop in enumerate(nest.loops[:last]) if loop.var in names), default=-1) + 1
+    low, high = area.origin.bounds(nest.intervals)
+    in_bounds = low >= 0 and high < area.pointer.span and not scope.private
+    while level < last and not (in_bounds or all(loop.is_plain for loop in nest.loops[level:last])):
+        level += 1
+    return level
+
+
+def vectors_of(tile: VectorTile, area: Area) -> list[tuple[int, int]] | None:
+    """Element and lanes of each vector of a buffer in registers that the tile touches; None where it is no constant."""
+    places = [
+        (tile.element(area, point), point.lanes if tile.is_vector(area) else 1) for point in tile.points
+    ]
+    return (
+        [(place.offset, lanes) for place, lanes in places] if all(p.is_constant for p, _ in places) else None
+    )
+
+
+def partition(vectors: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    """The vectors in order, each once; None where two differ and overlap."""
+    ordered = sorted(set(vectors))
+    apart = all(a + lanes <= b for (a, lanes), (b, _) in pairwise(ordered))
+    return ordered if apart else None

@@ -1,0 +1,73 @@
+"""Tiles of vectors: C means what the interpreter says, with GNU vectors and without, and its inner loops stay clean."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import stripe
+from stripe.emit.c import emit_c
+from stripe.exec.compile import compile_program
+from stripe.exec.data import random_inputs
+from stripe.exec.interp import interpret
+from stripe.exec.toolchain import CompileOptions
+from stripe.ir import Program
+
+TILE = (
+    "autotile{reqs=[contraction],vector_bytes=32,max_output_size=192,acc_idxs=false,"
+    "outer_set=[tile],inner_set=[inner]}"
+)
+CACHE = "cache{reqs=[tile],ref=inner,dirs=[out]}"
+VECTORIZE = "vectorize{reqs=[kernel],only_tag=true,vector_bytes=16}"
+VECTORS = f"peel{{reqs=[tile]}},reorder_indexes{{reqs=[kernel],by=vector}},{VECTORIZE}"
+
+PROGRAMS = {
+    "ragged": "function (A[M=10, K=7], B[K, N=27]) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }",
+    "pool": "function (I[H=9, W=9, C=11]) -> (O) { O[y, x, c : 4, 4, C] = >(I[2*y + j, 2*x + i, c]), j < 3, i < 3; }",
+    "least": "function (I[H=6, C=13]: i32) -> (O) { O[c : C] = <(I[y, c]); }",
+    "narrow": "function (A[M=6, K=5]: i8, B[K, N=21]: i8) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }",
+    "wide": "function (A[M=6, K=5]: i8, B[K, N=21]: i8) -> (C) "
+    "{ X = as_int(A, 32); Y = as_int(B, 32); C[i, j : M, N] = +(X[i, k] * Y[k, j]); }",
+    "chain": "function (A[M=5, N=19], B[N]) -> (C) { X = A * B; Y = X - A; Z = relu(Y); C = -Z / 2.0; }",
+    "double": "function (A[M=5, K=4]: fp64, B[K, N=6]: fp64) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }",
+    "long": "function (A[N=103]) -> (B) { B = A + A; }",
+}
+
+
+def tiled(name: str, cached: bool) -> Program:
+    program = stripe.parse(PROGRAMS[name], name=f"{name}.tile")
+    return stripe.run_passes(program, ",".join([TILE, *([CACHE] if cached else []), VECTORS]))
+
+
+@pytest.mark.parametrize("cached", [False, True], ids=["memory", "registers"])
+@pytest.mark.parametrize("flags", [("-march=native",), ("-DST_PLAIN",), ()], ids=["native", "plain", "any"])
+def test_tiles_mean_what_the_interpreter_says(flags: tuple[str, ...], cached: bool) -> None:
+    for name in PROGRAMS:
+        program = tiled(name, cached)
+        inputs = random_inputs(program, 3)
+        built = compile_program(program, CompileOptions(extra_flags=flags))
+        for output, expected in interpret(program, inputs).items():
+            assert np.array_equal(built.run(inputs)[output], expected), name
+
+
+def test_a_maximum_of_vectors_carries_every_nan() -> None:
+    program = tiled("pool", cached=True)
+    data = np.arange(9 * 9 * 11, dtype=np.float32).reshape(9, 9, 11)
+    data[::3, ::2] = np.nan
+    result = compile_program(program).run({"I": data})["O"]
+    assert np.array_equal(result, interpret(program, {"I": data})["O"], equal_nan=True)
+    assert np.isnan(result).any()
+
+
+def test_a_product_that_others_use_keeps_its_rounding() -> None:
+    """Only what a sum by aggregation alone takes may be fused."""
+    text = "function (A[N=64], B[N]) -> (C, D) { P = A * B; C = P + A; D[i : N] = +(A[i] * B[i]); }"
+    chains = "fusion{a_reqs=[eltwise],b_reqs=[eltwise],fused_set=[eltwise]}"
+    program = stripe.run_passes(stripe.parse(text, name="p.tile"), f"{chains},{VECTORIZE}")
+    random = np.random.default_rng(1)
+    inputs = {name: random.standard_normal(64).astype(np.float32) for name in "AB"}
+    found = compile_program(program, CompileOptions(native=True, level="O3")).run(inputs)
+    assert np.array_equal(found["C"], interpret(program, inputs)["C"])
+    assert len(re.findall(r"st_fma\w*\(", emit_c(program))) >= 1
