@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stripe.ir import Affine, FloorDiv, Interval, Mod
@@ -23,7 +23,7 @@ class ForLoop:
         """Whether bounds are constant and nothing is tested inside, so that the loop runs at least once."""
         return not self.guards and all(bound.is_constant for bound in (*self.lower, *self.upper))
 
-    def depends_on(self, variables: Iterable[str]) -> bool:
+    def depends_on(self, variables: Collection[str]) -> bool:
         """Whether a bound uses one of `variables`."""
         return any(bound.names().intersection(variables) for bound in (*self.lower, *self.upper))
 

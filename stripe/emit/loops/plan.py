@@ -60,7 +60,7 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
     )
     parallel = min(len(shared), 1)
     while parallel < len(shared) and not found.loops[parallel - 1].guards:
-        if found.loops[parallel].depends_on(loop.var for loop in found.loops[:parallel]):
+        if found.loops[parallel].depends_on({loop.var for loop in found.loops[:parallel]}):
             break
         parallel += 1
     tile = find_tile(block, scope, found, parallel if shared else 0)
