@@ -21,7 +21,6 @@ from stripe.ir import (
     rename_indices,
     rename_scalars,
     retarget,
-    row_major,
     scalar_defined,
     substitute,
     with_statements,
@@ -78,9 +77,15 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
         kept = tuple(c for c in inner.constraints if outside.get(c) not in common)
         fused = _add_half(fused, replace(inner, tags=tags, constraints=kept), home)
         ends.append(len(fused.statements))
+    # buffers between the halves become allocations of the size of the view, with compact strides
     local = {ref.source: ref.name for ref in fused.refinements if ref.source in plan.local}
     for name in local.values():
-        fused = _localize(fused, name)
+        view = fused.ref(name)
+        alloc = Refinement.alloc(name, view.dtype, view.sizes)
+        fused = map_views(fused, {name: lambda ref, alloc=alloc: ref.with_strides(alloc.strides)})
+        alloc = replace(view, dir=Direction.NONE, source="", access=alloc.access, dims=alloc.dims)
+        refs = tuple(alloc if ref.name == name else ref for ref in fused.refinements)
+        fused = replace(fused, refinements=refs)
     return Fused(fused, ends[0], local)
 
 
@@ -134,7 +139,13 @@ def _merge_views(
     taken = set(merged) | {ref.name for ref in b.refinements}
     for ref in b.refinements:
         partners = [other for other in merged.values() if other.source == ref.source]
-        home = next((other for other in partners if _belong_together(other, ref)), None)
+        home: Refinement | None = None
+        for other in partners:
+            distance = _distance(other, ref)
+            same = (other.sizes, other.location) == (ref.sizes, ref.location)
+            if distance is not None and (other.dir.writes or ref.dir.writes or (same and not any(distance))):
+                home = other
+                break
         if home is None:
             writer = next((other for other in partners if other.dir.writes or ref.dir.writes), None)
             if writer is not None:
@@ -161,17 +172,9 @@ def _merge_views(
 
 
 def _distance(home: Refinement, ref: Refinement) -> tuple[int, ...] | None:
-    """How far the origin of `ref` lies from that of `home`, when that is the same for all points."""
+    """The distance of the origin of `ref` from the origin of `home`, when it is the same for all points."""
     differences = [theirs - ours for ours, theirs in zip(home.access, ref.access, strict=True)]
     return tuple(d.offset for d in differences) if all(d.is_constant for d in differences) else None
-
-
-def _belong_together(home: Refinement, ref: Refinement) -> bool:
-    distance = _distance(home, ref)
-    if distance is None:
-        return False
-    same = not any(distance) and home.sizes == ref.sizes and home.location == ref.location
-    return same or home.dir.writes or ref.dir.writes
 
 
 def _union(home: Refinement, ref: Refinement, distance: tuple[int, ...], low: tuple[int, ...]) -> Refinement:
@@ -201,7 +204,7 @@ def _outside_constraints(inner: Block) -> dict[Constraint, Constraint]:
 
 
 def _add_half(fused: Block, inner: Block, homes: Mapping[str, _Merged]) -> Block:
-    """Appends one half, dissolved where nothing of a loop is left of it."""
+    """Appends one half, dissolved where it is no loop any more."""
     # Passed-in indices that only the lifted constraints used are dropped.
     used = used_indices(inner)
     inner = replace(inner, indices=tuple(i for i in inner.indices if not i.is_passed or i.name in used))
@@ -279,13 +282,3 @@ def _moved(statement: Statement, origins: _Origins) -> Statement:
         for r in statement.refinements
     )
     return replace(statement, refinements=refs)
-
-
-def _localize(fused: Block, name: str) -> Block:
-    """Turns the view `name` into an allocation of its size, with compact strides."""
-    view = fused.ref(name)
-    strides = [dim.stride for dim in row_major(view.sizes)]
-    fused = map_views(fused, {view.name: lambda ref: ref.with_strides(strides)})
-    local = replace(view.with_strides(strides), dir=Direction.NONE, source="", access=(Affine(),) * view.rank)
-    refs = tuple(local if ref.name == view.name else ref for ref in fused.refinements)
-    return replace(fused, refinements=refs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -15,7 +15,6 @@ from stripe.ir import (
     LiveRange,
     Path,
     Program,
-    Refinement,
     Stage,
     interference,
     live_ranges,
@@ -86,7 +85,21 @@ class MemoryPlacement(Pass):
             offsets |= {
                 (members[n].path, members[n].ref.name): at for n, at in zip(inside, found, strict=True)
             }
-        placed = with_entry(program, _with_offsets(entry, (0,), offsets))
+
+        def put(block: Block, path: Path) -> Block:
+            refs = tuple(
+                replace(ref, offset=offset)
+                if ref.is_alloc and (offset := offsets.get((path, ref.name))) not in (None, ref.offset)
+                else ref
+                for ref in block.refinements
+            )
+            block = block if refs == block.refinements else replace(block, refinements=refs)
+            inside = enumerate(block.statements)
+            return with_statements(
+                block, [put(s, (*path, n)) if isinstance(s, Block) else s for n, s in inside]
+            )
+
+        placed = with_entry(program, put(entry, (0,)))
         allocs = (*placed.entry.allocs, *placed.main.allocs)
         if placed.stage is Stage.SCHEDULED and all(ref.offset is not None for ref in allocs):
             return placed.at_stage(Stage.PLACED)
@@ -140,20 +153,3 @@ def _conflicts(
     ]
     near = [[m for m in others if (units[n], units[m]) not in apart] for n, others in enumerate(alive)]
     return near, frozenset()
-
-
-def _with_offsets(block: Block, path: Path, offsets: Mapping[tuple[Path, str], int]) -> Block:
-    def placed(ref: Refinement) -> Refinement:
-        offset = offsets.get((path, ref.name)) if ref.is_alloc else None
-        if offset is None or offset == ref.offset:
-            return ref
-        return replace(ref, offset=offset)
-
-    refs = tuple(placed(ref) for ref in block.refinements)
-    if any(a is not b for a, b in zip(refs, block.refinements, strict=True)):
-        block = replace(block, refinements=refs)
-    statements = [
-        _with_offsets(s, (*path, number), offsets) if isinstance(s, Block) else s
-        for number, s in enumerate(block.statements)
-    ]
-    return with_statements(block, statements)

@@ -12,7 +12,6 @@ from stripe.ir import (
     Block,
     Direction,
     Load,
-    Nest,
     Path,
     Program,
     Refinement,
@@ -152,7 +151,12 @@ class RegisterCache(Pass):
         if target is None:
             return Refusal(f"no block tagged '{self.comp_parent_tag}' uses it alone")
         where, inner_name = target
-        near, room = nest_at(entry, where), self._room(machine)
+        near = nest_at(entry, where)
+        memory = machine.model.mem_units.get(self.register_loc.name)
+        if memory is None:  # the registers of the first unit that has some
+            room = machine.model.exec_unit_with("registers").register_file_bytes or 0
+        else:
+            room = memory.size
         needed = box_volume(view_box(near, inner_name) or ()) * copy.near.dtype.bytes
         registers = self.register_loc.location()
         blocks = (inner for _, inner in walk(near.block))
@@ -162,9 +166,13 @@ class RegisterCache(Pass):
                 f"{needed} bytes for each point of {near.block.name}, beside {held} held, "
                 f"but there are registers of {room} bytes"
             )
-        refusal = _disagreement(nest_at(entry, (*path, copy.transfer)), near, inner_name, copy)
-        if refusal is not None:
-            return refusal
+        # the user can write to the far buffer directly when it merges as the transfer does
+        accesses = leaf_accesses(nest_at(entry, (*path, copy.transfer)), 1)
+        outwards = [access.agg for access in accesses if access.buffer.name != copy.near.name]
+        inside = {access.agg for access in through_view(near, inner_name) if access.is_write}
+        if outwards and inside and inside != set(outwards):
+            written = ", ".join(sorted(agg.value for agg in inside))
+            return Refusal(f"it is written by {written}, sent on by {outwards[0].value}")
         # The user works on the far buffer again, and its points get copies of their own. The transfer is gone, so that
         # later statements moved up by one.
         undone = replace_at(entry, path, lambda outer: _undone(outer, copy))
@@ -175,7 +183,9 @@ class RegisterCache(Pass):
             return Refusal(f"{inner_name} is not cached: {cached}")
         uses = sum(count_accesses(access) for access in through_view(near, inner_name))
         copies = count_domain(nest_at(entry, (*path, copy.transfer)).domain)
-        new_copies = self._transferred(nest_at(cached.entry, where_now), inner_name)
+        now = nest_at(cached.entry, where_now)
+        transfers = (n for n in uses_of(now.block, inner_name) if self._is_transfer(now.block, n))
+        new_copies = sum(count_domain(now.enter(number).domain) for number in transfers)
         far, local, register = self._latencies(copy, machine)
         before = local * uses + (local + far) * copies
         after = register * uses + (register + far) * new_copies
@@ -187,13 +197,6 @@ class RegisterCache(Pass):
             return Refusal("all latencies are 0, so that nothing can gain")
         return Refusal(f"no gain, {numbers}") if before < after else _Moved(cached.entry, numbers)
 
-    def _room(self, machine: Machine) -> int:
-        """Bytes of registers: a memory of the model, or the registers of its first unit that has some."""
-        memory = machine.model.mem_units.get(self.register_loc.name)
-        if memory is not None:
-            return memory.size
-        return machine.model.exec_unit_with("registers").register_file_bytes or 0
-
     def _latencies(self, copy: _LocalCopy, machine: Machine) -> tuple[float, float, float]:
         """Cycles of one access to far, local and register memory."""
         far, model = machine.memory_of(machine.memory(copy.far.location)), machine.model
@@ -202,11 +205,6 @@ class RegisterCache(Pass):
         if self.dir == "in":
             return far.read_latency_cycles, local.read_latency_cycles, register
         return far.write_latency_cycles, local.write_latency_cycles, register
-
-    def _transferred(self, nest: Nest, name: str) -> int:
-        """How often the copy blocks of the copy `name` of the nest's innermost block run."""
-        numbers = [n for n in uses_of(nest.block, name) if self._is_transfer(nest.block, n)]
-        return sum(count_domain(nest.enter(number).domain) for number in numbers)
 
     def _is_transfer(self, block: Block, number: int) -> bool:
         tag = "cache_load" if self.dir == "in" else "cache_store"
@@ -258,39 +256,24 @@ class RegisterCache(Pass):
         return None
 
 
-def _disagreement(transfer: Nest, user: Nest, name: str, copy: _LocalCopy) -> Refusal | None:
-    """The aggregations of the user and of the transfer, where the user could not write to the far buffer directly."""
-    outwards = [access.agg for access in leaf_accesses(transfer, 1) if access.buffer.name != copy.near.name]
-    inside = {access.agg for access in through_view(user, name) if access.is_write}
-    if outwards and inside and inside != set(outwards):
-        written = ", ".join(sorted(agg.value for agg in inside))
-        return Refusal(f"it is written by {written}, sent on by {outwards[0].value}")
-    return None
-
-
 def _undone(block: Block, copy: _LocalCopy) -> Block:
     """`block` without the copy: its user works on the far buffer."""
     user = block.statements[copy.user]
     assert isinstance(user, Block)
-    user = _redirected(user, copy)
-    way = copy.far.dir
-    if not copy.far.is_alloc and way is not Direction.INOUT:  # as the user has it, which the transfer hid
-        way = next(view.dir for view in user.refinements if view.source == copy.far.name)
+    for view in [ref for ref in user.refinements if ref.source == copy.near.name]:
+        access = tuple(affine + low for affine, low in zip(view.access, copy.lows, strict=True))
+        moved = replace(view, source=copy.far.name, access=access)
+        refs = tuple(moved if ref.name == view.name else ref for ref in user.refinements)
+        user = map_views(replace(user, refinements=refs), {view.name: lambda ref: placed_as(ref, copy.far)})
+    direction = copy.far.dir
+    if (
+        not copy.far.is_alloc and direction is not Direction.INOUT
+    ):  # as the user has it, which the transfer hid
+        direction = next(view.dir for view in user.refinements if view.source == copy.far.name)
     refs = tuple(
-        replace(ref, dir=way) if ref.name == copy.far.name else ref
+        replace(ref, dir=direction) if ref.name == copy.far.name else ref
         for ref in block.refinements
         if ref.name != copy.near.name
     )
     block = with_statement(replace(block, refinements=refs), copy.user, user)
     return keep_statements(block, [n for n in range(len(block.statements)) if n != copy.transfer])
-
-
-def _redirected(user: Block, copy: _LocalCopy) -> Block:
-    for view in [ref for ref in user.refinements if ref.source == copy.near.name]:
-        moved = tuple(access + low for access, low in zip(view.access, copy.lows, strict=True))
-        refs = tuple(
-            replace(ref, source=copy.far.name, access=moved) if ref.name == view.name else ref
-            for ref in user.refinements
-        )
-        user = map_views(replace(user, refinements=refs), {view.name: lambda ref: placed_as(ref, copy.far)})
-    return user

@@ -87,7 +87,15 @@ def build_statements(
         far, place = block.ref(copy.buffer), copy.place
         near = Refinement.alloc(copy.name, far.dtype, far.sizes, location=place.location)
         allocs[copy] = replace(near, offset=place.address, tags=Tags.of("cached"))
-    written = _written_regions(nest)
+    # of a view that the block writes only in part, the written elements alone may be transferred
+    written: dict[str, list[Region]] = {}
+    for ref in block.outputs:
+        names = element_names(ref.rank)
+        writers = [access for access in through_view(nest, ref.name) if access.is_write]
+        touched = elements(writers, ref.rank).coalesced()
+        whole = Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
+        if not whole.subset_of(touched):
+            written[ref.name] = [Region(piece.gist(whole).affines()) for piece in pieces(touched)]
     statements: list[Statement] = []
     origins: list[ScheduleStep] = []
     for step in steps:
@@ -110,19 +118,6 @@ def build_statements(
     return replace(block, refinements=refs, statements=tuple(statements)), origins
 
 
-def _written_regions(nest: Nest) -> dict[str, list[Region]]:
-    """For each view that the block writes only in part, the written elements; only these may be transferred."""
-    found: dict[str, list[Region]] = {}
-    for ref in nest.block.outputs:
-        writers = [access for access in through_view(nest, ref.name) if access.is_write]
-        touched = elements(writers, ref.rank).coalesced()
-        sizes = zip(element_names(ref.rank), ref.sizes, strict=True)
-        whole = Points.build(element_names(ref.rank), {name: (0, size - 1) for name, size in sizes})
-        if not whole.subset_of(touched):
-            found[ref.name] = [Region(piece.gist(whole).affines()) for piece in pieces(touched)]
-    return found
-
-
 def _on_copies(statement: Statement, copies: dict[str, Refinement]) -> Statement:
     """The statement working on the copies in place of the buffers of these names."""
     moved = retarget(statement, {name: copy.name for name, copy in copies.items()})
@@ -136,8 +131,8 @@ def _on_copies(statement: Statement, copies: dict[str, Refinement]) -> Statement
 
 
 def reuse_deps(steps: Sequence[ScheduleStep]) -> list[set[int]]:
-    """Dependences that come from memory alone: a statement that takes a range waits for all users of the range's
-    contents before."""
+    """Dependences that come from memory alone: a statement that takes a range waits for all earlier users of the
+    range."""
     # Each range that holds a copy, a stream or a scratch buffer, with the numbers of the steps that use it.
     owners: dict[object, tuple[BankRange, list[int]]] = {}
     for number, step in enumerate(steps):

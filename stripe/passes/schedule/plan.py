@@ -71,7 +71,7 @@ class _Assigned:
 
 @dataclass(frozen=True, slots=True)
 class _Residency:
-    """A choice for one statement: the bytes that it moves, the copies evicted for it, places, and the banks after."""
+    """A choice for one statement: the bytes that it moves, the evicted copies, places, and the banks afterwards."""
 
     cost: int
     evicted: tuple[NearCopy, ...]
@@ -115,7 +115,14 @@ class ResidencyPlanner:
     def run(self) -> list[ScheduleStep]:
         """All steps; raises ConfigError, with the sizes, when a statement cannot be made to fit."""
         for number, need in enumerate(self._needs):
-            choice = self._cheapest(number)
+            # the k largest operands are streamed, of the absent ones or of all, for each k
+            by_size = sorted(need.operands, key=lambda op: (-op.bytes, op.name))
+            absent = [op for op in by_size if op.name not in self._resident]
+            candidates: list[Sequence[OperandUse]] = [()]
+            if need.streamable:
+                candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
+            fitting = (self._choice(number, streamed) for streamed in candidates)
+            choice = min((c for c in fitting if c is not None), key=lambda c: c.cost, default=None)
             if choice is None:
                 raise self._too_large(number)
             for copy in choice.evicted:
@@ -140,7 +147,7 @@ class ResidencyPlanner:
         return self.steps
 
     def _has_to_come(self, operand: OperandUse) -> bool:
-        """Whether the statement needs contents of the far buffer: it writes itself what it reads of a fresh buffer."""
+        """Whether the statement needs contents of the far buffer: of a fresh buffer it reads its own writes alone."""
         return operand.name in self._far or (operand.reads and operand.name not in self._fresh)
 
     def _after(self, number: int) -> None:
@@ -165,16 +172,6 @@ class ResidencyPlanner:
 
     def _next_use(self, name: str, after: int) -> int | None:
         return next((use for use in self._uses[name] if use > after), None)
-
-    def _cheapest(self, number: int) -> _Residency | None:
-        """Streams the k largest operands, of the absent ones or of all, for each k; the cheapest choice that fits."""
-        by_size = sorted(self._needs[number].operands, key=lambda op: (-op.bytes, op.name))
-        absent = [op for op in by_size if op.name not in self._resident]
-        candidates: list[Sequence[OperandUse]] = [()]
-        if self._needs[number].streamable:
-            candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
-        choices = (self._choice(number, streamed) for streamed in candidates)
-        return min((c for c in choices if c is not None), key=lambda choice: choice.cost, default=None)
 
     def _choice(self, number: int, streamed: Sequence[OperandUse]) -> _Residency | None:
         """Evicts copies, the latest next use first, until all fits; None when it never does."""
@@ -237,7 +234,7 @@ class ResidencyPlanner:
             cost += op.bytes * (int(self._has_to_come(op)) + int(op.name in self._outputs))
         for op in streamed:
             if op.writes and self._next_use(op.name, number) is not None:
-                cost += op.bytes  # it will have to come back
+                cost += op.bytes  # for the next use
         for copy in evicted:
             if self._next_use(copy.buffer, number - 1) is not None:
                 cost += copy.place.bytes * (1 + int(copy.dirty))

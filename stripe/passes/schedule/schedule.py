@@ -95,39 +95,8 @@ class Schedule(Pass):
         return self
 
     def run(self, program: Program, context: PassContext) -> Program:
-        """Raises ConfigError when a statement cannot be made to fit, with the sizes."""
-        self._check_units(context)
-        entry = program.entry
-        for path, block in walk(program.entry):
-            if len(path) > 1 and block.words.has_all(self.reqs) and block.stage < Stage.SCHEDULED:
-                if block.points > 1:
-                    context.missed(
-                        block, f"not scheduled: it has {block.points} points, each with its own part"
-                    )
-                    continue
-                both = {ref.name for ref in program.inputs} & {ref.name for ref in program.outputs}
-                if both:
-                    # A near copy would begin at the identity of merges, not at the values that the caller passes.
-                    names = ", ".join(sorted(both))
-                    context.missed(
-                        block, f"not scheduled: {names} is input and output of the program at once"
-                    )
-                    continue
-                shared = _overlapping(block)
-                if shared is not None:
-                    # A near copy of either view would not see what is written through the other.
-                    names = " and ".join(shared)
-                    context.missed(block, f"not scheduled: the views {names} share elements that are written")
-                    continue
-                entry = self._scheduled(entry, path, context)
-                break
-        if entry is program.entry:
-            return program
-        entry = prune_refinements(with_directions(entry), user_tensors(program))
-        return drop_constants(with_entry(program, entry))
-
-    def _check_units(self, context: PassContext) -> None:
-        """Raises ConfigError unless the machine has the units, a memory and a unit that is none."""
+        """Raises ConfigError when a statement cannot be made to fit, with the sizes, and unless the machine has the
+        units, a memory and a unit that is no memory."""
         context.check_unit(self.mem_loc)
         context.check_unit(self.xfer_loc)
         if context.hardware is not None:
@@ -138,6 +107,27 @@ class Schedule(Pass):
                     f"'{self.xfer_loc.name}' is a memory, and runs no transfers",
                     hint=f"units that may are {', '.join(others) or 'none'}",
                 )
+        entry = program.entry
+        # A near copy would begin at the identity of merges, not at the values that the caller passes.
+        both = sorted({ref.name for ref in program.inputs} & {ref.name for ref in program.outputs})
+        for path, block in walk(program.entry):
+            if len(path) == 1 or not block.words.has_all(self.reqs) or block.stage >= Stage.SCHEDULED:
+                continue
+            if block.points > 1:
+                reason = f"it has {block.points} points, each with its own part"
+            elif both:
+                reason = f"{', '.join(both)} is input and output of the program at once"
+            elif (shared := _overlapping(block)) is not None:
+                # A near copy of either view would not see the writes through the other.
+                reason = f"the views {' and '.join(shared)} share elements that are written"
+            else:
+                entry = self._scheduled(entry, path, context)
+                break
+            context.missed(block, f"not scheduled: {reason}")
+        if entry is program.entry:
+            return program
+        entry = prune_refinements(with_directions(entry), user_tensors(program))
+        return drop_constants(with_entry(program, entry))
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
         """The entry with the block at `path` scheduled."""
