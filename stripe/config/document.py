@@ -82,7 +82,10 @@ class Document:
         column = offset - start + 1
         path, line, col = self.path, self.text.count("\n", 0, offset) + 1, column
         if self.pieces:
-            name, line = self._origin(offset)
+            number = bisect_right(self.pieces, offset, key=lambda entry: entry[0]) - 1
+            begin, piece = self.pieces[max(0, number)]
+            name, line = piece.name, piece.line
+            line += piece.count("\n", 0, offset - begin) if piece.exact else 0
             path = str(Path(self.path).with_name(name))
             lines = self.sources.get(name, "").splitlines()
             # a line without tags is the same before and after rendering, and so is its column
@@ -98,10 +101,6 @@ class Document:
             caret=column,
             length=length,
         )
-
-    def _origin(self, offset: int) -> tuple[str, int]:
-        start, piece = self.pieces[max(0, bisect_right(self.pieces, offset, key=lambda entry: entry[0]) - 1)]
-        return piece.name, piece.line + (piece.count("\n", 0, offset - start) if piece.exact else 0)
 
 
 def read_text(path: Path) -> str:

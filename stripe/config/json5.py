@@ -114,7 +114,15 @@ class _Reader:
         if char == "{":
             return self._object(path)
         if char == "[":
-            return self._list(path)
+            items: list[JsonValue] = []
+            self._pos += 1
+            while self._peek() != "]":
+                items.append(self._value((*path, len(items))))
+                # The slides' loops over units write no commas: in a list, one text may follow another without.
+                if not (isinstance(items[-1], str) and self._peek() in ('"', "'")):
+                    self._separator("]")
+            self._pos += 1
+            return items
         if char in ('"', "'"):
             return self._quoted(char)
         if number := _NUMBER.match(self._text, self._pos):
@@ -146,23 +154,17 @@ class _Reader:
         value = int(digits, 16 if match.group("hex") else 10)
         return -value if negative else value
 
-    def _list(self, path: JsonPath) -> JsonValue:
-        items: list[JsonValue] = []
-        self._pos += 1
-        while self._peek() != "]":
-            items.append(self._value((*path, len(items))))
-            # The slides' loops over units write no commas: in a list, one text may follow another without.
-            if not (isinstance(items[-1], str) and self._peek() in ('"', "'")):
-                self._separator("]")
-        self._pos += 1
-        return items
-
     def _object(self, path: JsonPath) -> JsonValue:
         items: dict[str, JsonValue] = {}
         self._pos += 1
         while (char := self._peek()) != "}":
             start = self._pos
-            key = self._quoted(char) if char in ('"', "'") else self._plain_key()
+            if char in ('"', "'"):
+                key = self._quoted(char)
+            elif plain := _NAME.match(self._text, start):
+                key, self._pos = plain.group(), plain.end()
+            else:
+                raise self._unexpected("a key")
             if key in items:
                 raise JsonSyntaxError(
                     f"the key '{key}' stands here twice", start, "take one of them out", self._pos - start
@@ -184,13 +186,6 @@ class _Reader:
         elif char != closing:
             raise self._unexpected(f"',' or '{closing}'")
 
-    def _plain_key(self) -> str:
-        match = _NAME.match(self._text, self._pos)
-        if match is None:
-            raise self._unexpected("a key")
-        self._pos = match.end()
-        return match.group()
-
     def _quoted(self, quote: str) -> str:
         start = self._pos
         self._string = (start, start)
@@ -205,7 +200,11 @@ class _Reader:
             char = self._text[self._pos : self._pos + 1]
             if char == quote:
                 self._pos += 1
-                return self._joined(parts, start)
+                try:  # escapes may give a character beyond 16 bits in two halves
+                    return "".join(parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+                except UnicodeDecodeError:
+                    reason = "an escape '\\u' in this string gives half a character"
+                    raise JsonSyntaxError(reason, start) from None
             if char != "\\":
                 raise self._typographic() or JsonSyntaxError(
                     "this string has no end",
@@ -213,13 +212,6 @@ class _Reader:
                     f"write {quote} where it ends; it cannot go on in the next line",
                 )
             parts.append(self._escape())
-
-    def _joined(self, parts: list[str], start: int) -> str:
-        """The text of `parts`, where escapes may give a character beyond 16 bits in two halves."""
-        try:
-            return "".join(parts).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-        except UnicodeDecodeError:
-            raise JsonSyntaxError("an escape '\\u' in this string gives half a character", start) from None
 
     def _escape(self) -> str:
         start = self._pos

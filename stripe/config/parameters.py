@@ -68,7 +68,7 @@ class Parameter(ConfigModel):
         return _KINDS[type(self.default)] if self.default is not None else "computed"
 
     def misfit(self, value: Scalar) -> str | None:
-        """Why `value` is none that the parameter may have, None when it is one."""
+        """The reason why the parameter may not have `value`, None when it may."""
         if isinstance(self.default, (bool, int, float, str)) and not _same_kind(self.default, value):
             return f"{shown(value)} is not {self.kind}"
         if self.choices is not None and not any(_same_kind(c, value) and c == value for c in self.choices):
@@ -184,7 +184,10 @@ def resolve(document: Document, file: ParameterFile, defines: Mapping[str, Scala
     needs = {name: sorted(_needs(parameter)) for name, parameter in file.parameters.items()}
     for name in TopologicalSorter(needs).static_order():
         if name not in values:
-            values[name] = _computed(document, file.parameters[name], name, values)
+            path, parameter = ("parameters", name, "expression"), file.parameters[name]
+            values[name] = _evaluate(document, parameter.expression or "", values, path)
+            if wrong := parameter.misfit(values[name]):
+                raise document.error(f"the computed value of '{name}': {wrong}", path)
     for number, check in enumerate(file.checks):
         if not _evaluate(document, check.that, values, ("checks", number, "that")):
             used = ", ".join(f"{name} = {shown(values[name])}" for name in sorted(names_in(check.that)))
@@ -200,23 +203,14 @@ def _defined(name: str, parameter: Parameter, given: Scalar) -> Scalar:
         needs = ", ".join(sorted(names_in(parameter.expression)))
         hint = f"set {needs} instead" if needs else None
         raise ConfigError(f"'{name}' is computed ({parameter.expression})", where=where, hint=hint)
-    value = _as_text(given) if isinstance(parameter.default, str) else parse_value(given)
+    if isinstance(parameter.default, str):
+        value: Scalar = str(given).lower() if isinstance(given, bool) else str(given)
+    else:
+        value = parse_value(given)
     if wrong := parameter.misfit(value):
         unit = f", {parameter.unit}" if parameter.unit else ""
         hint = f"{name}: {parameter.description or 'no description'}{unit}"
         raise ConfigError(f"the value of '{name}': {wrong}", where=where, hint=hint)
-    return value
-
-
-def _as_text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _computed(document: Document, parameter: Parameter, name: str, values: Mapping[str, Scalar]) -> Scalar:
-    path = ("parameters", name, "expression")
-    value = _evaluate(document, parameter.expression or "", values, path)
-    if wrong := parameter.misfit(value):
-        raise document.error(f"the computed value of '{name}': {wrong}", path)
     return value
 
 

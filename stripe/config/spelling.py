@@ -22,7 +22,7 @@ from pydantic import BaseModel, JsonValue
 
 from stripe.config.document import parse_document
 from stripe.config.validate import combine, validate
-from stripe.ir.errors import ConfigError, StripeError
+from stripe.ir.errors import ConfigError
 
 _WORD = re.compile(r"[\w.*/+$-]+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -54,13 +54,14 @@ class Spelled:
             document = parse_document(json.dumps({self.name: options}), self.source)
             return validate(model, document, (self.name,))
         except ConfigError as error:
-            raise combine([self._placed(one) for one in (error, *error.others)]) from None
-
-    def _placed(self, error: StripeError) -> ConfigError:
-        return ConfigError(
-            error.reason, path=self.source, line=1, col=self.column, where=error.where, hint=error.hint,
-            source=self.text.replace("\n", " "), length=len(self.name),
-        )  # fmt: skip
+            placed = [
+                ConfigError(
+                    one.reason, path=self.source, line=1, col=self.column, where=one.where, hint=one.hint,
+                    source=self.text.replace("\n", " "), length=len(self.name),
+                )
+                for one in (error, *error.others)
+            ]  # fmt: skip
+            raise combine(placed) from None
 
 
 def _as_field(model: type[BaseModel], key: str, value: JsonValue) -> JsonValue:

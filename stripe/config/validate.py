@@ -1,11 +1,11 @@
-"""Checks data against pydantic models, and says what is wrong in the words of the one who wrote the data."""
+"""Data checked against pydantic models, with errors in the words of their author."""
 
 from __future__ import annotations
 
 import json
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -32,7 +32,12 @@ def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -
     try:
         return _strictly(model_class, value)
     except ValidationError as error:
-        found = [_located(details, model_class, document, at, value) for details in _distinct(error, value)]
+        # one error for each place: a union fails once for each of its members
+        errors: dict[JsonPath, ErrorDetails] = {}
+        for details in error.errors(include_url=False):
+            missing = details["type"] == "missing"
+            errors.setdefault(details["loc"] if missing else _data_path(details["loc"], value), details)
+        found = [_located(details, model_class, document, at, value) for details in errors.values()]
         raise combine(sorted(found, key=lambda one: (one.line or 0, one.caret or 0))) from None
 
 
@@ -54,7 +59,13 @@ def _strictly(model_class: type[_Model], value: JsonValue) -> _Model:
     try:
         return model_class.model_validate_json(_json(value), strict=True)
     except ValidationError as error:
-        places = [_data_path(details["loc"], value) for details in error.errors() if _is_whole(details)]
+        places = [
+            _data_path(details["loc"], value)
+            for details in error.errors()
+            if details["type"] == "int_type"
+            and isinstance(given := details["input"], float)
+            and given.is_integer()
+        ]
         if not places:
             raise
     return model_class.model_validate_json(_json(_with_integers(value, frozenset(places))), strict=True)
@@ -63,11 +74,6 @@ def _strictly(model_class: type[_Model], value: JsonValue) -> _Model:
 def _json(value: JsonValue) -> bytes:
     """The text of `value`; half a surrogate pair, which JSON5 takes and no text of Unicode holds, is replaced."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _is_whole(details: ErrorDetails) -> bool:
-    found = details["input"]
-    return details["type"] == "int_type" and isinstance(found, float) and found.is_integer()
 
 
 def _with_integers(value: JsonValue, places: frozenset[JsonPath], at: JsonPath = ()) -> JsonValue:
@@ -84,16 +90,6 @@ def combine(errors: Sequence[ConfigError]) -> ConfigError:
     first, *others = errors
     first.others = tuple(others)
     return first
-
-
-def _distinct(error: ValidationError, value: JsonValue) -> Iterator[ErrorDetails]:
-    """The errors, one for each place: a union fails once for each of its members."""
-    seen: set[JsonPath] = set()
-    for details in error.errors(include_url=False):
-        place = details["loc"] if details["type"] == "missing" else _data_path(details["loc"], value)
-        if place not in seen:
-            seen.add(place)
-            yield details
 
 
 def _data_path(loc: JsonPath, value: JsonValue) -> JsonPath:

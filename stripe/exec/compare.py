@@ -18,7 +18,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far floats may lie apart: |a - e| <= relative * |e| + absolute * (largest finite |e| of the tensor), by dtype
+    """The allowed error of floats: |a - e| <= relative * |e| + absolute * (largest finite |e| of the tensor), by dtype
     in units of its rounding step. Zero for both demands the same bits, but that 0 equals -0 and all NaN are one.
     """
 
@@ -37,8 +37,8 @@ _MOST = 1 / 32  # no tolerance is wider than that, however few bits a dtype has
 
 
 def tolerance_for(program: Program, *, small_integers: bool = True) -> Tolerance:
-    """What results of two engines may differ by: nothing, unless the program uses transcendental intrinsics or sums
-    floats that are not exact, on inputs of `stripe.exec.data.random_inputs` (`small_integers`) or on any.
+    """The allowed difference of results of two engines: none, unless the program uses transcendental intrinsics or
+    sums floats that are not exact, on inputs of `stripe.exec.data.random_inputs` (`small_integers`) or on any.
     """
     if uses_transcendentals(program):
         return LOOSE
@@ -47,8 +47,8 @@ def tolerance_for(program: Program, *, small_integers: bool = True) -> Tolerance
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one output differs: `reason` when shape or dtype do, else the first element, both values, how many elements
-    in all, and the largest absolute error (infinite when one of two is NaN or infinite).
+    """The difference of one output: `reason` when shape or dtype differ, else the first element, both values, the
+    number of elements, and the largest absolute error (infinite when one of two is NaN or infinite).
     """
 
     name: str
@@ -96,15 +96,15 @@ def _compare_one(name: str, expected: Array, actual: Array, tolerance: Tolerance
     if not count:
         return None
     first = tuple(int(p) for p in np.argwhere(differs)[0])
-    return Difference(
-        name,
-        first=first,
-        expected=str(expected[first]),
-        actual=str(actual[first]),
-        count=count,
-        total=expected.size,
-        max_error=_max_error(expected[differs], actual[differs]),
-    )
+    e, a = expected[differs], actual[differs]
+    if e.dtype.kind in "iub":
+        largest = float(max(abs(int(x) - int(y)) for x, y in zip(a.tolist(), e.tolist(), strict=True)))
+    else:
+        with np.errstate(invalid="ignore"):
+            error = np.abs(a.astype(np.float64) - e.astype(np.float64))
+        largest = float("inf") if np.isnan(error).any() else float(error.max())
+    shown = str(expected[first]), str(actual[first])
+    return Difference(name, "", first, *shown, count=count, total=expected.size, max_error=largest)
 
 
 def _differs(expected: Array, actual: Array, tolerance: Tolerance) -> Bools:
@@ -127,12 +127,3 @@ def _mantissa_bits(array: Array) -> int | None:
     """Bits of the mantissa of a float dtype; None for other dtypes."""
     dtype = next((dtype for dtype in DTYPES.values() if dtype.numpy() == array.dtype), None)
     return dtype.mantissa if dtype is not None and dtype.is_float else None
-
-
-def _max_error(expected: Array, actual: Array) -> float:
-    if expected.dtype.kind in "iub":
-        errors = [abs(int(a) - int(e)) for e, a in zip(expected.tolist(), actual.tolist(), strict=True)]
-        return float(max(errors))
-    with np.errstate(invalid="ignore"):
-        error = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-    return float("inf") if np.isnan(error).any() else float(error.max())

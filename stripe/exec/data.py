@@ -95,20 +95,17 @@ def extreme_inputs(program: Program, floats: Sequence[str], *, integers: bool = 
 
 def _divides_by_data(program: Program) -> bool:
     """Whether a quotient or remainder has a divisor other than a constant."""
-    return any(
-        isinstance(s, Intrinsic) and s.op in ("div", "mod") and s.inputs[1] not in _constants(block)
-        for _, block in walk(program.entry)
-        for s in block.statements
-    )
-
-
-def _constants(block: Block) -> set[str]:
-    return {s.into for s in block.statements if isinstance(s, Constant)}
+    for _, block in walk(program.entry):
+        constants = {s.into for s in block.statements if isinstance(s, Constant)}
+        for s in block.statements:
+            if isinstance(s, Intrinsic) and s.op in ("div", "mod") and s.inputs[1] not in constants:
+                return True
+    return False
 
 
 @dataclass(slots=True)
 class _Role:
-    """What a tensor is for: indices below `size`, or the state of the random generator."""
+    """The contents of a tensor: indices below `size`, or the state of the random generator."""
 
     size: int | None = None
     state: bool = False
@@ -171,17 +168,17 @@ def _copies(block: Block, roots: Mapping[str, str]) -> Iterator[tuple[str, str]]
 
 def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Writes tensors as .npz, whole or not at all. Raises ConfigError when the file cannot be written."""
-    stored = dict(_stored(name, np.asarray(array)) for name, array in arrays.items())
+    stored: dict[str, Array] = {}
+    for name, array in arrays.items():
+        held = np.asarray(array)
+        if held.dtype == DTYPES["bf16"].numpy():
+            stored[name + _BF16_SUFFIX] = np.ascontiguousarray(held).view(np.uint16)
+        else:
+            stored[name] = held
     with writing(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, array in stored.items():  # not np.savez: its keywords make some names impossible
             with archive.open(name + ".npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _stored(name: str, array: Array) -> tuple[str, Array]:
-    if array.dtype == DTYPES["bf16"].numpy():
-        return name + _BF16_SUFFIX, np.ascontiguousarray(array).view(np.uint16)
-    return name, array
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
@@ -199,11 +196,17 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
     except Exception as error:  # noqa: BLE001 - numpy and the decompressors raise anything
         hint = "write it with numpy.savez, or with stripe-run --out"
         raise ExecutionError(_unreadable(error), path=str(path), hint=hint) from None
+    found: dict[str, Array] = {}
     for name, value in members.items():
         if not isinstance(value, np.ndarray):  # numpy gives members without its header as bytes
             reason = f"cannot read tensors: '{name}' is no array"
             raise ExecutionError(reason, path=str(path), hint="write it with numpy.savez")
-    return dict(_restored(name, np.asarray(array)) for name, array in members.items())
+        array: Array = np.asarray(cast(Array, value))
+        if name.endswith(_BF16_SUFFIX) and array.dtype == np.uint16:
+            found[name.removesuffix(_BF16_SUFFIX)] = array.view(DTYPES["bf16"].numpy())
+        else:
+            found[name] = array
+    return found
 
 
 def _unreadable(error: Exception) -> str:
@@ -215,12 +218,6 @@ def _unreadable(error: Exception) -> str:
     return (
         f"cannot read tensors: {'the file is encrypted' if encrypted else 'not a .npz file of plain arrays'}"
     )
-
-
-def _restored(name: str, array: Array) -> tuple[str, Array]:
-    if name.endswith(_BF16_SUFFIX) and array.dtype == np.uint16:
-        return name.removesuffix(_BF16_SUFFIX), array.view(DTYPES["bf16"].numpy())
-    return name, array
 
 
 def load_inputs(program: Program, path: str | os.PathLike[str]) -> dict[str, Array]:

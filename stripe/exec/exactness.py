@@ -47,7 +47,7 @@ def order_free(program: Program, magnitude: int | None) -> bool:
 
 
 def output_grains(program: Program, magnitude: int | None) -> dict[str, Grain]:
-    """What follows for the elements of each output."""
+    """The grain of the elements of each output."""
     walker = _walked(program, magnitude)
     return {ref.name: walker.grains[Buffer((0,), ref.name)] for ref in program.outputs}
 
@@ -67,7 +67,7 @@ def uses_transcendentals(program: Program) -> bool:
 
 
 def _contributions(nest: Nest, view: View) -> int:
-    """At most how many points of the nest touch one element of the view while its allocation lives."""
+    """Upper bound on the points of the nest that touch one element of the view while its allocation lives."""
     around = len(nest.prefix(len(view.buffer.path) - 1))
     ranges = {name: nest.domain.ranges[name][1] + 1 for name in nest.domain.names[around:]}
     hidden = {
@@ -130,19 +130,17 @@ class _Walker:
                 grain = apply(op, [g for g, _ in operands], dtype, divisor)
                 scalars.grains[into] = grain.rounded(dtype), dtype
             case Store(ref, value):
-                self._store(nest.views[ref], scalars.grains[value][0], _contributions(nest, nest.views[ref]))
+                view, grain = nest.views[ref], scalars.grains[value][0]
+                old, agg, count = self.grains[view.buffer], view.ref.agg, _contributions(nest, view)
+                if agg in (Agg.ADD, Agg.MUL):
+                    grown = old.plus(grain, count) if agg is Agg.ADD else old.times(grain, count)
+                    self._merge(view, grown, several=count > 1 or old != NOTHING)
+                else:
+                    self.grains[view.buffer] = old.joined(grain)
             case Special(op, outputs, inputs):
                 self._special(op, [nest.views[n] for n in outputs], [nest.views[n] for n in inputs])
             case Block():
                 raise AssertionError("blocks are visited, not executed as statements")
-
-    def _store(self, view: View, value: Grain, count: int) -> None:
-        old, agg = self.grains[view.buffer], view.ref.agg
-        if agg in (Agg.ADD, Agg.MUL):
-            grown = old.plus(value, count) if agg is Agg.ADD else old.times(value, count)
-            self._merge(view, grown, several=count > 1 or old != NOTHING)
-        else:
-            self.grains[view.buffer] = old.joined(value)
 
     def _merge(self, view: View, grown: Grain, *, several: bool) -> None:
         rounded = grown.rounded(view.ref.dtype)

@@ -1,4 +1,4 @@
-"""What is known of a number without knowing it: the interval in which it lies, and a power of two that divides it.
+"""Abstract numbers: the interval in which a number lies, and a power of two that divides it.
 
 A float of m mantissa bits holds a value exactly while bound / step <= 2^m.
 """
@@ -32,16 +32,16 @@ class Grain:
         return max(-self.low, self.high)
 
     def joined(self, other: Grain) -> Grain:
-        """What holds of either."""
+        """The grain of either number."""
         return Grain(min(self.low, other.low), max(self.high, other.high), min(self.step, other.step))
 
     def plus(self, other: Grain, count: int) -> Grain:
-        """What holds of any partial sum with up to `count` of the others."""
+        """The grain of any partial sum with up to `count` of the others."""
         low = self.low + count * min(other.low, 0.0)
         return Grain(low, self.high + count * max(other.high, 0.0), min(self.step, other.step))
 
     def times(self, other: Grain, count: int) -> Grain:
-        """What holds of any partial product with up to `count` of the others."""
+        """The grain of any partial product with up to `count` of the others."""
         bound = _product(max(1.0, self.bound), _power(max(1.0, other.bound), count))
         return Grain.within(bound, min(1.0, self.step) * _power(min(1.0, other.step), count))
 
@@ -95,7 +95,14 @@ def apply(op: str, args: Sequence[Grain], dtype: DType, divisor: float | None) -
         ends = [_product(a, b) for a in (first.low, first.high) for b in (last.low, last.high)]
         return Grain(min(ends), max(ends), first.step * last.step)
     if op == "div":
-        return _quotient(args[0], dtype, divisor)
+        first = args[0]
+        if not dtype.is_float:
+            return Grain.within(first.bound, 1.0) if dtype.min_value else Grain(0.0, first.bound, 1.0)
+        if not divisor:
+            return ANYTHING
+        ends = [first.low / divisor, first.high / divisor]
+        exact = abs(frexp(divisor)[0]) == 0.5
+        return Grain(min(ends), max(ends), first.step / abs(divisor) if exact else 0.0)
     if op == "cond":
         return args[1].joined(args[2])
     if op.startswith("cmp_"):
@@ -119,16 +126,6 @@ _EXACT: Mapping[str, Callable[[Grain, Grain], tuple[float, float]]] = {
 """Intrinsics that keep the step of their operands, and the ends of their results."""
 
 
-def _quotient(first: Grain, dtype: DType, divisor: float | None) -> Grain:
-    if not dtype.is_float:
-        return Grain.within(first.bound, 1.0) if dtype.min_value else Grain(0.0, first.bound, 1.0)
-    if not divisor:
-        return ANYTHING
-    ends = (first.low / divisor, first.high / divisor)
-    exact = abs(frexp(divisor)[0]) == 0.5
-    return Grain(min(ends), max(ends), first.step / abs(divisor) if exact else 0.0)
-
-
 def _product(first: float, second: float) -> float:
     return first * second if first and second else 0.0
 
@@ -141,7 +138,7 @@ def _power(base: float, exponent: int) -> float:
 
 
 def most_to_one(ranges: Mapping[str, int], columns: Mapping[str, Sequence[int]]) -> int:
-    """At most how many points of a box lead to the same element, `columns` being how the element depends on each index.
+    """Upper bound on the points of a box that lead to one element; `columns` has its coefficients of each index.
 
     The indices of linearly independent columns follow from the element and the other indices; those with the greatest
     product of ranges are found greedily (independent columns are a matroid).

@@ -24,23 +24,21 @@ def check_inputs(program: Program, inputs: Mapping[str, Array]) -> dict[str, Arr
             near = closest(name, wanted)
             known = f"did you mean '{near}'?" if near else f"the inputs are {', '.join(wanted) or 'none'}"
             raise ExecutionError(f"the program has no input '{name}'", hint=known)
-    return {name: _check_input(ref, inputs.get(name)) for name, ref in wanted.items()}
-
-
-def _check_input(ref: Refinement, given: Array | None) -> Array:
-    shape = ", ".join(map(str, ref.sizes))
-    if given is None:
-        raise ExecutionError(f"input '{ref.name}' is missing", hint=f"it is {ref.dtype}[{shape}]")
-    array = np.asarray(given)
-    if array.dtype != ref.dtype.numpy():
-        raise ExecutionError(
-            f"input '{ref.name}' has dtype {array.dtype}, the program takes {ref.dtype}",
-            hint=f"convert it with .astype({ref.dtype.numpy().name!r}) if that is what you mean",
-        )
-    if array.shape != ref.sizes:
-        found = ", ".join(map(str, array.shape))
-        raise ExecutionError(f"input '{ref.name}' has the shape [{found}], the program takes [{shape}]")
-    return array
+    found: dict[str, Array] = {}
+    for name, ref in wanted.items():
+        shape = ", ".join(map(str, ref.sizes))
+        if inputs.get(name) is None:
+            raise ExecutionError(f"input '{name}' is missing", hint=f"it is {ref.dtype}[{shape}]")
+        array = found[name] = np.asarray(inputs[name])
+        if array.dtype != ref.dtype.numpy():
+            raise ExecutionError(
+                f"input '{name}' has dtype {array.dtype}, the program takes {ref.dtype}",
+                hint=f"convert it with .astype({ref.dtype.numpy().name!r}) if that is what you mean",
+            )
+        if array.shape != ref.sizes:
+            given = ", ".join(map(str, array.shape))
+            raise ExecutionError(f"input '{name}' has the shape [{given}], the program takes [{shape}]")
+    return found
 
 
 def logical_view(ref: Refinement, flat: Array) -> Array:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from stripe.exec.arith import Array
-from stripe.exec.errors import ExecutionError
 from stripe.exec.frame import Frame, LaneView, address
 from stripe.exec.storage import Strided
 from stripe.ir import Special
@@ -101,13 +100,10 @@ def _whole(frame: Frame, view: LaneView, lane: tuple[int, ...], writer: int | No
     selection = Strided(address(frame, view).at(lane), view.buffer.strides, view.ref.sizes)
     if writer is None:
         if view.buffer.undefined(selection) is not None:
-            raise _undefined(frame, view, lane)
+            why = view.buffer.why_undefined
+            raise frame.fault(f"{verb} elements of '{view.ref.name}', {why},", lane)
     else:
         if view.buffer.assigned_by(selection, writer) is not None:
             raise frame.fault(f"{verb} '{view.ref.name}', which another point has written,", lane)
         view.buffer.mark(selection, writer)
     return selection.view(view.buffer.data)
-
-
-def _undefined(frame: Frame, view: LaneView, lane: tuple[int, ...]) -> ExecutionError:
-    return frame.fault(f"special reads elements of '{view.ref.name}', {view.buffer.why_undefined},", lane)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from math import prod
 from typing import TypeAlias
 
 from stripe.ir.dtypes import FP32, I32, U32
@@ -44,20 +45,11 @@ def _reshape(scope: Calls, node: ast.Call, target: str | None) -> Value:
     if source.sizes == sizes:
         return source
     out = scope.checked(Tensor(scope.name(target), sizes, source.dtype), node.span)
-    if _product(sizes) != _product(source.sizes):
-        reason = f"cannot reshape {sizes_text(source.sizes)} ({_product(source.sizes)} elements) to {sizes_text(sizes)}"
-        raise scope.error(
-            f"{reason} ({_product(sizes)} elements)", node.span, "the number of elements must stay"
-        )
+    if prod(sizes) != prod(source.sizes):
+        old, new = (f"{sizes_text(each)} ({prod(each)} elements)" for each in (source.sizes, sizes))
+        raise scope.error(f"cannot reshape {old} to {new}", node.span, "the number of elements must stay")
     scope.emit(ReshapeOp(out, source, scope.origin(out.name, call_text(node, [source], sizes), node.span)))
     return out
-
-
-def _product(sizes: Sequence[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count
 
 
 def _index(scope: Calls, node: ast.Call, target: str | None) -> Value:

@@ -100,7 +100,10 @@ class Elaborator(Names):
 
     def _statement(self, node: ast.Stmt) -> None:
         if node.target in self.defined_at:
-            self.errors.append(self._redefined(node.target, node.target_span))
+            first = self.defined_at[node.target]
+            hint = f"it is defined in line {first.line}; a name is given once, so choose another"
+            reason = f"'{node.target}' is defined twice"
+            self.errors.append(self.source.error(reason, node.target_span, hint))
             return
         self.defined_at[node.target] = node.target_span
         before = len(self.made.ops)
@@ -119,11 +122,6 @@ class Elaborator(Names):
             self.env[node.target] = None
             if not isinstance(error, Poisoned):
                 self.errors.append(error)
-
-    def _redefined(self, name: str, span: Span) -> StripeError:
-        first = self.defined_at[name]
-        hint = f"it is defined in line {first.line}; a name is given once, so choose another"
-        return self.source.error(f"'{name}' is defined twice", span, hint)
 
     def attributes(self, node: ast.Stmt, *, whole: bool) -> tuple[ast.Attribute, ...]:
         """The attributes of a statement, those of the call around it included. Only the operation that makes the result
@@ -283,10 +281,11 @@ class Elaborator(Names):
         default = self._default(node, out)
         text = print_statement(self._spelled(node, name), attributes=False)
         origin = Origin(text, self.attributes(node, whole=True), self.place(node.span))
+        indices = [*node.output.indices, *(index for access in node.inputs for index in access.indices)]
+        parts = ast.walk(*indices, *(bound.polynomial for bound in node.bounds))
+        names = tuple(sorted({part.name for part in parts if isinstance(part, ast.IndexName)}))
         self.made.ops.append(
-            ContractionOp(
-                out, output, node.agg, node.comb, inputs, bounds, _all_indices(node), default, origin
-            )
+            ContractionOp(out, output, node.agg, node.comb, inputs, bounds, names, default, origin)
         )
         return out
 
@@ -347,12 +346,6 @@ class Elaborator(Names):
                 reason, node.default.span, "the default tensor has the shape of the result"
             )
         return default
-
-
-def _all_indices(node: ast.Contraction) -> tuple[str, ...]:
-    polynomials = [*node.output.indices, *(index for access in node.inputs for index in access.indices)]
-    polynomials += [bound.polynomial for bound in node.bounds]
-    return tuple(sorted({part.name for part in ast.walk(*polynomials) if isinstance(part, ast.IndexName)}))
 
 
 @dataclass(frozen=True, slots=True)

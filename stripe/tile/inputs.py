@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 
-from stripe.ir.dtypes import DTYPES, FP32, DType
+from stripe.ir.dtypes import DTYPES, FP32
 from stripe.ir.errors import StripeError, did_you_mean
 from stripe.ir.span import Span
 from stripe.tile import ast, fold
@@ -103,15 +104,11 @@ def _input_value(
         found = given.sizes
     else:
         found = _fixed_sizes(source, item, item.dims, given, sizes)
-    dtype = _dtype(item, given)
+    dtype = DTYPES[item.dtype] if item.dtype is not None else FP32
+    if given is not None and given.dtype is not None:
+        dtype = given.dtype
     check_sizes(source, item.name, found, dtype.bytes, item.span)
     return Tensor(item.name, found, dtype)
-
-
-def _dtype(item: ast.Input, given: TensorShape | None) -> DType:
-    if given is not None and given.dtype is not None:
-        return given.dtype
-    return DTYPES[item.dtype] if item.dtype is not None else FP32
 
 
 def _fixed_sizes(
@@ -144,13 +141,8 @@ def check_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: in
         if size < 1:
             reason = f"dimension {place} of '{name}' has size {size}"
             raise source.error(reason, span, "sizes are at least 1; check how this one is computed")
-    count = width
-    for size in sizes:
-        count *= size
-    if count > MAX_BYTES:
-        reason = (
-            f"'{name}' has {count // width} elements ({sizes_text(sizes)}), more than an address can reach"
-        )
+    if width * prod(sizes) > MAX_BYTES:
+        reason = f"'{name}' has {prod(sizes)} elements ({sizes_text(sizes)}), more than an address can reach"
         raise source.error(reason, span, "a tensor has less than 2^63 bytes")
 
 
