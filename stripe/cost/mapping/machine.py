@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from stripe.cost.mapping.problem import Axis, Hierarchy, Level, LoopNest, Operand
 from stripe.hw.graph import UnitGraph
-from stripe.hw.schema import ExecUnit, GridAxis, HardwareModel, Role
+from stripe.hw.schema import ExecUnit, HardwareModel, Role
 from stripe.ir import ConfigError, DType
 
 
@@ -47,17 +45,12 @@ def target_for(
                 memory.keeps_halo,
             )
         )
-    axes = tuple(Axis(axis.name, axis.size, _carried(axis, nest, roles)) for axis in unit.grid)
-    return Hierarchy(tuple(levels), axes, unit.mac_energy_pJ(dtype), unit.shares_diagonals)
-
-
-def _carried(axis: GridAxis, nest: LoopNest, roles: Mapping[Role, Operand]) -> frozenset[str]:
-    """The indices that may run along an axis."""
-    every = frozenset(nest.ranges)
     results = nest.output.indices
-    return {
-        "any": every,
-        "reduced": every - results,
+    carried = {  # the indices that may run along an axis
+        "any": frozenset(nest.ranges),
+        "reduced": frozenset(nest.ranges) - results,
         "outputs": results,
         "multicast": results - roles["moving"].indices,
-    }[axis.carries]
+    }
+    axes = tuple(Axis(axis.name, axis.size, carried[axis.carries]) for axis in unit.grid)
+    return Hierarchy(tuple(levels), axes, unit.mac_energy_pJ(dtype), unit.shares_diagonals)

@@ -9,7 +9,7 @@ mappings that are known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappush, heapreplace
 from itertools import product
@@ -62,7 +62,7 @@ class LoopMapping:
 
 @dataclass(frozen=True)
 class Found:
-    """The best plans, cheapest first, and how many mappings were priced and how many there are."""
+    """The best plans, cheapest first, the number of priced mappings, and the number of all mappings."""
 
     plans: tuple[LoopMapping, ...]
     priced: int
@@ -178,7 +178,11 @@ class _Combination:
                 for n in order:
                     if prices[n] >= best.bound:
                         break
-                    best.add(self._plan([*picks[left[n]].tolist(), int(right[n])], float(prices[n])))
+                    chosen: dict[str, IndexSplit] = {}
+                    pick = [*picks[left[n]].tolist(), int(right[n])]
+                    for (group, _, choices), at in zip(self.tables, pick, strict=True):
+                        chosen.update(zip(group, choices[at], strict=True))
+                    best.add(LoopMapping(self.skeleton, chosen, float(prices[n])))
                 break
             order = order[:width]
             left, right = left[order], right[order]
@@ -190,18 +194,12 @@ class _Combination:
                 rows, picks = rows[kept], picks[kept]
         return priced
 
-    def _plan(self, pick: Sequence[int], price: float) -> LoopMapping:
-        found: dict[str, IndexSplit] = {}
-        for (group, _, choices), number in zip(self.tables, pick, strict=True):
-            found.update(zip(group, choices[number], strict=True))
-        return LoopMapping(self.skeleton, found, price)
-
 
 def undominated(rows: Floats) -> Integers:
     """The numbers of the rows that no other row undercuts or equals in every column; of equal rows one."""
     _, first = np.unique(rows, axis=0, return_index=True)
     varied = rows[first][:, np.any(rows != rows[0], axis=0)]
-    order = np.argsort(varied.sum(axis=1), kind="stable")  # who dominates comes before
+    order = np.argsort(varied.sum(axis=1), kind="stable")  # a dominating row comes before
     first, varied = first[order], varied[order]
     kept = np.empty((0, varied.shape[1]))
     numbers: list[Integers] = []

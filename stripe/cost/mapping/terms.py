@@ -41,7 +41,7 @@ class Slide:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What is decided before the sizes: the nodes in order, outermost first, and the slides."""
+    """The decisions before the sizes: the nodes in order, outermost first, and the slides."""
 
     nodes: tuple[Node, ...]
     slides: tuple[Slide, ...] = ()
@@ -77,7 +77,11 @@ class PriceTerms:
         for operand in nest.operands:
             self._add_operand(operand)
         for level in target.levels[1:]:
-            self._add_limit(level)
+            held = [node for node in skeleton.nodes if node.level is level]
+            if level.capacity is not None and held:
+                numbers = [self._add(f"{node} bytes held", 0.0) for node in held]
+                self._holds += held
+                self.limits.append((numbers, float(level.capacity)))
         for axis in target.axes:
             self.limits.append(([self._add(f"positions along {axis.name}", 0.0)], float(axis.size)))
 
@@ -107,15 +111,6 @@ class PriceTerms:
             pJ += parent.write_pJ * size
             self.constant_pJ -= total * parent.read_pJ
         self._add(f"{operand.name} array", pJ)
-
-    def _add_limit(self, level: Level) -> None:
-        if level.capacity is None:
-            return
-        held = [node for node in self.skeleton.nodes if node.level is level]
-        numbers = [self._add(f"{node} bytes held", 0.0) for node in held]
-        self._holds += held
-        if numbers:
-            self.limits.append((numbers, float(level.capacity)))
 
     def factors(
         self, group: Sequence[str], splits: Mapping[str, Sequence[IndexSplit]]
@@ -159,7 +154,9 @@ class PriceTerms:
         for node in self._holds:
             apart = self._along(node.level, spatial)
             held = {name: extent // apart[name] for name, extent in inside(node).items()}
-            yield _volume(node.operand, group, held) * self._element_bytes(node.operand, group)
+            # the size of an element is a factor of the first group
+            size = node.operand.element_bytes if group[0] == self.nest.groups[0][0] else 1
+            yield _volume(node.operand, group, held) * size
         for axis in range(len(self.target.axes)):
             yield _product(spatial[name][:, axis] for name in group)
 
@@ -169,10 +166,6 @@ class PriceTerms:
             n for n, axis in enumerate(self.target.axes) if level is not None and axis.name in level.along
         ]
         return {name: values[:, axes].prod(axis=1) for name, values in spatial.items()}
-
-    def _element_bytes(self, operand: Operand, group: Sequence[str]) -> int:
-        """The size of an element, as a factor of the first group."""
-        return operand.element_bytes if group[0] == self.nest.groups[0][0] else 1
 
     def _slid(
         self, slide: Slide, group: Sequence[str], within: Extents, inside: Extents, fills: Floats

@@ -16,9 +16,9 @@ _EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class Task:
-    """Something that runs once. `pools` are sets of units, of each of which it takes so many; `demand` is for how
-    many cycles it needs all of a shared resource, of the `cycles` that it works when nothing else does; `own` is the
-    same for each of the units that it gets, which others may need too without occupying them."""
+    """A unit of work. `pools` are sets of units, of each of which it takes so many; `demand` has the cycles for which
+    it needs all of a shared resource, of the `cycles` that it works alone; `own` is the same for each of its units,
+    which others may need too without occupying them."""
 
     name: str
     latency: float
@@ -31,7 +31,7 @@ class Task:
 
 @dataclass
 class Run:
-    """When a task ran and why not earlier."""
+    """The times of a task, and the causes of its waiting."""
 
     ready: float = 0.0
     last_dep: int | None = None
@@ -74,7 +74,7 @@ def simulate(tasks: Sequence[Task], channels: Mapping[str, int]) -> list[Run]:
         if started:
             working += started
             _set_speeds(working)
-        step = min(_time_left(w) for w in working)
+        step = min(w.latency if w.latency > _EPSILON else w.left / w.speed for w in working)
         now += step
         done = _advance(working, runs, step)
         for finished in done:
@@ -99,9 +99,10 @@ def _start(
     started: list[_Working] = []
     for number in tuple(ready):
         task = tasks[number]
-        units = _seats(task, free)
-        if units is None:
+        pools = [[unit for unit in pool if free[unit] > 0][:count] for pool, count in task.pools]
+        if any(len(found) < count for found, (_, count) in zip(pools, task.pools, strict=True)):
             continue
+        units = tuple(unit for found in pools for unit in found)
         ready.remove(number)
         for unit in units:
             free[unit] -= 1
@@ -112,21 +113,6 @@ def _start(
         shares = {r: need / task.cycles for r, need in needs.items() if need > 0} if task.cycles else {}
         started.append(_Working(number, task.latency, task.cycles, shares))
     return started
-
-
-def _seats(task: Task, free: Mapping[str, int]) -> tuple[str, ...] | None:
-    """The units that a task gets, None when too few are free."""
-    taken: list[str] = []
-    for pool, count in task.pools:
-        found = [unit for unit in pool if free[unit] > 0][:count]
-        if len(found) < count:
-            return None
-        taken += found
-    return tuple(taken)
-
-
-def _time_left(work: _Working) -> float:
-    return work.latency if work.latency > _EPSILON else work.left / work.speed
 
 
 def _advance(working: Sequence[_Working], runs: Sequence[Run], step: float) -> list[_Working]:

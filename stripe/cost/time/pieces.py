@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from stripe.cost.counts.copies import Transfer, as_transfer
 from stripe.cost.counts.operations import Operations, point_operations
-from stripe.ir import Block, Location, Nest, Refinement, Statement
+from stripe.ir import Block, Location, Nest
 from stripe.poly import (
     Access,
     count_domain,
@@ -26,12 +26,12 @@ from stripe.poly import (
 )
 
 _BUDGET = 2_000_000
-"""isl operations that one count may take before a bound stands in for it."""
+"""isl operations that one count may take before a bound replaces it."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What computing reads from or writes to one buffer: bytes in all, each distinct element once per leaf block.
+    """The reads or writes of one buffer by computing: bytes in all, each distinct element once per leaf block.
 
     `bound` says that the number is an upper bound, because the exact one took too long.
     """
@@ -76,13 +76,13 @@ class Loop:
     name: str
     nest: Nest
     runs: int
-    """How often the whole loop runs."""
+    """The number of runs of the whole loop."""
     trips: int
     """Points of the loop over all its runs."""
     pieces: tuple[Piece, ...]
     deps: tuple[tuple[int, ...], ...]
     even: bool
-    """Whether all points are alike."""
+    """Whether all points have equal work."""
 
 
 Piece: TypeAlias = Move | Compute | Loop
@@ -97,18 +97,22 @@ def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), 
         number, bound = _points(nest, runs)
         size = block.ref(transfer.read.ref).dtype.bytes
         return Move(block.name, nest, transfer, here, runs, number * size, bound)
-    if not _has_transfer(nest, units) and not _is_mixed(nest, location):
-        return _compute(nest, here, runs)
+    if all(_moved(inner, units) is None for inner in nest.walk()):
+        # blocks inside on units of several kinds are pieces of their own
+        places = {place.name for _, place in _leaf_places(nest, location)}
+        if len(places) <= 1 or not all(isinstance(statement, Block) for statement in block.statements):
+            return _compute(nest, here, runs)
     trips, _ = _points(nest, runs)
-    pieces: list[Piece] = []
-    for number, statement in enumerate(block.statements):
-        if isinstance(statement, Block):
-            pieces.append(piece_of(nest.enter(number), units, here, trips))
-    deps = _order(block)
-    even = not any(
-        constraint.affine.names() for inner in nest.walk() for constraint in inner.block.constraints
+    children = list(nest.children())
+    pieces = tuple(piece_of(child, units, here, trips) for _, child in children)
+    # each block waits for the earlier blocks that conflict with it: touch the same buffer, one writing it
+    uses = [reads_and_writes(child.block) for _, child in children]
+    deps = tuple(
+        tuple(n for n in range(number) if writes & (uses[n][0] | uses[n][1]) or reads & uses[n][1])
+        for number, (reads, writes) in enumerate(uses)
     )
-    return Loop(block.name, nest, runs, trips, tuple(pieces), deps, even)
+    even = not any(c.affine.names() for inner in nest.walk() for c in inner.block.constraints)
+    return Loop(block.name, nest, runs, trips, pieces, deps, even)
 
 
 def pieces_below(piece: Piece) -> Iterator[Move | Compute]:
@@ -129,21 +133,10 @@ def _moved(nest: Nest, units: Sequence[str]) -> Transfer | None:
     return transfer if transfer.source.name != transfer.sink.name else None
 
 
-def _has_transfer(nest: Nest, units: Sequence[str]) -> bool:
-    return any(_moved(inner, units) is not None for inner in nest.walk())
-
-
-def _is_mixed(nest: Nest, location: Location) -> bool:
-    """Whether blocks inside run on units of several kinds: each is a piece of its own then."""
-    if not all(isinstance(statement, Block) for statement in nest.block.statements):
-        return False
-    return len({place.name for _, place in _leaf_places(nest, location)}) > 1
-
-
 def _leaf_places(nest: Nest, location: Location) -> Iterator[tuple[Nest, Location]]:
     """The blocks that compute with where they run: their own location, or that of the nearest block around them."""
     here = nest.block.location.subs(dict(nest.local)) or location
-    if _computes(nest.block.statements):
+    if any(not isinstance(statement, Block) for statement in nest.block.statements):
         yield nest, here
     for _, child in nest.children():
         yield from _leaf_places(child, here)
@@ -153,26 +146,6 @@ def _points(nest: Nest, runs: int) -> tuple[int, bool]:
     """The points of a nest, and whether that is only a bound."""
     found = within(_BUDGET, lambda: count_domain(nest.domain))
     return (found, False) if found is not None else (runs * nest.block.points, True)
-
-
-def _order(block: Block) -> tuple[tuple[int, ...], ...]:
-    """For each block among the statements those before it that touch what it touches, one of the two writing."""
-    blocks = [statement for statement in block.statements if isinstance(statement, Block)]
-    found: list[tuple[int, ...]] = []
-    for number, mine in enumerate(blocks):
-        deps = [
-            earlier
-            for earlier in range(number)
-            if any(_meet(a, b) for a in blocks[earlier].refinements for b in mine.refinements)
-        ]
-        found.append(tuple(deps))
-    return tuple(found)
-
-
-def _meet(first: Refinement, second: Refinement) -> bool:
-    if not first.source or first.source != second.source:
-        return False
-    return first.dir.writes or second.dir.writes
 
 
 def _compute(nest: Nest, location: Location, runs: int) -> Compute:
@@ -197,10 +170,6 @@ def _compute(nest: Nest, location: Location, runs: int) -> Compute:
     )
 
 
-def _computes(statements: Sequence[Statement]) -> bool:
-    return any(not isinstance(statement, Block) for statement in statements)
-
-
 def _streams(leaf: Nest, root: Nest) -> Iterator[Stream]:
     seen: set[tuple[str, bool]] = set()
     for number in range(len(leaf.block.statements)):
@@ -208,7 +177,7 @@ def _streams(leaf: Nest, root: Nest) -> Iterator[Stream]:
             ref = leaf.block.ref(access.ref)
             key = (access.ref, access.is_write)
             if key in seen or (not ref.location and len(access.buffer.path) > len(root.path) - 1):
-                continue  # what a kernel allocates nowhere lives in registers
+                continue  # allocations of a kernel without a location are in registers
             seen.add(key)
             count, bound = _per_run(leaf, access)
             location = ref.location.subs(dict(leaf.local))

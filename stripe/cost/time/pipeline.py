@@ -1,4 +1,4 @@
-"""How long a loop over tiles takes when each of its buffers is there `depth` times.
+"""The time of a loop over tiles with `depth` copies of each of its buffers.
 
 Each tile is a list of stages, each on one resource. A stage waits for those of its tile that it depends on, for its
 resource, and for those of the tile `depth` before that use its buffers. The first tiles are simulated; such a system
@@ -20,8 +20,8 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class PipelineStage:
-    """One step of a tile: how long it takes, of which resource, after which other steps of its tile, and after which
-    of the tile that had its buffers before (`shares`)."""
+    """One step of a tile: its cycles on a resource, the steps of its tile that it waits for, and the steps of the
+    tile that had its buffers before (`shares`)."""
 
     resource: Hashable
     cycles: float
@@ -37,7 +37,7 @@ class PipelineStage:
 
 @dataclass(frozen=True)
 class Slice:
-    """When one stage of one tile ran, in cycles from the start of the loop."""
+    """The times of one stage of one tile, in cycles from the start of the loop."""
 
     tile: int
     stage: int
@@ -47,7 +47,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Duration:
-    """Cycles from the first stage's start to the last one's end; `exact` unless the mean rate had to stand in."""
+    """Cycles from the first stage's start to the last one's end; `exact` unless they follow from the mean rate."""
 
     cycles: float
     exact: bool = True
@@ -65,10 +65,13 @@ def pipeline_cycles(stages: Sequence[PipelineStage], tiles: int, depth: int) -> 
     length = _FIRST
     while length < tiles:
         ends = _simulate(stages, length, depth)
-        if _settled(ends):
-            found = _extrapolated(stages, tiles, depth, length)
-            if found is not None:
-                return Duration(found)
+        # extrapolated from runs of about `length` tiles whose lengths differ by whole periods
+        for period in range(1, _PERIODS + 1) if _settled(ends) else ():
+            start = length + (tiles - length) % period
+            times = [_simulate(stages, start + k * period, depth)[-1] for k in range(3)]
+            first, second = times[1] - times[0], times[2] - times[1]
+            if abs(first - second) <= _CLOSE * max(1.0, times[2]):
+                return Duration(times[0] + (tiles - start) // period * first)
         if length >= _LAST:
             break
         length *= 4
@@ -126,24 +129,13 @@ def _settled(ends: Sequence[float]) -> bool:
     )
 
 
-def _extrapolated(stages: Sequence[PipelineStage], tiles: int, depth: int, length: int) -> float | None:
-    """The time of `tiles` tiles from runs of about `length` tiles whose lengths differ by whole periods."""
-    for period in range(1, _PERIODS + 1):
-        start = length + (tiles - length) % period
-        times = [_simulate(stages, start + k * period, depth)[-1] for k in range(3)]
-        first, second = times[1] - times[0], times[2] - times[1]
-        if abs(first - second) <= _CLOSE * max(1.0, times[2]):
-            return times[0] + (tiles - start) // period * first
-    return None
-
-
 _Users = list[list[tuple[int, int]]]
 _Ready = dict[Hashable, list[tuple[float, int, int]]]
 
 
 def _links(stages: Sequence[PipelineStage], tiles: int, depth: int) -> tuple[_Users, list[list[int]], _Ready]:
-    """Who waits for each stage (so many tiles ahead, which stage), for how many each stage of each tile waits, and
-    those that wait for none, by resource."""
+    """The users of each stage (tiles ahead, stage), the number of stages for which each stage of each tile waits, and
+    the stages that wait for none, by resource."""
     users: _Users = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for dep in stage.deps:

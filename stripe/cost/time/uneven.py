@@ -1,4 +1,4 @@
-"""Tiles of unequal size: how many points a block has in each tile, where constraints cut tiles at the edges."""
+"""Tiles of unequal size: the points of a block in each tile, where constraints cut tiles at the edges."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from stripe.ir import (
     Affine,
     Block,
+    ConstantBuffer,
     Edit,
     Index,
     Path,
@@ -94,7 +95,14 @@ class Layout(Pass):
         if not packings and not users:
             return program
         # The copies of user tensors move the blocks of main, and with them the paths of nested allocations.
-        program = _repack_constants(program, packings.get((0,), {}))
+        packed = packings.get((0,), {})
+        constants: list[ConstantBuffer] = []
+        for buffer in program.constants:
+            if (how := packed.get(buffer.name)) is not None:
+                data = packed_data(buffer.data, buffer.sizes, buffer.dtype.bytes, how)
+                buffer = replace(buffer, sizes=how.sizes(buffer.sizes), data=data)
+            constants.append(buffer)
+        program = replace(program, constants=tuple(constants)) if packed else program
         program = with_entry(program, repacked(program.entry, packings))
         entry, made = self._with_copies(program, users, context)
         return with_entry(program, repacked(entry, {(0,): made} if made else {}))
@@ -174,23 +182,6 @@ class Layout(Pass):
             Tags.of("kernel", "layout_copy"),
             location=beside(user),
         )
-
-
-def _repack_constants(program: Program, packings: Mapping[str, Packing]) -> Program:
-    """The program with the data of constants in their new order."""
-    if not packings:
-        return program
-    buffers = tuple(
-        replace(
-            buffer,
-            sizes=how.sizes(buffer.sizes),
-            data=packed_data(buffer.data, buffer.sizes, buffer.dtype.bytes, how),
-        )
-        if (how := packings.get(buffer.name)) is not None
-        else buffer
-        for buffer in program.constants
-    )
-    return replace(program, constants=buffers)
 
 
 def _text(ref: Refinement, packing: Packing) -> str:
