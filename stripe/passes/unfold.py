@@ -11,7 +11,7 @@ from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Re
 class Unfold(NestPass):
     """Makes loops follow layouts: an index of which floors and remainders read digits becomes these digits.
 
-        block [c:20, x:48] (                               block [c.16:2, c.1:16, x:48] (
+        #kernel block [c:20, x:48] (                       #kernel block [c.16:2, c.1:16, x:48] (
             in I[floor(c/16), x, c mod 16] (1:768, …   =>      19 - c.1 - 16*c.16 >= 0
             out O[x, c]                                        in I[c.16, x, c.1] (1:768, …
         ) { … }                                                out O[x, c.1 + 16*c.16]
