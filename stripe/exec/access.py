@@ -29,7 +29,13 @@ def load(frame: Frame, view: LaneView, *, keep: bool) -> Array:
         if not safe:
             positions = np.where(_shrink(live_lanes(frame), positions.shape), positions, 0)
         selection = Gathered(positions)
-    _check_defined(frame, view, selection, "load of")
+    missing = view.buffer.undefined(selection)
+    if missing is not None:
+        undefined = missing if frame.mask is None else missing & frame.mask
+        if undefined.any():
+            lane = first_lane(undefined, frame.extents)
+            why = f"reads {element_text(view, lane)}, {view.buffer.why_undefined}"
+            raise frame.fault(f"load of '{view.ref.name}' {why},", lane)
     data = selection.read(view.buffer.data)
     return data.copy() if keep and isinstance(selection, Strided) else data
 
@@ -44,17 +50,6 @@ def _shrink(mask: BoolArray, shape: Extents) -> BoolArray:
     """`mask` made small: on axes where `shape` has extent 1, whether any lane is live."""
     axes = tuple(axis for axis, extent in enumerate(shape) if extent == 1 and mask.shape[axis] > 1)
     return np.logical_or.reduce(mask, axis=axes, keepdims=True) if axes else mask
-
-
-def _check_defined(frame: Frame, view: LaneView, selection: Selection, verb: str) -> None:
-    missing = view.buffer.undefined(selection)
-    if missing is None:
-        return
-    live = missing if frame.mask is None else missing & frame.mask
-    if live.any():
-        lane = first_lane(live, frame.extents)
-        why = view.buffer.why_undefined
-        raise frame.fault(f"{verb} '{view.ref.name}' reads {element_text(view, lane)}, {why},", lane)
 
 
 def store(frame: Frame, view: LaneView, value: Array, writer: int) -> None:
@@ -132,7 +127,11 @@ def _assign(frame: Frame, view: LaneView, place: LaneValue, value: Array, writer
     axes = tuple(axis for axis, extent in enumerate(extents) if extent > 1)
     if safe and place.distinct(axes, extents):
         selection = _strided(place, extents)
-        _check_assigned_once(frame, view, selection, writer)
+        again = buffer.assigned_by(selection, writer)
+        if again is not None:
+            live = again if frame.mask is None else again & frame.mask
+            if live.any():
+                _collide(frame, view, first_lane(live, extents))
         if frame.mask is None:
             selection.write(buffer.data, value)
         else:
@@ -140,8 +139,10 @@ def _assign(frame: Frame, view: LaneView, place: LaneValue, value: Array, writer
         buffer.mark(selection, writer, frame.mask)
         return
     positions, values, live = _live(place, value, frame.mask, extents, ())
-    if buffer.stamps is not None:
-        _check_distinct(frame, view, positions, live)
+    if buffer.stamps is not None and np.unique(positions).size < positions.size:
+        order = np.argsort(positions, kind="stable")
+        repeated = np.flatnonzero(np.diff(positions[order]) == 0)
+        _collide(frame, view, _lane_of(live, int(order[repeated + 1].min())))
     chosen = Gathered(positions)
     again = buffer.assigned_by(chosen, writer)
     if again is not None:
@@ -150,25 +151,8 @@ def _assign(frame: Frame, view: LaneView, place: LaneValue, value: Array, writer
     buffer.mark(chosen, writer)
 
 
-def _check_assigned_once(frame: Frame, view: LaneView, selection: Strided, writer: int) -> None:
-    again = view.buffer.assigned_by(selection, writer)
-    if again is None:
-        return
-    live = again if frame.mask is None else again & frame.mask
-    if live.any():
-        _collide(frame, view, first_lane(live, frame.extents))
-
-
-def _check_distinct(frame: Frame, view: LaneView, positions: IntArray, live: BoolArray) -> None:
-    if np.unique(positions).size == positions.size:
-        return
-    order = np.argsort(positions, kind="stable")
-    repeated = np.flatnonzero(np.diff(positions[order]) == 0)
-    _collide(frame, view, _lane_of(live, int(order[repeated + 1].min())))
-
-
 def _lane_of(live: BoolArray, number: int) -> tuple[int, ...]:
-    """The lane that is the `number`th of the live ones."""
+    """The live lane number `number`."""
     flat = np.flatnonzero(live)
     return tuple(int(p) for p in np.unravel_index(int(flat[number]), live.shape)) if live.shape else ()
 

@@ -1,4 +1,4 @@
-"""The interpreter: what a program means, computed with numpy.
+"""The interpreter: the meaning of a program, computed with numpy.
 
 A block runs at all its points at once. Each index with more than one value becomes an axis of numpy broadcasting; an
 index value is an arange along its axis, a scalar an array that broadcasts against the axes it does not depend on, the
@@ -45,7 +45,6 @@ from stripe.ir import (
     Program,
     Refinement,
     Special,
-    Statement,
     Store,
     beginnings,
     result_dtype,
@@ -93,8 +92,8 @@ def interpret(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is worked out once per block: bytes per lane of its allocations and of the largest below it, bytes per lane
-    of its scalars, where the first statement of the block is numbered, which scalars die after each statement, the
+    """The facts of a block for all its runs: bytes per lane of its allocations and of the largest below it, bytes per
+    lane of its scalars, the number of its first statement, the scalars without a use after each statement, the
     aggregations at whose identities its allocations start.
     """
 
@@ -200,26 +199,21 @@ def _enter(
     for index, (start, count) in zip(block.iterated, chunk, strict=True):
         values[index.name] = axis_value(start, next(axes), rank) if count > 1 else constant_value(start, rank)
     extents = outer.extents + tuple(count for _, count in chunk if count > 1)
-    mask = None if outer.mask is None else outer.mask.reshape(outer.mask.shape + (1,) * added)
-    frame = Frame(block, path, extents, values, mask, outer)
-    return frame if _constrain(frame) else None
-
-
-def _constrain(frame: Frame) -> bool:
-    """Takes the points that the constraints exclude out of the mask; returns whether any is left."""
-    mask: BoolArray | None = frame.mask
-    for constraint in frame.block.constraints:
-        value = evaluate(constraint.affine, frame.values, frame.extents)
-        low, high = value.bounds(frame.extents)
+    given = None if outer.mask is None else outer.mask.reshape(outer.mask.shape + (1,) * added)
+    mask: BoolArray | None = given
+    for constraint in block.constraints:
+        value = evaluate(constraint.affine, values, extents)
+        low, high = value.bounds(extents)
         if high < 0:
-            return False
+            return None
         if low < 0:
-            holds = value.array(frame.extents) >= 0
+            holds = value.array(extents) >= 0
             mask = holds if mask is None else mask & holds
-    if mask is None or mask is frame.mask:
-        return True
-    frame.mask = None if mask.all() else mask
-    return bool(mask.any())
+    if mask is not given and mask is not None:
+        if not mask.any():
+            return None
+        mask = None if mask.all() else mask
+    return Frame(block, path, extents, values, mask, outer)
 
 
 def _chunks(ranges: list[int], limit: int) -> Iterator[Chunk]:
@@ -251,26 +245,21 @@ def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:
     writer = 2  # above the stamps of undefined and initial elements
     for path, block in reversed(list(walk(program.entry))):  # inner before outer
         children = [plans[*path, n] for n, s in enumerate(block.statements) if isinstance(s, Block)]
+        last = {name: number for number, s in enumerate(block.statements) for name in scalars_used(s)}
+        dying: list[list[str]] = [[] for _ in block.statements]
+        for name, number in last.items():
+            dying[number].append(name)
         own = sum(ref.bytes * (1 + 4 // ref.dtype.bytes) for ref in block.allocs)  # with stamps
         plans[path] = _Plan(
             lane_bytes=own + max((child.lane_bytes for child in children), default=0),
             scalar_bytes=8 * sum(not isinstance(s, Block | Store | Special) for s in block.statements),
             first_writer=writer,
-            dying=_dying(block.statements),
+            dying=tuple(map(tuple, dying)),
             begins=beginnings(block),
             serial=memory.serial(block) or any(child.serial for child in children),
         )
         writer += len(block.statements)
     return plans
-
-
-def _dying(statements: tuple[Statement, ...]) -> tuple[tuple[str, ...], ...]:
-    """For each statement the scalars that no later one uses."""
-    last = {name: number for number, s in enumerate(statements) for name in scalars_used(s)}
-    dying: list[list[str]] = [[] for _ in statements]
-    for name, number in last.items():
-        dying[number].append(name)
-    return tuple(tuple(names) for names in dying)
 
 
 def _read_output(view: LaneView) -> Array:

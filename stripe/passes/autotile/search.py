@@ -135,7 +135,11 @@ class TileSearch:
             tiles = self._tiles(self._sizes(high[rows]))
             least = np.column_stack([tiles, self._sizes(low[rows]).astype(np.float64)])
             wall = np.concatenate([self._tiles(self._best_sizes[-1:]), self._best_sizes[-1]])
-            possible[rows] = _comes_before(least, wall)
+            before, equal = np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+            for column in range(len(wall)):  # lexicographic order
+                before |= equal & (least[:, column] < wall[column])
+                equal &= least[:, column] == wall[column]
+            possible[rows] = before
         return possible
 
     def _members(self, low: Ints, high: Ints) -> Ints:
@@ -169,16 +173,6 @@ class TileSearch:
 
     def _tiles(self, sizes: Ints) -> Floats:
         return product(-(-np.asarray(self.ranges, dtype=np.int64) // sizes))
-
-
-def _comes_before(rows: Floats, wall: Floats) -> Bools:
-    """Which rows come before `wall` in lexicographic order."""
-    before = np.zeros(len(rows), dtype=np.bool_)
-    equal = np.ones(len(rows), dtype=np.bool_)
-    for column in range(rows.shape[1]):
-        before |= equal & (rows[:, column] < wall[column])
-        equal &= rows[:, column] == wall[column]
-    return before
 
 
 def _rounded(values: Floats, *, down: bool) -> Floats:

@@ -78,7 +78,7 @@ def find_rings(a: Block, b: Block, pairs: Sequence[ViewPair], shared: frozenset[
 
 
 def _walkers(found: Sequence[Reach], dim: int, block: Block) -> list[str | None]:
-    """The indices that walk a dimension; where none does, None for a block that holds several others."""
+    """The indices that walk a dimension; None in their place for a block that holds several others."""
     names = [reach.index for reach in found if reach.dim == dim]
     return [*names] or ([None] if sum(1 for _ in block.blocks) > 1 else [])
 
@@ -122,6 +122,14 @@ class _RingStep:
     writes: bool
     spans: Mapping[str, Interval]
 
+    def meets(self, other: _RingStep) -> bool:
+        """Whether both touch a common element of a shared buffer."""
+        return any(
+            low <= other.spans[name][1] and other.spans[name][0] <= high
+            for name, (low, high) in self.spans.items()
+            if name in other.spans
+        )
+
 
 class _Stepper:
     """Both halves of a fused block as sequences, and the rings between them."""
@@ -157,7 +165,15 @@ class _Stepper:
         producers = self._pieces(reading)
         if isinstance(producers, Refusal):
             return producers
-        order = list(_interleaved(producers, consumers))
+        # Both halves in their order, each step of the consumer behind the pieces that write elements that it touches.
+        order: list[_RingStep] = []
+        done = 0
+        for step in consumers:
+            meeting = (n for n, piece in enumerate(producers[done:], done) if piece.meets(step))
+            end = max(meeting, default=done - 1) + 1
+            order += [*producers[done:end], step]
+            done = end
+        order += producers[done:]
         # Rings have to be shorter than the dimension, and written in its order.
         rings = {name: self._length(name, order) for name in self.dims}
         for name, length in rings.items():
@@ -308,28 +324,24 @@ class _Stepper:
         """The statements in their order, elements of a ring that are used again brought back to the identity of the
         aggregation that merges into them."""
         begins = beginnings(self.fused)
-        merged = {name: begins[name] for name in rings}
         fresh = {name: iter(_new_elements(name, order)) for name in rings}
+        tags = Tags.of("init")
         for step in order:
-            for name, agg in merged.items() if step.writes else ():
-                if name in step.spans:
-                    low, high, again = next(fresh[name])
-                    low = max(low, again + rings[name])
-                    if low <= high and agg is not Agg.ASSIGN:
-                        yield self._clear(name, (low, high), agg, step.statement)
+            for name in rings if step.writes else ():
+                if name not in step.spans:
+                    continue
+                low, high, again = next(fresh[name])
+                low = max(low, again + rings[name])
+                if low > high or begins[name] is Agg.ASSIGN:
+                    continue
+                ref, along = self.fused.ref(name), self.dims[name]
+                sizes = [high - low + 1 if dim == along else size for dim, size in enumerate(ref.sizes)]
+                access = [Affine.var(f"d{dim}") + (low if dim == along else 0) for dim in range(ref.rank)]
+                indices = [Index(f"d{dim}", size) for dim, size in enumerate(sizes)]
+                element, value = Element(ref, tuple(access)), begins[name].identity(ref.dtype)
+                place = beside(step.statement)
+                yield fill_block(f"clear_{name}", indices, element, value, tags, location=place)
             yield step.statement
-
-    def _clear(self, name: str, span: Interval, agg: Agg, user: Statement) -> Block:
-        """The block that fills elements of a shared buffer with the identity of `agg`."""
-        ref = self.fused.ref(name)
-        sizes = list(ref.sizes)
-        sizes[self.dims[name]] = span[1] - span[0] + 1
-        access = [Affine.var(f"d{dim}") for dim in range(ref.rank)]
-        access[self.dims[name]] += span[0]
-        indices = [Index(f"d{dim}", size) for dim, size in enumerate(sizes)]
-        element = Element(ref, tuple(access))
-        value = agg.identity(ref.dtype)
-        return fill_block(f"clear_{name}", indices, element, value, Tags.of("init"), location=beside(user))
 
 
 def _new_elements(name: str, order: Iterable[_RingStep]) -> Iterator[tuple[int, int, int]]:
@@ -346,24 +358,3 @@ def _new_elements(name: str, order: Iterable[_RingStep]) -> Iterator[tuple[int, 
             return
         seen |= new
         yield min(new, default=0), max(new, default=-1), min(seen)
-
-
-def _interleaved(producers: Sequence[_RingStep], consumers: Sequence[_RingStep]) -> Iterator[_RingStep]:
-    """Both halves in their order, each step of the consumer behind the pieces that write elements that it touches."""
-    done = 0
-    for step in consumers:
-        meeting = (
-            number
-            for number, piece in enumerate(producers)
-            if number >= done
-            and any(
-                low <= step.spans[name][1] and step.spans[name][0] <= high
-                for name, (low, high) in piece.spans.items()
-                if name in step.spans
-            )
-        )
-        end = max(meeting, default=done - 1) + 1
-        yield from producers[done:end]
-        done = end
-        yield step
-    yield from producers[done:]
