@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import nan
 
 from stripe.ir.stage import STAGE_WORDS
 
@@ -41,7 +42,9 @@ class Tags:
     @staticmethod
     def from_pairs(pairs: Iterable[tuple[str, TagValue | None]]) -> Tags:
         """Tags from (word, value or None); a later pair replaces an earlier one with the same word."""
-        return Tags(tuple(sorted(dict(pairs).items(), key=lambda entry: entry[0])))
+        # All nan are one object, so that tags with nan are equal: tuples compare identities first.
+        found = {word: nan if value != value else value for word, value in pairs}
+        return Tags(tuple(sorted(found.items(), key=lambda entry: entry[0])))
 
     def __contains__(self, word: object) -> bool:
         for entry in self.entries:  # noqa: SIM110 (asked of every block by every pass)

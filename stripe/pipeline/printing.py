@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from typing_extensions import override
 
 from stripe.ir import Program, print_program
 from stripe.passes.base import Remark
+from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.instrument import Instrument, PassEntry
 
 
@@ -75,31 +75,29 @@ class Remarks(Instrument):
 
 
 class Progress(Instrument):
-    """Says on a terminal which pass runs, once the run takes longer than a second; the line disappears again."""
+    """Says on a terminal which pass runs, and for how long, once it runs longer than a second."""
 
     def __init__(self, write: Callable[[str], None], total: int) -> None:
         self._write = write
         self._total = total
         self._count = 0
-        self._started = time.perf_counter()
-        self._shown = False
+        self._line: ElapsedLine | None = None
 
     @override
     def before(self, entry: PassEntry, program: Program) -> None:
         self._count += 1
-        if time.perf_counter() - self._started > 1.0:
-            self._write(f"\r\x1b[K[{self._count}/{self._total}] {entry.name}")
-            self._shown = True
+        self._line = ElapsedLine(self._write, f"[{self._count}/{self._total}] {entry.name}")
+        self._line.__enter__()
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        self._clear()
+        self._end()
 
     @override
     def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
-        self._clear()
+        self._end()
 
-    def _clear(self) -> None:
-        if self._shown:
-            self._write("\r\x1b[K")
-            self._shown = False
+    def _end(self) -> None:
+        if self._line is not None:
+            self._line.__exit__(None, None, None)
+            self._line = None

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from stripe.cli.start import opt, run
-from tests.support.programs import MATMUL
+from tests.support.programs import MATMUL, source
 
 Capture = pytest.CaptureFixture[str]
 
@@ -180,3 +180,14 @@ def test_a_program_that_is_wrong_is_named(tmp_path: Path, capsys: Capture) -> No
     path = _file(tmp_path, "p.stripe", MATMUL.replace("A[i, k] fp32", "A[3 + i, k] fp32"))
     assert opt([path, "--emit", "c"]) == 1
     assert capsys.readouterr().err.startswith(f"{path}: error: ")
+
+
+def test_tags_of_value_nan(tmp_path: Path, capsys: Capture) -> None:
+    text = source("verify/enumeration/a_race_is_undefined").replace(
+        "#kernel", '#kernel #low=-inf #weight=nan #word="nan"', 1
+    )
+    program = _file(tmp_path, "nan.stripe", text)
+    assert opt([program, "--verify-roundtrip", "-o", str(tmp_path / "again.stripe")]) == 0
+    assert opt([program, "--emit", "json", "-o", str(tmp_path / "nan.json")]) == 0
+    assert opt([str(tmp_path / "nan.json"), "--verify-roundtrip"]) == 0
+    assert '#low=-inf #weight=nan #word="nan"' in capsys.readouterr().out

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.commands import execution, run_report, speed
-from stripe.cli.compiling import begin, load, require_bounds, require_sound, run_passes
+from stripe.cli.compiling import begin, load, require_bounds, require_sound, run_passes, to_stderr
 from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.config.output import check_output
@@ -16,6 +17,7 @@ from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.isolation import EngineCrash
 from stripe.exec.native.processor import this_processor
 from stripe.ir import Program
+from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.engines import Arrays, parse_engine
 from stripe.pipeline.native import NATIVE
 
@@ -38,7 +40,8 @@ def perform(job: Job, spec: RunSpec) -> int:
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
     runner = engine.load(program, reorder=not job.entries)
     try:
-        outputs = runner.run(inputs)
+        with _told(engine.engine_name):
+            outputs = runner.run(inputs)
     except EngineCrash:
         require_sound(
             original, source
@@ -65,6 +68,13 @@ def perform(job: Job, spec: RunSpec) -> int:
     )
     run_report.write(report, spec.json)
     return OK if comparison is None or comparison.equal else MISMATCH
+
+
+def _told(engine: str) -> AbstractContextManager[object]:
+    """A line on a terminal while the interpreter runs; emitted code has a process of its own."""
+    if engine != "interp" or not sys.stderr.isatty():
+        return nullcontext()
+    return ElapsedLine(to_stderr, "interpreting")
 
 
 def warn_of_vectors(job: Job) -> None:

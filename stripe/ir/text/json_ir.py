@@ -243,11 +243,19 @@ def _read_term(value: Json, place: JsonPlace) -> Affine:
 
 
 def _read_tags(value: Json, place: JsonPlace) -> Tags:
-    found = place.object(value)
+    found = dict(place.object(value))
     for word, item in found.items():
-        if isinstance(item, list | dict):
+        if isinstance(item, dict) and [*item] == ["float"]:
+            found[word] = place.at(word).at("float").word(item["float"], _NUMBERS, "number")
+        elif isinstance(item, list | dict):
             raise place.at(word).expected("a text, a number, true, false or null", item)
     return Tags.from_pairs(cast("dict[str, None]", found).items())
+
+
+def _tag_value(value: bool | int | float | str | None) -> Json:
+    """The value of a tag. JSON has no infinities and no NaN, and their names are texts that tags may have."""
+    found = _finite(value)
+    return {"float": found} if isinstance(value, float) and isinstance(found, str) else found
 
 
 def _read_bytes(value: Json, place: JsonPlace) -> bytes:
@@ -284,7 +292,12 @@ def _form(hint: Any) -> _Form | None:
 _INTEGER: JsonObject = {"type": "integer"}
 _TEXT: JsonObject = {"type": "string"}
 _SCALAR: JsonObject = {"type": ["boolean", "number", "string"]}
-_TAG: JsonObject = {"type": ["boolean", "number", "string", "null"]}
+_TAG: JsonObject = {
+    "anyOf": [
+        {"type": ["boolean", "number", "string", "null"]},
+        {"type": "object", "properties": {"float": {"enum": [*_NUMBERS]}}, "required": ["float"]},
+    ]
+}
 _PLAIN = {"int": "a whole number", "str": "a text", "bool": "true or false"}
 _TERM = _object(
     "`coefficient` times an `index`, or times `floor`(affine / `divisor`), or times `mod`(affine, `divisor`).",
@@ -313,7 +326,7 @@ _FORMS: dict[Any, _Form] = {
     DType: _words(DTYPES, "dtype"),
     Affine: _Form(_write_affine, _read_affine, {"$ref": "#/$defs/AffineJson"}),
     Tags: _Form(
-        lambda tags: {word: _finite(value) for word, value in tags.entries},
+        lambda tags: {word: _tag_value(value) for word, value in tags.entries},
         _read_tags,
         {"type": "object", "additionalProperties": _TAG},
     ),
