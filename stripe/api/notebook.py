@@ -20,20 +20,26 @@ if TYPE_CHECKING:
 MOST_BOXES = 40
 """Blocks of the largest program that is drawn."""
 
+MOST_LINES = 60
+"""Lines of the longest text that shows unfolded."""
+
+# Notebooks give `pre` the letters of prose and wrap its lines.
+_TEXT = "font-family: monospace; line-height: 1.25; white-space: pre; overflow: auto; max-height: 60em"
+
 
 @html_of.register(Program)
 def program_html(program: Program) -> str:
     """The text, and the graph: drawn, or for Graphviz where it is large."""
-    graph = _svg(block_picture(program.entry)) if boxes(program.entry) <= MOST_BOXES else ""
-    shown = graph or _folded("graph, for Graphviz", block_graph(program), opened=False)
-    return _folded(repr(program), str(program), opened=True) + shown
+    if boxes(program.entry) <= MOST_BOXES:
+        return _folded(repr(program), str(program)) + _svg(block_picture(program.entry))
+    return _folded(repr(program), str(program)) + _folded("graph, for Graphviz", block_graph(program), most=0)
 
 
 @html_of.register(Block)
 def block_html(block: Block) -> str:
     """The text, and the graph where it is small."""
     graph = _svg(block_picture(block)) if boxes(block) <= MOST_BOXES else ""
-    return _folded(repr(block), str(block), opened=True) + graph
+    return _folded(repr(block), str(block)) + graph
 
 
 def simulation_html(report: SimulationJson) -> str:
@@ -47,14 +53,17 @@ def simulation_html(report: SimulationJson) -> str:
 
 
 def _svg(document: str) -> str:
-    """An SVG document as it stands inside HTML: without the declaration of XML."""
-    return f"<div>{document[document.index('<svg') :]}</div>"
+    """An SVG document as it stands inside HTML: without the declaration of XML, in its own size."""
+    drawing = document[document.index("<svg") :].replace("<svg", '<svg style="max-width: none"', 1)
+    return f'<div style="overflow: auto">{drawing}</div>'
 
 
-def _folded(title: str, text: str, *, opened: bool) -> str:
-    """A text that a click on its title folds and unfolds."""
-    state = " open" if opened else ""
-    return f"<details{state}><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+def _folded(title: str, text: str, *, most: int = MOST_LINES) -> str:
+    """A text that a click on its title folds and unfolds; folded at first where it has more than `most` lines."""
+    lines = text.count("\n") + 1
+    state, more = (" open", "") if lines <= most else ("", f" ({lines} lines)")
+    summary = f'<summary style="cursor: pointer">{escape(title)}{more}</summary>'
+    return f'<details{state}>{summary}<pre style="{_TEXT}">{escape(text)}</pre></details>'
 
 
 def _table(table: Table) -> str:
@@ -68,4 +77,5 @@ def _table(table: Table) -> str:
 
     head = row(table.headers, "th") if any(table.headers) else ""
     rows = "".join(row(cells, "td") for cells in table.rows)
-    return f"<table><caption>{escape(table.title)}</caption>{head}{rows}</table>"
+    caption = f'<caption style="text-align: left; font-weight: bold">{escape(table.title)}</caption>'
+    return f"<table>{caption}{head}{rows}</table>"

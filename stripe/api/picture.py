@@ -69,7 +69,7 @@ def _figure_of(statement: Block | Special) -> _Figure:
         for index in statement.indices
     )
     place = f" <{statement.location}>" if statement.location else ""
-    title = [f"{statement.name}{place}", f"[{ranges}]"]
+    title = [f"{statement.name}{place}", *([f"[{ranges}]"] if ranges else [])]
     nested = [inner for inner in statement.statements if isinstance(inner, (Block, Special))]
     if not nested:
         title.append(f"{len(statement.statements)} statements")

@@ -29,10 +29,15 @@ def _parsed(html: str | None) -> ElementTree.Element:
 def test_a_program_is_text_and_graph(tiled: stripe.Program) -> None:
     body = _parsed(tiled._repr_html_())
     assert body.findtext("details/pre") == str(tiled)
-    assert body.findtext("details/summary") == repr(tiled)
+    assert body.findtext("details/summary") == f"{tiled!r} ({len(str(tiled).splitlines())} lines)"
+    assert "<details open>" not in (tiled._repr_html_() or "")
     assert body.find(f"div/{_SVG}svg") is not None
     kernel = next(tiled.main.blocks)
     assert _parsed(kernel._repr_html_()).findtext("details/pre") == str(kernel)
+    small = stripe.parse("function (A[N=4]) -> (O) { O = A + A; }", language="tile")
+    assert _parsed(small._repr_html_()).findtext("details/summary") == repr(small)
+    assert "<details open>" in (small._repr_html_() or "")
+    assert repr(stripe.prove(small, small)) == "<Judgement equal>"
 
 
 def test_a_large_program_is_text_for_graphviz(tiled: stripe.Program) -> None:

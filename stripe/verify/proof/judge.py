@@ -57,6 +57,10 @@ class Judgement:
     def __bool__(self) -> bool:
         return self.accepted
 
+    def __repr__(self) -> str:
+        """The answer; the text has the witness."""
+        return f"<Judgement {self.answer}>"
+
     def __str__(self) -> str:
         lines = [str(self.verdict)]
         match self.answer:
