@@ -66,6 +66,28 @@ class IndexMap:
         return IndexMap(names, results, tuple(map(len, axes)))
 
     @staticmethod
+    def read(text: str) -> IndexMap:
+        """The map of `(i, j) -> (j, i)`, of `NHWC -> NCHW16c`, or of `NCHW16c` with its capital letters as dimensions.
+
+        Raises ConfigError that names the place.
+        """
+        if "(" in text:
+            return IndexMap.parse(text)
+        logical, arrow, layout = text.partition("->")
+        if arrow:
+            return IndexMap.named(layout.strip(), logical.strip())
+        return IndexMap.named(text.strip(), "".join(letter for letter in text if letter.isupper()))
+
+    @staticmethod
+    def blocked(order: Sequence[int], blocks: Mapping[int, int]) -> IndexMap:
+        """Dimensions in `order`, the outermost first, then the elements in a block of each dimension of `blocks`."""
+        names = [f"d{dim}" for dim in range(len(order))]
+        outer = [Affine.var(names[dim]).floordiv(blocks.get(dim, 1)) for dim in order]
+        return IndexMap.of(
+            names, [*outer, *(Affine.var(names[dim]).mod(size) for dim, size in blocks.items())]
+        )
+
+    @staticmethod
     def named(layout: str, logical: str) -> IndexMap:
         """The map of a blocked layout such as `NHWC8h8w32c` for a tensor with the indices `NHWC`.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from stripe.ir import Affine, Atom, ConfigError, Domain, FloorDiv, Interval, Mod
+from stripe.ir import Affine, Atom, ConfigError, Domain, FloorDiv, Mod
 from stripe.ir.index_map import IndexMap
 from stripe.poly.access import element_names
 from stripe.poly.coverage import Collision
@@ -97,55 +99,97 @@ def inverse(index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
     return IndexMap.of(back.ins, forms)
 
 
-def _by_digits(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Affine, ...] | None:
-    """The inverse of a map whose results are mixed-radix numbers of digits `floor(i/a) mod b`; None for others.
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """`floor(a / place) mod count` of the coordinate a in dimension `dim`; without a count the floor alone."""
 
-    With `p = sum of c*digit`, where each coefficient is above all that smaller ones reach, a digit is
-    `floor((p mod next c) / c)`; and i is the sum of a times its digits where each a is the product of the b before.
+    dim: int
+    place: int = 1
+    count: int | None = None
+
+    def of(self, value: Affine, below: int) -> Affine:
+        """The digit of a value in [0, `below`)."""
+        whole = self.place * (self.count or 1)
+        if self.count is not None and whole < below:
+            value = value.mod(whole)
+        return value.floordiv(self.place)
+
+    def values(self, size: int) -> int:
+        """The number of its values over `size` coordinates from 0 on."""
+        blocks = -(-size // self.place)
+        return blocks if self.count is None else min(self.count, blocks)
+
+
+Placed: TypeAlias = tuple[tuple[Digit, int], ...]
+"""A physical coordinate as a sum of digits with their factors, by rising factor."""
+
+
+def digits_of_map(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Placed, ...] | None:
+    """The results of the map as numbers in mixed radix of digits of its indices, each index with all its digits; None
+    for other maps.
+
+    Each factor is above all that the digits with smaller ones make up. The highest digit of an index has no count.
     """
-    ranges = {name: (0, size - 1) for name, size in zip(index_map.names, sizes, strict=True)}
-    digits: dict[str, list[tuple[int, int, Affine]]] = {name: [] for name in index_map.names}
-    for place, result in zip(element_names(len(index_map.results)), index_map.results, strict=True):
-        terms = sorted(result.terms, key=lambda term: term[1])
-        rest = Affine.var(place) - result.offset
+    results: list[Placed] = []
+    for result in index_map.results:
+        placed: list[tuple[Digit, int]] = []
         reach = 0
-        for number, (atom, factor) in enumerate(terms):
-            digit = _digit(atom, ranges)
+        for atom, factor in sorted(result.terms, key=lambda term: term[1]):
+            digit = _digit(atom, index_map.names)
             if digit is None or factor <= reach:
                 return None
-            name, step, count = digit
-            reach += factor * (count - 1)
-            last = number == len(terms) - 1
-            value = rest if last else rest.mod(terms[number + 1][1])
-            digits[name].append((step, count, value.floordiv(factor)))
-    forms: list[Affine] = []
-    for name, size in zip(index_map.names, sizes, strict=True):
-        total, expected = Affine(), 1
-        for step, count, value in sorted(digits[name], key=lambda digit: digit[:2]):
-            if step != expected:
-                return None
-            total, expected = total + value * step, expected * count
-        if expected < size:
+            placed.append((digit, factor))
+            reach += factor * (digit.values(sizes[digit.dim]) - 1)
+        if result.offset:
             return None
-        forms.append(total)
+        results.append(tuple(placed))
+    highest: dict[int, Digit] = {}
+    for dim, size in enumerate(sizes):
+        found = sorted(
+            (d for result in results for d, _ in result if d.dim == dim), key=lambda digit: digit.place
+        )
+        reached = 1
+        for digit in found:
+            if digit.place != reached or (digit.count is None and digit is not found[-1]):
+                return None
+            reached *= digit.values(size) if digit is found[-1] else digit.count or 1
+        if reached < size:
+            return None
+        highest |= {dim: found[-1]} if found else {}
+    return tuple(
+        tuple((replace(d, count=None) if d is highest[d.dim] else d, factor) for d, factor in result)
+        for result in results
+    )
+
+
+def _by_digits(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Affine, ...] | None:
+    """The inverse of a map whose results are numbers in mixed radix of digits: a digit is `floor((p mod next factor) /
+    factor)` of its result p, and an index is the sum of places times digits. None for other maps."""
+    results = digits_of_map(index_map, sizes)
+    if results is None:
+        return None
+    forms = [Affine()] * len(sizes)
+    for name, result in zip(element_names(len(results)), results, strict=True):
+        above = [factor for _, factor in result[1:]]
+        for number, (digit, factor) in enumerate(result):
+            value = Affine.var(name)
+            if number < len(above):
+                value = value.mod(above[number])
+            forms[digit.dim] = forms[digit.dim] + value.floordiv(factor) * digit.place
     return tuple(forms)
 
 
-def _digit(atom: Atom, ranges: Mapping[str, Interval]) -> tuple[str, int, int] | None:
-    """The index, a and the number of values of an atom that is `floor(i/a) mod b`; None for another."""
-    count: int | None = None
-    if isinstance(atom, Mod):
-        count = atom.modulus
-        if len(atom.arg.terms) != 1 or atom.arg.offset or atom.arg.terms[0][1] != 1:
-            return None
-        atom = atom.arg.terms[0][0]
-    step = 1
-    if isinstance(atom, FloorDiv):
-        step = atom.divisor
-        name = atom.arg.single_name
-    else:
-        name = atom if isinstance(atom, str) else None
-    if name is None:
+def _digit(atom: Atom, names: Sequence[str]) -> Digit | None:
+    """The atom as a digit of one index; None for another."""
+    if isinstance(atom, str):
+        return Digit(names.index(atom))
+    if atom.arg.offset or len(atom.arg.terms) != 1 or atom.arg.terms[0][1] != 1:
         return None
-    whole = ranges[name][1] // step + 1
-    return name, step, whole if count is None else count
+    inner = _digit(atom.arg.terms[0][0], names)
+    divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
+    if inner is None or (inner.count is not None and inner.count % divisor):
+        return None
+    if isinstance(atom, Mod):
+        return replace(inner, count=divisor)
+    count = None if inner.count is None else inner.count // divisor
+    return Digit(inner.dim, inner.place * divisor, count)

@@ -1,7 +1,6 @@
-"""Packed layouts: a buffer whose dimensions are permuted, cut into blocks or folded, and what becomes of views of it.
+"""Packed layouts: a buffer whose dimensions are permuted, cut into digits or folded, and what becomes of views of it.
 
-An element a of the logical buffer lies at (floor(a_d / b_d) for each dimension d in order, then a_d mod b_d for each
-dimension that is blocked); a dimension that is folded has the a_d mod b_d alone, in its old place. Origins of nested
+An index map gives the place of an element by digits of its coordinates: floor(a/place) mod count. Origins of nested
 views add up and floors do not, so that an outer view moves by whole blocks only, and the rest of its origin is handed
 inwards as *pending*, down to the block that loads or stores.
 """
@@ -10,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from stripe.ir import (
     Affine,
@@ -23,55 +21,88 @@ from stripe.ir import (
     Refinement,
     Special,
     Store,
+    compact_strides,
     fresh,
     retarget,
-    row_major,
     with_statements,
 )
+from stripe.ir.index_map import IndexMap
+from stripe.poly.index_maps import Digit, digits_of_map
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.refusal import Refusal
-
-_T = TypeVar("_T")
-
-
-class Coordinate(Enum):
-    """What of a logical coordinate a dimension of the packed buffer tells."""
-
-    BLOCK = "which block of it; all of the coordinate where the dimension is not blocked"
-    WITHIN = "which element of the block"
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """`dims` gives the dimensions of the packed buffer, the outermost first: a logical dimension and what of it.
-    `widths` gives the elements per block of each logical dimension that is blocked or folded."""
+    """How the dimensions of a buffer follow from logical ones: a dimension for each digit, in their order.
 
-    dims: tuple[tuple[int, Coordinate], ...]
-    widths: tuple[tuple[int, int], ...]
+    `terms` gives for each digit the physical coordinate that it counts in, and how many elements of that a step of it
+    moves. The highest digit of a logical dimension counts its blocks; without one the dimension is folded.
+    """
+
+    digits: tuple[Digit, ...]
+    terms: tuple[tuple[int, int], ...]
 
     @staticmethod
-    def blocked(order: Sequence[int], blocks: Sequence[tuple[int, int]]) -> Packing:
-        """The blocks in `order`, then the elements within them; `blocks` has dimension and elements per block."""
-        outer = tuple((dim, Coordinate.BLOCK) for dim in order)
-        return Packing((*outer, *((dim, Coordinate.WITHIN) for dim, _ in blocks)), tuple(blocks))
+    def of(index_map: IndexMap, sizes: Sequence[int]) -> Packing | Refusal:
+        """The layout that an injective map of a tensor of `sizes` describes."""
+        found = digits_of_map(index_map, sizes)
+        if found is None:
+            return Refusal(f"the results of {index_map} are no sums of digits of its indices")
+        digits: list[Digit] = []
+        terms: list[tuple[int, int]] = []
+        for number, result in enumerate(found):
+            for digit, factor in sorted(result, key=lambda term: -term[1]):
+                digits.append(digit)
+                terms.append((number, factor))
+        return Packing(tuple(digits), tuple(terms))
 
     @staticmethod
     def ring(rank: int, dim: int, length: int) -> Packing:
         """Dimension `dim` folded to `length` elements, which are used again and again: right only where no two elements
         `length` apart are needed at one time."""
-        return Packing(
-            tuple((d, Coordinate.WITHIN if d == dim else Coordinate.BLOCK) for d in range(rank)),
-            ((dim, length),),
-        )
+        digits = tuple(Digit(d, 1, length if d == dim else None) for d in range(rank))
+        return Packing(digits, tuple((d, 1) for d in range(rank)))
+
+    @property
+    def widths(self) -> dict[int, int]:
+        """Elements per block of each logical dimension that is blocked or folded."""
+        found: dict[int, int] = {}
+        for digit in self.digits:
+            width = digit.place if digit.count is None else digit.place * digit.count
+            found[digit.dim] = max(width, found.get(digit.dim, 1))
+        return {dim: width for dim, width in found.items() if width > 1}
 
     def sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Sizes of the packed buffer; the last block of a dimension may be partly empty."""
-        widths = dict(self.widths)
-        return self.place([-(-size // widths.get(dim, 1)) for dim, size in enumerate(sizes)], widths)
+        return tuple(digit.values(sizes[digit.dim]) for digit in self.digits)
 
-    def place(self, block: Sequence[_T], within: Mapping[int, _T]) -> tuple[_T, ...]:
+    def physical(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of the physical coordinates."""
+        found = [1] * (1 + max((number for number, _ in self.terms), default=-1))
+        for (number, factor), size in zip(self.terms, self.sizes(sizes), strict=True):
+            found[number] += factor * (size - 1)
+        return tuple(found)
+
+    def strides(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Strides of the packed buffer: the physical coordinates lie in row-major order."""
+        physical = self.physical(sizes)
+        steps = compact_strides(physical, range(len(physical)))
+        return tuple(factor * steps[number] for number, factor in self.terms)
+
+    def place(self, block: Sequence[Affine], within: Mapping[int, Affine]) -> tuple[Affine, ...]:
         """Packed coordinates from those per dimension in blocks and in the block."""
-        return tuple(block[dim] if part is Coordinate.BLOCK else within[dim] for dim, part in self.dims)
+        return tuple(
+            block[digit.dim] if digit.count is None else digit.of(within[digit.dim], self.widths[digit.dim])
+            for digit in self.digits
+        )
+
+    def box(self, blocks: Sequence[int], within: Mapping[int, int]) -> tuple[int, ...]:
+        """The sizes of a view of so many blocks, and elements of a block, of each dimension."""
+        return tuple(
+            blocks[digit.dim] if digit.count is None else digit.values(within[digit.dim])
+            for digit in self.digits
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +188,8 @@ class _Packed:
         new = Refinement.alloc(
             ref.name, ref.dtype, sizes, location=ref.location, tags=ref.tags, role=ref.role
         )
-        pending = {dim: Affine() for dim, _ in packing.widths}
-        return new, _Packed(packing, new.strides, pending)
+        new = new.with_strides(packing.strides(ref.sizes))
+        return new, _Packed(packing, new.strides, dict.fromkeys(packing.widths, Affine()))
 
     @property
     def needs(self) -> frozenset[str]:
@@ -171,7 +202,7 @@ class _Packed:
         """Where a view of this refinement begins, over the indices of its block."""
         return {
             dim: _PackedOrigin.of(self.pending[dim].subs(names) + ref.access[dim], width, intervals)
-            for dim, width in self.packing.widths
+            for dim, width in self.packing.widths.items()
         }
 
     def views(self, block: Block, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> list[Refinement]:
@@ -198,7 +229,7 @@ class _Packed:
             outer[dim] = origin.whole + origin.first
             sizes[dim], within[dim] = origin.box(ref.dims[dim].size)
         access = self.packing.place(outer, dict.fromkeys(origins, Affine()))
-        return self._view(ref, access, self.packing.place(sizes, within))
+        return self._view(ref, access, self.packing.box(sizes, within))
 
     def _element(self, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> Refinement:
         outer = list(ref.access)
@@ -258,17 +289,11 @@ def packed_data(data: bytes, sizes: Sequence[int], width: int, packing: Packing)
     import numpy as np
 
     array = np.frombuffer(data, f"V{width}").reshape(sizes)
-    new = packing.sizes(sizes)
-    result = np.zeros(new, f"V{width}")
+    result = np.zeros(packing.sizes(sizes), f"V{width}")
     place = np.indices(sizes, sparse=True)
-    widths = dict(packing.widths)
-    blocks = [coordinate // widths.get(dim, 1) for dim, coordinate in enumerate(place)]
-    within = {dim: place[dim] % size for dim, size in widths.items()}
-    result[tuple(np.broadcast_arrays(*packing.place(blocks, within)))] = array
+    found = [
+        place[d.dim] // d.place if d.count is None else place[d.dim] // d.place % d.count
+        for d in packing.digits
+    ]
+    result[tuple(np.broadcast_arrays(*found))] = array
     return result.tobytes()
-
-
-def packed_elements(sizes: Sequence[int], packing: Packing) -> int:
-    """The number of elements of the packed buffer, empty places included."""
-    dims = row_major(packing.sizes(sizes))
-    return dims[0].size * dims[0].stride if dims else 1

@@ -21,6 +21,7 @@ from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.instrument import InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import entry_json, parse_passes, read_pass_list
+from tests.support.index_maps import blocked_maps
 
 Entry: TypeAlias = dict[str, JsonValue]
 """An entry of a pass list, as JSON."""
@@ -300,6 +301,8 @@ def _typed_value(
             return st.one_of(
                 _numbers(schema), _numbers(schema).map(lambda n: n / 2 if _fits(n / 2, schema) else n)
             )
+        case "string" if key == "map":
+            return st.lists(st.integers(1, 9), min_size=1, max_size=4).flatmap(blocked_maps).map(str)
         case "string":
             return _strings(key, str(schema.get("description", "")), words)
         case "array":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -18,9 +19,12 @@ from stripe.ir import (
     rewrite_matching,
     with_entry,
 )
+from stripe.passes.base import RemarkKind
+from stripe.poly.index_maps import physical_sizes
 from stripe.rewrite.tile import tile_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import CONV, lines_of, run_pass, tiled
+from tests.support.index_maps import blocked_maps
 from tests.support.programs import source
 
 SHAPES = {"A": (2, 20, 6), "T": (2, 20, 6), "O": (2, 18, 6)}
@@ -168,3 +172,20 @@ def test_any_layout_of_what_is_cached_keeps_the_meaning(
         program, _ = run_pass(program, "cache", reqs=["conv"], interpreted=False)
     block = {0: width, 1: 3} if first else {1: width}
     run_pass(program, "layout", block=block)
+
+
+@settings(max_examples=60)
+@given(
+    st.data(),
+    st.one_of(st.none(), st.fixed_dictionaries({"c": st.integers(1, 18), "x": st.integers(1, 6)})),
+    st.sampled_from(["A", "T", "O"]),
+)
+def test_any_map_keeps_the_results_of_nested_views(
+    data: st.DataObject, tile: dict[str, int] | None, name: str
+) -> None:
+    index_map = data.draw(blocked_maps(SHAPES[name]))
+    result, remarks = run_pass(window(tile=tile), "layout", refs=[name], map=str(index_map))
+    assert not any(remark.kind is RemarkKind.MISSED for remark in remarks), (index_map, remarks)
+    buffer = name if name == "T" else f"{name}_packed"
+    found = [ref for ref in (*result.entry.allocs, *result.main.allocs) if ref.name == buffer]
+    assert all(ref.span <= prod(physical_sizes(index_map, SHAPES[name])) for ref in found)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripe.ir import Affine, ConfigError
+from stripe.ir import ConfigError
 from stripe.ir.index_map import IndexMap
 from stripe.poly.index_maps import collision, holes, inverse, physical_sizes, relation
+from tests.support.index_maps import blocked_maps
 
 TVM = [
     ("(m, n, p, q) -> (m, n, p, q)", (2, 3, 4, 8)),
@@ -133,22 +134,9 @@ def test_wrong_rank_and_negative_places_are_refused() -> None:
 
 @st.composite
 def blocked(draw: st.DrawFn) -> tuple[IndexMap, tuple[int, ...]]:
-    """Dimensions in any order, each cut into blocks of blocks, some of them merged again."""
-    rank = draw(st.integers(1, 3))
-    names = tuple("ijk"[:rank])
-    sizes = tuple(draw(st.integers(1, 9)) for _ in names)
-    parts: list[tuple[Affine, int]] = []
-    for name, size in zip(names, sizes, strict=True):
-        rest, extent = Affine.var(name), size
-        for width in draw(st.lists(st.integers(2, 4), max_size=2)):
-            parts.append((rest.mod(width), width))
-            rest, extent = rest.floordiv(width), -(-extent // width)
-        parts.append((rest, extent))
-    parts = draw(st.permutations(parts))
-    if len(parts) > 1 and draw(st.booleans()):
-        (first, _), (second, width) = parts[0], parts[1]
-        parts = [(first * width + second, 0), *parts[2:]]
-    return IndexMap.of(names, [part for part, _ in parts]), sizes
+    """A map with the sizes of its tensor."""
+    sizes = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
+    return draw(blocked_maps(sizes)), sizes
 
 
 @given(blocked())

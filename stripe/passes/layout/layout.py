@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from math import prod
+from typing import ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from stripe.ir import (
     Affine,
     Block,
+    ConfigError,
     ConstantBuffer,
     Edit,
     Index,
@@ -29,9 +31,11 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.index_map import IndexMap
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
+from stripe.poly.index_maps import collision, physical_sizes
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
-from stripe.rewrite.pack import Packing, packed_data, packed_elements, repacked, unpackable
+from stripe.rewrite.pack import Packing, packed_data, repacked, unpackable
 from stripe.rewrite.refusal import Refusal
 
 
@@ -46,9 +50,10 @@ class Layout(Pass):
         #tmp none new@…<[0]> T[0, 0, 0, 0] fp32(1:1536, 2:768, 48:16, 16:1)
         block [c:20, x:48] ( out T[0, floor(c/16), x, c mod 16] (1:1536, 1:768, 1:16, 1:1) …
 
-    `order` names the dimensions as they shall lie in memory, the outermost first; each dimension of `block` is cut
-    into blocks of so many elements, which become the innermost dimensions. Where the last block is not full, its other
-    elements stay undefined and are never read. Tensors of the user keep their layout: the program works on a
+    `map` gives the physical place of each element; it has to keep elements apart. `order` and `block` are a short form:
+    the dimensions as they shall lie in memory, the outermost first; each dimension of `block` is cut into blocks of so
+    many elements, which become the innermost dimensions. Where the last block is not full, its other elements stay
+    undefined and are never read. Tensors of the user keep their layout: the program works on a
     temporary, which a block tagged `layout_copy` copies in from them or out to them, on the unit of the kernel that it
     serves. The data of constants is packed while compiling.
     """
@@ -64,6 +69,25 @@ class Layout(Pass):
         default=(), description="dimensions in the order in memory, outermost first; as they are where empty"
     )
     block: dict[int, int] = Field(default={}, description="dimension: elements per block")
+    map: str = Field(
+        default="",
+        description="instead of both, an index map, `(n, h, w, c) -> (n, floor(c/16), h, w, c mod 16)`, or a named "
+        "form of it, `NHWC -> NCHW16c`; a name alone, `NHWC8h8w32c`, has its capital letters as dimensions",
+    )
+
+    @model_validator(mode="after")
+    def _check_map(self) -> Self:
+        """Raises ValueError for a text that is no map, and for a map beside order or blocks."""
+        if self.map and (self.order or self.block):
+            raise ValueError("`map` stands instead of `order` and `block`")
+        if self.map:
+            try:
+                IndexMap.read(self.map)
+            except ConfigError as error:
+                raise ValueError(
+                    f"{error.where}: {error.reason}" + (f"; {error.hint}" if error.hint else "")
+                ) from None
+        return self
 
     def run(self, program: Program, context: PassContext) -> Program:
         buffers = (ref.name for block in matching(program, self.reqs) for ref in block.allocs)
@@ -75,8 +99,8 @@ class Layout(Pass):
                 if not ref.words.has_all(self.alloc_reqs) or (self.refs and ref.name not in self.refs):
                     continue
                 packing = self._packing(block, ref)
-                if packing == Packing.blocked(range(ref.rank), ()):
-                    continue  # the layout that it has
+                if isinstance(packing, Packing) and _is_same(ref, packing):
+                    continue
                 views = [view for view in program.main.refinements if view.source == ref.name]
                 whole = [view for view in views if view.sizes == ref.sizes and view.access == ref.access]
                 if (
@@ -110,15 +134,30 @@ class Layout(Pass):
     def _packing(self, block: Block, ref: Refinement) -> Packing | Refusal:
         """The layout that the options describe."""
         order = self.order or tuple(range(ref.rank))
-        blocks = tuple((dim, size) for dim, size in self.block.items() if size > 1)
+        blocks = {dim: size for dim, size in self.block.items() if size > 1}
         if sorted(order) != list(range(ref.rank)):
             return Refusal(f"it has {ref.rank} dimensions, the order names {', '.join(map(str, order))}")
-        if any(not 0 <= dim < ref.rank for dim, _ in blocks):
-            named = ", ".join(str(dim) for dim, _ in blocks)
-            return Refusal(f"it has {ref.rank} dimensions, the blocks name {named}")
+        if any(not 0 <= dim < ref.rank for dim in blocks):
+            return Refusal(f"it has {ref.rank} dimensions, the blocks name {', '.join(map(str, blocks))}")
         if ref.bank_dim is not None or ref.offset is not None:
             return Refusal("it has its place in a memory already")
-        return unpackable(block, ref.name) or Packing.blocked(order, blocks)
+        refusal = unpackable(block, ref.name)
+        if refusal is not None:
+            return refusal
+        if not self.map:
+            return Packing.of(IndexMap.blocked(order, blocks), ref.sizes)
+        index_map = IndexMap.read(self.map)
+        try:
+            physical_sizes(index_map, ref.sizes)
+            found = collision(index_map, ref.sizes)
+        except ConfigError as error:
+            return Refusal(error.reason)
+        if found is not None:
+            first, second = (list(point.values()) for point in (found.first, found.second))
+            return Refusal(
+                f"{index_map} puts its elements {first} and {second} both at {list(found.element)}"
+            )
+        return Packing.of(index_map, ref.sizes)
 
     def _with_copies(
         self, program: Program, users: Mapping[str, Packing], context: PassContext
@@ -184,7 +223,15 @@ class Layout(Pass):
         )
 
 
+def _is_same(ref: Refinement, packing: Packing) -> bool:
+    """Whether the buffer has the layout already."""
+    return packing.sizes(ref.sizes) == ref.sizes and packing == Packing.of(
+        IndexMap.blocked(range(ref.rank), {}), ref.sizes
+    )
+
+
 def _text(ref: Refinement, packing: Packing) -> str:
-    old, new = ("x".join(map(str, sizes)) for sizes in (ref.sizes, packing.sizes(ref.sizes)))
-    empty = packed_elements(ref.sizes, packing) - ref.elements
+    physical = packing.physical(ref.sizes)
+    old, new = ("x".join(map(str, sizes)) for sizes in (ref.sizes, physical))
+    empty = prod(physical) - ref.elements
     return f"{old} stored as {new}" + (f", {empty * ref.dtype.bytes} bytes empty" if empty else "")
