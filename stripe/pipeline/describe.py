@@ -1,4 +1,4 @@
-"""What can be written in a pass list: as JSON Schema for editors, and as text for `--list-passes`."""
+"""The contents of pass lists: as JSON Schema for editors, and as text for `--list-passes`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from enum import Enum
 from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from stripe.config.validate import SCHEMA
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Stage
 from stripe.ir.text.json_ir import json_schema
-from stripe.passes.base import Pass
 from stripe.passes.registry import SHORT_NAMES, find_pass, pass_names
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -91,17 +89,15 @@ def list_passes() -> str:
 
 def describe_pass(name: str) -> str:
     """One pass, by any of its names. Raises ConfigError for an unknown one."""
-    return "\n".join(_describe(SHORT_NAMES.get(name, name), find_pass(name)))
-
-
-def _describe(name: str, pass_class: type[Pass]) -> Iterator[str]:
+    name, pass_class = SHORT_NAMES.get(name, name), find_pass(name)
     also = short_names(name)
     stages: list[str] = []
     if pass_class.requires is not Stage.TILED:
         stages.append(f"requires the stage {pass_class.requires.name.lower()}")
     if pass_class.ensures is not None:
         stages.append(f"ensures the stage {pass_class.ensures.name.lower()}")
-    return describe_model(f"{name} (also {', '.join(also)})" if also else name, pass_class, stages)
+    title = f"{name} (also {', '.join(also)})" if also else name
+    return "\n".join(describe_model(title, pass_class, stages))
 
 
 def describe_model(title: str, model: type[BaseModel], remarks: Sequence[str] = ()) -> Iterator[str]:
@@ -131,12 +127,12 @@ class OptionRow:
 
 def options_of(model: type[BaseModel]) -> tuple[OptionRow, ...]:
     """The options of a pass, or the parts of a value that has some."""
-    return tuple(_option(field.alias or name, field) for name, field in model.model_fields.items())
-
-
-def _option(name: str, field: FieldInfo) -> OptionRow:
-    default = None if field.is_required() else _json(field.get_default(call_default_factory=True))
-    return OptionRow(name, type_words(field.annotation), default, field.description or "")
+    found: list[OptionRow] = []
+    for name, field in model.model_fields.items():
+        default = None if field.is_required() else _json(field.get_default(call_default_factory=True))
+        words = type_words(field.annotation)
+        found.append(OptionRow(field.alias or name, words, default, field.description or ""))
+    return tuple(found)
 
 
 def parts_of(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:

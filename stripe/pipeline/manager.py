@@ -60,8 +60,13 @@ class PassManager:
         return result
 
     def _apply(self, entry: PassEntry, program: Program) -> Program:
-        """The result of one pass; what it says about its options gets the entry as its place."""
-        context = self._context(entry)
+        """The result of one pass; errors about its options are located at its entry."""
+
+        def listen(remark: Remark) -> None:
+            for instrument in self.instruments:
+                instrument.remark(entry, remark)
+
+        context = PassContext(self.hardware, listen, _evaluate)
         say_unmatched(entry, program, context)
         try:
             return entry.pass_.run(program, context)
@@ -69,13 +74,6 @@ class PassManager:
             if not error.place:
                 error.where = f"pass {entry.label}"
             raise
-
-    def _context(self, entry: PassEntry) -> PassContext:
-        def listen(remark: Remark) -> None:
-            for instrument in self.instruments:
-                instrument.remark(entry, remark)
-
-        return PassContext(self.hardware, listen, _evaluate)
 
     def _report(self, entry: PassEntry, program: Program, error: Exception) -> None:
         for instrument in self.instruments:
@@ -85,7 +83,7 @@ class PassManager:
 def _evaluate(
     program: Program, inputs: Mapping[str, npt.NDArray[np.generic]]
 ) -> Mapping[str, npt.NDArray[np.generic]]:
-    """What `program` computes, for passes that run parts of it at compile time."""
+    """The results of `program`, for passes that run parts of it at compile time."""
     from stripe.exec.interp import interpret
 
     return interpret(program, inputs)

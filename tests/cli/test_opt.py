@@ -21,14 +21,6 @@ from tests.support.programs import MATMUL
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def mm(tmp_path: Path) -> str:
-    """The matrix product as a file."""
-    path = tmp_path / "mm.stripe"
-    path.write_text(MATMUL, "utf-8")
-    return str(path)
-
-
 def _stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
 

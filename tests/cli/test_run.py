@@ -23,14 +23,6 @@ from tests.support.programs import MATMUL
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def mm(tmp_path: Path) -> str:
-    """The matrix product as a file."""
-    path = tmp_path / "mm.stripe"
-    path.write_text(MATMUL, "utf-8")
-    return str(path)
-
-
 def _data(folder: Path) -> tuple[str, np.ndarray, np.ndarray]:
     a = np.arange(48, dtype=np.float32).reshape(8, 6)
     b = np.arange(24, dtype=np.float32).reshape(6, 4)

@@ -16,20 +16,11 @@ from stripe.cli.start import sim as main
 from stripe.cost.counts.loops import HALOS
 from stripe.cost.report.schema import CountsJson, SimulationJson
 from stripe.ir import print_program
-from tests.support.programs import MATMUL
 from tests.support.scheduled import tiles
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
 CONV3X3 = str(ROOT / "examples" / "mappings" / "conv3x3.stripe")
-
-
-@pytest.fixture
-def mm(tmp_path: Path) -> str:
-    """The matrix product as a file."""
-    path = tmp_path / "mm.stripe"
-    path.write_text(MATMUL, "utf-8")
-    return str(path)
 
 
 @pytest.fixture

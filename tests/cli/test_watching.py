@@ -13,13 +13,6 @@ from tests.support.programs import MATMUL
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def mm(tmp_path: Path) -> str:
-    path = tmp_path / "mm.stripe"
-    path.write_text(MATMUL, "utf-8")
-    return str(path)
-
-
 PASSES = ["--passes", "dce,t:thread{reqs=kernel,threads=2},x:dce"]
 
 

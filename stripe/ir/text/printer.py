@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from stripe.ir.block import Block, Constant, Index, Intrinsic, Load, LoadIndex, Special, Statement, Store
 from stripe.ir.printable import text_of
-from stripe.ir.program import ConstantBuffer, Program
-from stripe.ir.refinement import Agg, Dim, Refinement
+from stripe.ir.program import Program
+from stripe.ir.refinement import Agg, Refinement
 from stripe.ir.tags import Tags, TagValue
 
 
 @text_of.register(Program)
 def print_program(program: Program) -> str:
     """The whole program as text, ending with a newline."""
-    lines = [*_statement_lines(0, program.entry, ""), *map(_constant_line, program.constants)]
+    lines = list(_statement_lines(0, program.entry, ""))
+    for buffer in program.constants:
+        sizes = ", ".join(map(str, buffer.sizes))
+        lines.append(f'const {buffer.name} {buffer.dtype}({sizes}) = "{buffer.data.hex()}"')
     return "\n".join(lines) + "\n"
 
 
@@ -44,7 +47,10 @@ def print_refinement(ref: Refinement) -> str:
     words.append(f"[{', '.join(map(str, ref.access))}]")
     if ref.dir.writes or ref.agg is not Agg.ASSIGN:
         words.append(f":{ref.agg.value}")
-    dims = (_dim_text(dim, banked=place == ref.bank_dim) for place, dim in enumerate(ref.dims))
+    dims = (
+        f"{{{dim.size}:{dim.stride}}}" if place == ref.bank_dim else f"{dim.size}:{dim.stride}"
+        for place, dim in enumerate(ref.dims)
+    )
     words.append(f" {ref.dtype}({', '.join(dims)})")
     return "".join(words)
 
@@ -90,11 +96,6 @@ def _index_text(index: Index) -> str:
     )
 
 
-def _dim_text(dim: Dim, *, banked: bool) -> str:
-    text = f"{dim.size}:{dim.stride}"
-    return f"{{{text}}}" if banked else text
-
-
 @text_of.register(Load)
 @text_of.register(Store)
 @text_of.register(LoadIndex)
@@ -120,20 +121,12 @@ def _scalar_text(statement: Load | Store | LoadIndex | Constant | Intrinsic | Sp
 
 
 def _tags_text(tags: Tags) -> str:
-    return "".join(f"#{text} " for text in _tag_texts(tags.entries))
-
-
-def _tag_texts(entries: Iterable[tuple[str, TagValue | None]]) -> Iterator[str]:
-    for word, value in entries:
-        yield word if value is None else f"{word}={_value_text(value)}"
+    return "".join(
+        f"#{word} " if value is None else f"#{word}={_value_text(value)} " for word, value in tags.entries
+    )
 
 
 def _value_text(value: TagValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value) if isinstance(value, str) else repr(value)
-
-
-def _constant_line(buffer: ConstantBuffer) -> str:
-    sizes = ", ".join(map(str, buffer.sizes))
-    return f'const {buffer.name} {buffer.dtype}({sizes}) = "{buffer.data.hex()}"'
