@@ -151,6 +151,7 @@ class Emitter:
                 if loop.guards:
                     stack.enter_context(writer.function.braces(f"if ({writer.condition(loop.guards)})"))
             if tile:
+                tile.open_accumulators(tile.tile.level, stack)
                 tile.statements()
                 return
             inner = writer.at(replace(writer.scope, areas=dict(writer.scope.areas)))

@@ -144,7 +144,9 @@ class TileWriter:
         lanes = point.lanes if self.tile.is_vector(area) else 1
         place, dtype = self.tile.element(area, point), area.pointer.dtype
         if area.pointer.registers is not None:
-            return _Value(area.pointer.registers[place.offset, lanes], dtype, lanes)
+            held = area.pointer.registers[place.offset, lanes]
+            self.writer.scope.fresh.discard(held)
+            return _Value(held, dtype, lanes)
         element = self._element(area, place)
         fixed = not any(
             self.writer.scope.areas[ref.name].pointer.may_alias(area.pointer)
@@ -179,11 +181,18 @@ class TileWriter:
         writer, area, lanes = self.writer, self.writer.scope.areas[statement.ref], point.lanes
         place, dtype = self.tile.element(area, point), area.pointer.dtype
         agg = self.plan.block.ref(statement.ref).agg
-        held = self.accumulators.get((number, place))
+        held, first = self.accumulators.get((number, place)), False
         if area.pointer.registers is not None:
             held = _Value(area.pointer.registers[place.offset, lanes], dtype, lanes)
+            first = held.text in writer.scope.fresh and not (
+                self.plan.loops[: self.tile.level] or self.plan.guards
+            )
+            writer.scope.fresh.discard(held.text)
         element = "" if held else self._element(area, place, write=True)
-        if agg is Agg.ASSIGN:
+        if first and factors:
+            args = [self._wide(values[name], lanes) for name in factors]
+            new = applied("mul", args, (dtype, dtype), dtype, lanes, writer)
+        elif agg is Agg.ASSIGN or first:
             new = self._wide(values[statement.value], lanes)
         else:
             old = held.text if held else loaded(element, dtype, lanes, writer)
@@ -229,6 +238,7 @@ def declare_registers(block: Block, writer: Writer, options: COptions) -> set[st
         writer.scope.areas[ref.name] = area
         held.add(ref.name)
         dtype, agg = ref.dtype, begins[ref.name]
+        writer.scope.fresh.update(names.values())
         for (_, lanes), variable in names.items():
             start = ""
             if agg is not Agg.ASSIGN:

@@ -106,7 +106,8 @@ class CodeScope:
     """The inside of a block: its indices as affines over variables, and its refinements as areas.
 
     `pending` has the areas in arenas that still get their first value, before the first use: until then their bytes
-    may be another buffer's. Inner scopes share it. `workspace` bytes of the workspace are taken outside; `private`: a
+    may be another buffer's. `fresh` has the variables of buffers in registers that nothing has touched. Inner scopes
+    share both. `workspace` bytes of the workspace are taken outside; `private`: a
     parallel loop is around, so that the workspace is the thread's own.
     """
 
@@ -115,6 +116,7 @@ class CodeScope:
     indices: dict[str, Affine] = field(default_factory=dict[str, Affine])
     areas: dict[str, Area] = field(default_factory=dict[str, Area])
     pending: dict[str, Fill] = field(default_factory=dict[str, Fill])
+    fresh: set[str] = field(default_factory=set[str])
     stack_left: int = STACK_BYTES
     workspace: int = 0
     private: bool = False

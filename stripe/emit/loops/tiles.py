@@ -34,6 +34,8 @@ _COPIES = 32
 """Most vectors of results that a tile holds: the registers of the largest machines."""
 _VECTOR_OPS = frozenset(("add", "sub", "mul", "div", "min", "max", "relu", "zelu", "neg", "ident", "cast"))
 """Intrinsics that languages have on vectors, division on floats alone."""
+_SUM_COPIES = 8 * _COPIES
+"""Most copies of the statements where a short sum is unrolled around a tile."""
 _AHEAD = 4
 """Vectors of an iteration where a loop over vectors remains."""
 
@@ -139,6 +141,7 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
     if level is None or level < parallel:
         return None
     tile = _unrolled(loops, level, lanes, whole=bool(in_registers) or level < len(loops) - 1)
+    tile = replace(tile, points=_by_loads(tile, [area for area in areas if area not in written]))
     if any(vectors_of(tile, area) is None for area in in_registers):
         return None
     accumulators = _accumulators(block, scope, nest, tile)
@@ -187,22 +190,27 @@ def _level(
     loops: Sequence[ForLoop], moving: set[str], lanes: int, in_registers: Sequence[Area]
 ) -> int | None:
     """The first loop to unroll: those that walk a tile of results inside a loop that sums, or all that move a buffer in
-    registers.
+    registers; a short sum around them too, so that its points share loads.
     """
     last = len(loops) - 1
     if in_registers:
         moved = {name for area in in_registers for name in area.origin.names()}
         level = min((n for n, loop in enumerate(loops) if loop.var in moved), default=last)
-        return (
-            level
-            if all(loop.is_plain for loop in loops[level:]) and _copies(loops, level, lanes) <= 4 * _COPIES
-            else None
-        )
-    level = last
-    while level and loops[level - 1].is_plain and loops[level - 1].var in moving:
-        level -= 1
-    sums = any(loop.var not in moving for loop in loops[:level])
-    return level if sums and _copies(loops, level, lanes) <= _COPIES else last
+        plain = all(loop.is_plain for loop in loops[level:])
+        if not plain or _copies(loops, level, lanes) > 4 * _COPIES:
+            return None
+    else:
+        level = last
+        while level and loops[level - 1].is_plain and loops[level - 1].var in moving:
+            level -= 1
+        sums = any(loop.var not in moving for loop in loops[:level])
+        if not sums or _copies(loops, level, lanes) > _COPIES:
+            return last
+    first = level
+    while first and loops[first - 1].is_plain and loops[first - 1].var not in moving:
+        first -= 1
+    whole = all(loop.var in moving for loop in loops[:first])
+    return first if whole and _copies(loops, first, lanes) <= _SUM_COPIES else level
 
 
 def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
@@ -231,6 +239,17 @@ def _unrolled(loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool) 
         return VectorTile(level, var, tuple(rest))
     points = [TilePoint((), *vector) for vector in _vectors(0, step, lanes)]
     return VectorTile(level, var, tuple(points), low, end, step, tuple(rest))
+
+
+def _by_loads(tile: VectorTile, areas: Sequence[Area]) -> tuple[TilePoint, ...]:
+    """The points of a tile such that those come together that load the same element of the operand with most elements:
+    registers hold it once.
+    """
+    places = [[tile.element(area, point).offset for point in tile.points] for area in areas]
+    key = max(places, key=lambda found: len(set(found)), default=None)
+    if key is None or len(set(key)) == len(key):
+        return tile.points
+    return tuple(point for _, point in sorted(zip(key, tile.points, strict=True), key=lambda pair: pair[0]))
 
 
 def _accumulators(block: Block, scope: CodeScope, nest: Loops, tile: VectorTile) -> dict[int, int] | None:
@@ -262,7 +281,7 @@ def _accumulators(block: Block, scope: CodeScope, nest: Loops, tile: VectorTile)
         apart = all(place.is_constant for place, _ in places)
         if not apart or partition([(place.offset, lanes) for place, lanes in places]) is None:
             return None
-        if level < tile.level:
+        if level < tile.level or len(set(places)) < len(places):
             found[number] = level
     return found
 
