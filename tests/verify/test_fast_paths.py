@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from stripe.hw.load import load_hardware
 from stripe.ir import Program, StripeError, parse_program
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
@@ -24,35 +25,39 @@ MOST_POINTS = 5_000
 LISTS = ("autotile{reqs=[kernel],outer_set=[tile],inner_set=[inner]},dce", "fusion,localize,scalarize,dce")
 
 
-def cases() -> Iterator[tuple[Path, str]]:
-    """Programs with a list of passes: those of golden tests that need no machine, and examples with usual ones."""
+def cases() -> Iterator[tuple[Path, str, str]]:
+    """Programs with a list of passes and a machine: those of golden tests, and examples with usual lists."""
     for path in sorted((ROOT / "tests/golden").rglob("*.*")):
         if path.suffix not in (".tile", ".stripe") or "Inputs" in path.parts:
             continue
         for line in path.read_text("utf-8").splitlines():
-            if line.startswith("// RUN: stripe-opt %s --passes") and not line.endswith("\\"):
+            if line.startswith("// RUN: stripe-opt %s") and "--passes" in line and not line.endswith("\\"):
                 words = shlex.split(line.partition("stripe-opt")[2])
-                if not {"--hw", "--config", "--split-input-file", "-D", "--shape"} & set(words):
-                    yield path, words[words.index("--passes") + 1]
+                hardware = words[words.index("--hw") + 1] if "--hw" in words else ""
+                if "/" not in hardware and not {"--config", "--split-input-file", "-D", "--shape"} & set(
+                    words
+                ):
+                    yield path, words[words.index("--passes") + 1], hardware
     for path in sorted((ROOT / "examples").glob("*.tile")):
         for passes in LISTS:
-            yield path, passes
+            yield path, passes, ""
 
 
 CASES = list(cases())
 
 
-def check(path: Path, passes: str) -> int:
+def check(path: Path, passes: str, hardware: str) -> int:
     """Compares both answers for each pass; gives the number of comparisons."""
     text = path.read_text("utf-8")
     compared = 0
     try:
         entries = parse_passes(passes)
+        machine = load_hardware(hardware, {}) if hardware else None
         program: Program = (
             compile_tile(text, path.name, {}) if path.suffix == ".tile" else parse_program(text, path.name)
         )
         for entry in entries:
-            result = PassManager((entry,)).run(program)
+            result = PassManager((entry,), machine).run(program)
             if result is not program and max(points(program), points(result)) <= MOST_POINTS:
                 compare(prove_equal(program, result), program, result)
                 compared += 1
@@ -70,14 +75,13 @@ def compare(proved: Verdict, before: Program, after: Program) -> None:
     assert isinstance(proved, Unknown) or type(proved) is type(enumerated), f"{proved}\n{enumerated}"
 
 
-def test_a_tenth_of_the_passes_of_golden_tests() -> None:
-    assert sum(check(*case) for case in CASES[::10]) > 5
+SHARES = 8
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("path", "passes"), CASES, ids=lambda value: getattr(value, "name", None))
-def test_passes_of_golden_tests_and_examples(path: Path, passes: str) -> None:
-    check(path, passes)
+@pytest.mark.parametrize("share", range(SHARES))
+def test_passes_of_golden_tests_and_examples(share: int) -> None:
+    """All of them, in `make test`: they take half a minute of processor time together."""
+    assert sum(check(*case) for case in CASES[share::SHARES]) > 5
 
 
 def test_nested_floors_get_fewer_steps_of_isl(monkeypatch: pytest.MonkeyPatch) -> None:
