@@ -34,9 +34,9 @@ class Fusion(Pass):
             out O[i, j]                               1: $T = load(T)
         ) { … }                                       2: O = store($T)
 
-    The fused block has the tags `fused_set`, and `kernel` where one of the two had it: tags of the two say what these do,
-    and go to their blocks inside. Where such a block dissolves, as `#eltwise` above, its tags are gone; name in
-    `fused_set` what later passes look for.
+    The fused block has the tags `fused_set`, and `kernel` where one of the two had it. Other tags go to the blocks
+    inside, and are gone where such a block dissolves, as `#eltwise` above: name in `fused_set` the tags that later
+    passes look for.
 
     Indices match by the elements of the shared buffer that they touch: tiles with offsets, strides and windows that do
     not overlap are matched exactly. Indices that are not shared stay inside, so that an aggregating producer is
