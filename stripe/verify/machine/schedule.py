@@ -192,7 +192,8 @@ def _placed(program: Program, nests: Sequence[Nest]) -> list[Placed]:
 def _life(nest: Nest, begins: Agg, uses: Sequence[Path]) -> tuple[Path, ...]:
     """The uses of a buffer. One that starts at an identity is filled before the statement of its own block that uses it
     first, which is a use of its own."""
-    filled = [uses[0][: len(nest.path) + 1]] if uses and begins is not Agg.ASSIGN else []
+    depth = max(len(nest.path), 2) + 1  # buffers of the entry begin in a statement of main
+    filled = [uses[0][:depth]] if uses and begins is not Agg.ASSIGN else []
     return (*filled, *uses)
 
 
