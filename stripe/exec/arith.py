@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from stripe.exec.elementary import evaluate
 from stripe.ir import INTRINSICS, Agg, DType
 from stripe.ir.dtypes import BOOL, FP32, FP64, Kind
 from stripe.ir.intrinsics import IntrinsicSpec
@@ -37,6 +39,8 @@ def apply(op: str, args: Sequence[Array], dtype: DType) -> Array:
 
 def _operation(spec: IntrinsicSpec, dtype: DType) -> Operation:
     """The function of an intrinsic on arrays: of this module, of numpy, or its `fold` on each element."""
+    if spec.steps is not None and dtype.compute == FP32:
+        return partial(evaluate, spec.steps)
     own = _OWN.get((spec.name, dtype.kind)) or _OWN.get((spec.name, "any"))
     if own is not None:
         return own

@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from stripe.ir import elementary
 from stripe.ir.dtypes import BOOL, DType, Kind
 
 Result = Literal["same", "bool", "cast", "cond"]
@@ -70,6 +71,8 @@ class IntrinsicSpec:
     """False where the last bit differs between libraries."""
     rounds: bool = True
     """False where every float type that holds the operands holds the result."""
+    steps: elementary.Terms | None = None
+    """Where it is a sequence of operations on fp32, and on narrow floats through fp32: that function."""
     on_bool: str = ""
     """The intrinsic that does it on bools, which it does not take itself."""
     on_integer: str = ""
@@ -219,14 +222,21 @@ def _functions() -> Iterator[IntrinsicSpec]:
         c = f"{{math[{function if name == 'round_even' else name}]}}({{0}})"
         yield spec(name, *one, fold, function, c, on_bool="ident", on_integer="ident", rounds=False)
     yield spec("sqrt", *one, math.sqrt, "sqrt", "{math[sqrt]}({0})")
+    own: dict[str, elementary.Terms] = {
+        "exp": elementary.exp, "log": elementary.log, "sin": elementary.sin, "cos": elementary.cos,
+        "tanh": elementary.tanh,
+    }  # fmt: skip
     for name in "exp log sin cos tan sinh cosh tanh".split():
-        yield spec(name, *one, getattr(math, name), name, f"{{math[{name}]}}({{0}})", exact=False)
+        c = f"{{math[{name}]}}({{0}})"
+        yield spec(name, *one, getattr(math, name), name, c, exact=False, steps=own.get(name))
     for name in "sin cos tan sinh cosh tanh".split():
         arc, c = f"a{name}", f"{{math[a{name}]}}({{0}})"
         yield spec(arc, *one, getattr(math, arc), f"arc{name}", c, exact=False)
-    yield spec("erf", *one, math.erf, "", "{math[erf]}({0})", exact=False)
-    yield spec("sigmoid", *one, _sigmoid, "", "{one} / ({one} + {math[exp]}(-{0}))", exact=False)
-    yield spec("pow", 2, "float", "same", math.pow, "power", "{math[pow]}({0}, {1})", exact=False)
+    yield spec("erf", *one, math.erf, "", "{math[erf]}({0})", exact=False, steps=elementary.erf)
+    c = "{one} / ({one} + {math[exp]}(-{0}))"
+    yield spec("sigmoid", *one, _sigmoid, "", c, exact=False, steps=elementary.sigmoid)
+    c = "{math[pow]}({0}, {1})"
+    yield spec("pow", 2, "float", "same", math.pow, "power", c, exact=False, steps=elementary.pow)
 
 
 def _table(rows: Iterable[IntrinsicSpec]) -> dict[str, IntrinsicSpec]:

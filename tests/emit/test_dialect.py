@@ -28,6 +28,7 @@ class OpenCL(Dialect):
 
     index_type: ClassVar[str] = "long"
     entry: ClassVar[str] = "__kernel void"
+    own_functions: ClassVar[bool] = False
 
     @override
     def integer(self, bits: int, *, signed: bool) -> str:

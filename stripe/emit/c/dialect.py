@@ -44,6 +44,8 @@ class Dialect:
     """The number of the thread that runs a point of a parallel loop."""
     headers: ClassVar[tuple[str, ...]] = ("stdbool", "stddef", "stdint")
     bool_type: ClassVar[str] = "bool"
+    own_functions: ClassVar[bool] = True
+    """Whether exp and its kind on fp32 are functions of the file, so that compilers make vectors of them."""
     float_types: ClassVar[Mapping[int, str]] = {32: "float", 64: "double"}
     """The types of floats, by bits."""
 

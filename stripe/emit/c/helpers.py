@@ -6,7 +6,8 @@ Their names start with `st_`, which `stripe.emit.c.names` keeps free.
 from __future__ import annotations
 
 from stripe.emit.c.dialect import Dialect
-from stripe.ir import DTYPES
+from stripe.emit.c.elementary import NEEDS, definition
+from stripe.ir import DTYPES, INTRINSICS
 
 PREFIX = "st_"
 
@@ -250,7 +251,7 @@ class Helpers:
     def need(self, name: str) -> str:
         """The C name of the helper `name`, which the file gets: `floordiv`, `div_i32`, `to_u8_fp32`, …"""
         if name not in self._texts:
-            text, needs = _FIXED[name] if name in _FIXED else (_typed(name, self._dialect), ())
+            text, needs = self._found(name)
             for other in needs:
                 self.need(other)
             self._texts[name] = text.replace("static inline", self._dialect.helper)
@@ -266,6 +267,15 @@ class Helpers:
         """Adds the helper `name`, unless the file has it. `text` follows the helpers that it calls."""
         self._texts.setdefault(name, text)
         return name
+
+    def _found(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """The text of a helper, and the helpers that it calls."""
+        if name in _FIXED:
+            return _FIXED[name]
+        spec = INTRINSICS.get(name)
+        if spec is None or spec.steps is None:
+            return _typed(name, self._dialect), ()
+        return self.literal(definition(PREFIX + name, spec.steps, spec.arity, self._dialect)), NEEDS
 
     def literal(self, text: str) -> str:
         """`text`, a literal, with the header noted that it needs."""

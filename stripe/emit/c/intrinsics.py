@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from stripe.emit.c.dialect import Dialect
 from stripe.emit.c.writer import Writer
 from stripe.ir import INTRINSICS, Agg, DType
 
@@ -24,7 +25,7 @@ def intrinsic(op: str, args: Sequence[str], dtypes: Sequence[DType], result: DTy
             return args[0]
         if op == "bit_xor" and dtype.kind == "bool":
             return "false"
-    form = c_form(op, dtype)
+    form = c_form(op, dtype, writer.dialect)
     if is_operator(form) and not dtype.is_float:
         return _wrapping(form, args, dtype, writer)
     text = f"{args[0]} {form} {args[1]}" if is_operator(form) else _filled(form, args, dtype, writer)
@@ -32,9 +33,12 @@ def intrinsic(op: str, args: Sequence[str], dtypes: Sequence[DType], result: DTy
     return f"{writer.helpers.need(f'{result}_round')}({text})" if narrow else text
 
 
-def c_form(op: str, dtype: DType) -> str:
+def c_form(op: str, dtype: DType, dialect: Dialect) -> str:
     """The form of `op` in the row of the intrinsic."""
     spec = INTRINSICS[op]
+    if spec.steps is not None and dtype.compute.bits == 32 and dialect.own_functions:
+        operands = ", ".join(f"{{{number}}}" for number in range(spec.arity))
+        return f"{{steps[{op}]}}({operands})"
     return spec.c_on.get(dtype.kind, spec.c)
 
 
@@ -82,6 +86,7 @@ def _filled(form: str, args: Sequence[str], dtype: DType, writer: Writer) -> str
         one=writer.literal(1, dtype.compute),
         negative="" if dtype.is_float else _wrapping("-", ("0", args[0]), dtype, writer),
         math=_Callees(math),
+        steps=_Callees(writer.helpers.need),
         helper=_Callees(lambda name: writer.helpers.need(f"{name}_{dtype}")),
     )
 

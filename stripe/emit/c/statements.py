@@ -106,7 +106,7 @@ def _store(
     if agg is Agg.ASSIGN:
         writer.line(f"{element} = {writer.stored(value, dtype)};")
         return
-    form = c_form(agg.intrinsic(dtype), dtype)
+    form = c_form(agg.intrinsic(dtype), dtype, writer.dialect)
     # C's compound assignment does the same where the type is not promoted and overflow is defined.
     exact = (dtype.is_float and not dtype.is_narrow) or (dtype.kind == "uint" and dtype.bits >= 32)
     if is_operator(form) and exact:
