@@ -21,6 +21,7 @@ from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.onnx.importer import Network
 from stripe.frontends.onnx.model import parse_model
 from stripe.frontends.onnx.reader import import_model, program
+from stripe.frontends.onnx.values import restored, stored
 from stripe.ir import StripeError
 from stripe.pipeline.engines import Runner, parse_engine
 
@@ -36,9 +37,13 @@ class Compiled:
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Outputs by the names of the model."""
-        given = {tile: np.asarray(inputs[name]) for name, tile in self.network.inputs.items()}
+        elements = self.network.elements
+        given = {
+            tile: stored(np.asarray(inputs[name]), elements[name])
+            for name, tile in self.network.inputs.items()
+        }
         found = {} if self.runner is None else self.runner.run(given)
-        named = {name: found[tile] for name, tile in self.network.outputs.items()}
+        named = {name: restored(found[tile], elements[name]) for name, tile in self.network.outputs.items()}
         return {**named, **self.network.fixed}
 
 

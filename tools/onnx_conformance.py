@@ -72,6 +72,11 @@ def _value(path: Path, info: onnx.ValueInfoProto) -> Any:
     return onnx.numpy_helper.to_array(onnx.load_tensor(path))
 
 
+def array(value: Any) -> Any:
+    """A value of a case as an array: some are given as tensors of onnx."""
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+
+
 def inputs_of(model: onnx.ModelProto) -> list[str]:
     """The names of the inputs that are no constants."""
     constants = {tensor.name for tensor in model.graph.initializer}
@@ -93,12 +98,10 @@ def run_case(case: TestCase, engine: str) -> tuple[str, str]:
     try:
         compiled, status = _compiled(case, names, engine)
         for inputs, outputs in case.data_sets:
-            given = {name: np.asarray(array) for name, array in zip(names, inputs, strict=False)}
+            given = {name: array(value) for name, value in zip(names, inputs, strict=False)}
             found = compiled.run(given)
             for info, expected in zip(case.model.graph.output, outputs, strict=False):
-                if reason := difference(
-                    np.asarray(expected), np.asarray(found[info.name]), case.rtol, case.atol
-                ):
+                if reason := difference(array(expected), np.asarray(found[info.name]), case.rtol, case.atol):
                     return "failed", f"'{info.name}' {reason}"
         return status, ""
     except StripeError as error:
@@ -113,9 +116,7 @@ def _compiled(case: TestCase, names: list[str], engine: str) -> tuple[Compiled, 
     except StripeError as error:
         first = dict(zip(names, case.data_sets[0][0], strict=False))
         plain = {
-            name: np.asarray(value)
-            for name, value in first.items()
-            if isinstance(value, np.ndarray | np.generic)
+            name: array(value) for name, value in first.items() if not isinstance(value, list | dict | None)
         }
         values = bound_values(plain)
         if not values or len(plain) < len(first):

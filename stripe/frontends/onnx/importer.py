@@ -27,6 +27,7 @@ from stripe.frontends.onnx.values import (
     constant,
     element_name,
     static_type,
+    stored,
 )
 from stripe.ir.errors import StripeError, did_you_mean
 from stripe.tile.printer import tensor_id
@@ -48,6 +49,8 @@ class Network:
     fixed: Mapping[str, Array]
     nodes: Mapping[int, str]
     """The node of each call by its line in the text."""
+    elements: Mapping[str, int]
+    """The element types of inputs and outputs as ONNX numbers them."""
 
 
 def plain_name(name: str) -> str:
@@ -91,7 +94,7 @@ class Writer:
         if key not in self._held:
             name = self.fresh(wanted)
             self._held[key] = name
-            self.constants[name] = value.data
+            self.constants[name] = stored(value.data, value.type.element)
             self.types[name] = value.type
         return self._held[key]
 
@@ -273,13 +276,16 @@ class Scope:
             if type is None:
                 results.append(Absent())
                 continue
+            if type.count == 0:
+                results.append(_empty(type))
+                continue
             if formal_name not in made:
                 raise Unsupported(f"its output '{formal_name}' has no counterpart")
             target = self.reserved.get(output) or self.writer.fresh(self.prefix + output)
             value = f"element({tensor_id(whole)}, {made.index(formal_name)})" if whole else call
             head = "" if whole else f"{tags} "
             self.writer.statements.append(f"{head}{tensor_id(target)} = {value};")
-            results.append(_empty(type) if type.count == 0 else TensorValue(type, target))
+            results.append(TensorValue(type, target))
         return results
 
     def _arguments(
@@ -309,7 +315,8 @@ class Scope:
             if declared.default_value.type != onnx.AttributeProto.UNDEFINED:
                 defaults.setdefault(name, declared.default_value)
         attributes = {**defaults, **{attribute.name: attribute for attribute in node.attribute}}
-        opsets = {item.domain: item.version for item in body.opset_import}
+        own = {item.domain: item.version for item in body.opset_import}
+        opsets = {**MODERN, **self.opsets, **own}
         inner = Scope(self.writer, opsets, env, f"{self.name(node)}_", attributes=attributes)
         for formal, name in zip(body.output, node.output, strict=False):
             if name in self.reserved:
@@ -378,7 +385,13 @@ def import_graph(
     return Network(
         text, writer.constants, names, {name: tile for name, tile in outputs.items() if name not in fixed}, fixed,
         {begin + place: node for place, node in writer.nodes.items()},
+        {**{name: type.element for name, type in inputs.items()}, **_elements(scope.env, outputs)},
     )  # fmt: skip
+
+
+def _elements(env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, int]:
+    values = {name: env[name] for name in outputs}
+    return {name: value.type.element for name, value in values.items() if isinstance(value, TensorValue)}
 
 
 def _raise_problems(writer: Writer) -> None:

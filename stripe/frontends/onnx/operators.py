@@ -15,7 +15,7 @@ from onnx.defs import OpSchema
 
 from stripe.config.template import Parameter, TemplateFile
 from stripe.frontends.onnx.control import Unsupported
-from stripe.frontends.onnx.values import TensorType, TensorValue, Value
+from stripe.frontends.onnx.values import TensorType, TensorValue, Value, constant, element_name, stored
 from stripe.ir.data import data_dir
 from stripe.tile import ast
 from stripe.tile.parser import parse_functions
@@ -92,6 +92,8 @@ def _plain(attribute: onnx.AttributeProto) -> Parameter:
             return list(onnx.helper.get_attribute_value(attribute))
         case onnx.AttributeProto.STRINGS:
             return [text.decode("utf-8", "replace") for text in attribute.strings]
+        case onnx.AttributeProto.TENSOR if onnx.numpy_helper.to_array(attribute.t).size <= MAX_PARAMETER:
+            return _elements(constant(onnx.numpy_helper.to_array(attribute.t), attribute.t.data_type))
         case _:
             return None
 
@@ -186,6 +188,7 @@ def _described(type: TensorType) -> dict[str, Parameter]:
     return {
         "present": True, "rank": len(type.sizes), "sizes": list(type.sizes), "dtype": dtype.name if dtype else "",
         "is_float": dtype is not None and dtype.is_float, "count": type.count,
+        "element": element_name(type.element),
     }  # fmt: skip
 
 
@@ -193,7 +196,9 @@ def _elements(value: TensorValue) -> Parameter:
     """The elements of a small constant in order; None for others."""
     if value.data is None or value.data.size > MAX_PARAMETER or value.type.element == TensorProto.STRING:
         return None
-    elements = [item.item() for item in value.data.astype(_wide(value)).reshape(-1)]
+    elements = [
+        item.item() for item in stored(value.data, value.type.element).astype(_wide(value)).reshape(-1)
+    ]
     finite = all(not isinstance(item, float) or abs(item) < float("inf") for item in elements)
     return elements if finite else None
 

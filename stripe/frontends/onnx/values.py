@@ -20,6 +20,14 @@ _NAMES: dict[int, str] = {
     TensorProto.UINT64: "u64", TensorProto.FLOAT16: "fp16", TensorProto.BFLOAT16: "bf16", TensorProto.FLOAT: "fp32",
     TensorProto.DOUBLE: "fp64",
 }  # fmt: skip
+_STORED: dict[int, str] = {
+    TensorProto.INT4: "i8", TensorProto.UINT4: "u8", TensorProto.INT2: "i8", TensorProto.UINT2: "u8",
+    TensorProto.FLOAT8E4M3FN: "u8", TensorProto.FLOAT8E4M3FNUZ: "u8", TensorProto.FLOAT8E5M2: "u8",
+    TensorProto.FLOAT8E5M2FNUZ: "u8", TensorProto.FLOAT8E8M0: "u8", TensorProto.FLOAT4E2M1: "u8",
+}  # fmt: skip
+"""Types of less than a byte, and floats of a byte, lie in bytes: integers by their value, floats by their bits. Casts
+and quantisation, the only operators that compute with them, know their formats.
+"""
 
 
 def element_name(element: int) -> str:
@@ -40,7 +48,7 @@ class TensorType:
 
     @property
     def dtype(self) -> DType | None:
-        name = _NAMES.get(self.element)
+        name = _NAMES.get(self.element) or _STORED.get(self.element)
         return None if name is None else DTYPES[name]
 
     @property
@@ -95,6 +103,23 @@ def constant(data: Array, element: int | None = None) -> TensorValue:
     if element is None:
         element = onnx.helper.np_dtype_to_tensor_dtype(data.dtype)
     return TensorValue(TensorType(tuple(map(int, data.shape)), element), data=data)
+
+
+def stored(data: Array, element: int) -> Array:
+    """The elements as the program holds them."""
+    if element not in _STORED:
+        return data
+    target = np.dtype({"i8": "int8", "u8": "uint8"}[_STORED[element]])
+    floats = element_name(element).startswith("float")
+    return np.ascontiguousarray(data).view(target) if floats else data.astype(target)
+
+
+def restored(data: Array, element: int) -> Array:
+    """The elements of a program as the type of ONNX has them."""
+    if element not in _STORED:
+        return data
+    target = onnx.helper.tensor_dtype_to_np_dtype(element)
+    return data.view(target) if element_name(element).startswith("float") else data.astype(target)
 
 
 def static_type(proto: TypeProto | None) -> TensorType | None:
