@@ -113,7 +113,7 @@ def run_case(case: TestCase, engine: str) -> tuple[str, str]:
 def _compiled(case: TestCase, names: list[str], engine: str) -> tuple[Compiled, str]:
     try:
         return compile_model(case.model, engine), "passed"
-    except StripeError as error:
+    except StripeError:
         first = dict(zip(names, case.data_sets[0][0], strict=False))
         plain = {
             name: array(value) for name, value in first.items() if not isinstance(value, list | dict | None)
