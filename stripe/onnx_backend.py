@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import ModelProto
 from onnx.backend.base import Backend, BackendRep
 from typing_extensions import override
@@ -81,7 +82,7 @@ class StripeRep(BackendRep):
         given = dict(zip(names, map(np.asarray, inputs), strict=False))
         compiled = self._static
         if compiled is None:
-            values = bound_values(given)
+            values = bound_values(self.model, given)
             assert self._reason is not None
             if not values:
                 raise self._reason
@@ -90,11 +91,24 @@ class StripeRep(BackendRep):
         return tuple(found[name] for name in self._outputs)
 
 
-def bound_values(inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The inputs on which shapes and structure may depend: small ones of integers and bools, and scalars."""
+SIZING = frozenset(("scales", "roi"))
+"""Formal inputs of floats on which sizes depend."""
+
+
+def bound_values(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The inputs on which shapes and structure may depend: small ones of integers and bools, scalars, and scales."""
+    sizing = {
+        name
+        for node in model.graph.node
+        if onnx.defs.has(node.op_type, node.domain)
+        for name, formal in zip(
+            node.input, onnx.defs.get_schema(node.op_type, node.domain).inputs, strict=False
+        )
+        if formal.name in SIZING
+    }
     return {
         name: array for name, array in inputs.items()
-        if (array.dtype.kind in "iub" and array.size <= 64) or array.size <= 1
+        if (array.dtype.kind in "iub" and array.size <= 64) or array.size <= 1 or name in sizing
     }  # fmt: skip
 
 

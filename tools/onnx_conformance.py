@@ -118,7 +118,7 @@ def _compiled(case: TestCase, names: list[str], engine: str) -> tuple[Compiled, 
         plain = {
             name: array(value) for name, value in first.items() if not isinstance(value, list | dict | None)
         }
-        values = bound_values(plain)
+        values = bound_values(case.model, plain)
         if not values or len(plain) < len(first):
             raise
         try:
