@@ -71,3 +71,13 @@ def test_a_product_that_others_use_keeps_its_rounding() -> None:
     found = compile_program(program, CompileOptions(native=True, level="O3")).run(inputs)
     assert np.array_equal(found["C"], interpret(program, inputs)["C"])
     assert len(re.findall(r"st_fma\w*\(", emit_c(program))) >= 1
+
+
+def test_registers_hold_the_results_of_a_tile() -> None:
+    """A buffer that tiles alone touch, at constant places, is no memory; one with a rim of variable length is."""
+    text = emit_c(tiled("ragged", cached=True))
+    assert re.search(r"st_fp32x4 C_2 = st_splat_fp32x4\(0.0f\);", text)
+    assert "_Alignas" not in text
+    assert "float C_2[" in emit_c(
+        stripe.run_passes(stripe.parse(PROGRAMS["ragged"], name="r.tile"), f"{TILE},{CACHE}")
+    )

@@ -129,8 +129,9 @@ def lanes_of(block: Block) -> int:
 def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
     """The tile of a block that is tagged for vectors; None where straight code over vectors does not suit it."""
     lanes, loops = lanes_of(block), nest.loops
-    if lanes < 2 or lanes & (lanes - 1) or not loops or not loops[-1].is_plain:
+    if lanes < 2 or not loops or not loops[-1].is_plain:
         return None
+    lanes = 1 << (lanes.bit_length() - 1)  # lanes of a whole vector that is partly used
     areas = _areas(block, scope, loops[-1].var)
     if areas is None:
         return None
@@ -141,7 +142,10 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
     if level is None or level < parallel:
         return None
     tile = _unrolled(loops, level, lanes, whole=bool(in_registers) or level < len(loops) - 1)
-    tile = replace(tile, points=_by_loads(tile, [area for area in areas if area not in written]))
+    first = _short_sum(loops, level, moving)
+    if parallel <= first < level and _copies(loops, first, lanes) <= _SUM_COPIES:
+        longer = _by_loads(_unrolled(loops, first, lanes, whole=True), [a for a in areas if a not in written])
+        tile = longer or tile
     if any(vectors_of(tile, area) is None for area in in_registers):
         return None
     accumulators = _accumulators(block, scope, nest, tile)
@@ -190,7 +194,7 @@ def _level(
     loops: Sequence[ForLoop], moving: set[str], lanes: int, in_registers: Sequence[Area]
 ) -> int | None:
     """The first loop to unroll: those that walk a tile of results inside a loop that sums, or all that move a buffer in
-    registers; a short sum around them too, so that its points share loads.
+    registers.
     """
     last = len(loops) - 1
     if in_registers:
@@ -206,11 +210,15 @@ def _level(
         sums = any(loop.var not in moving for loop in loops[:level])
         if not sums or _copies(loops, level, lanes) > _COPIES:
             return last
+    return level
+
+
+def _short_sum(loops: Sequence[ForLoop], level: int, moving: set[str]) -> int:
+    """The first of the loops that sum around `level`, where these are all; else `level`."""
     first = level
     while first and loops[first - 1].is_plain and loops[first - 1].var not in moving:
         first -= 1
-    whole = all(loop.var in moving for loop in loops[:first])
-    return first if whole and _copies(loops, first, lanes) <= _SUM_COPIES else level
+    return first if all(loop.var in moving for loop in loops[:first]) else level
 
 
 def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
@@ -241,15 +249,16 @@ def _unrolled(loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool) 
     return VectorTile(level, var, tuple(points), low, end, step, tuple(rest))
 
 
-def _by_loads(tile: VectorTile, areas: Sequence[Area]) -> tuple[TilePoint, ...]:
-    """The points of a tile such that those come together that load the same element of the operand with most elements:
-    registers hold it once.
+def _by_loads(tile: VectorTile, areas: Sequence[Area]) -> VectorTile | None:
+    """A tile with its sum, in an order in which points come together that load the same element of the operand with
+    most elements: registers hold it once. None for a long one where no points share loads.
     """
     places = [[tile.element(area, point).offset for point in tile.points] for area in areas]
-    key = max(places, key=lambda found: len(set(found)), default=None)
-    if key is None or len(set(key)) == len(key):
-        return tile.points
-    return tuple(point for _, point in sorted(zip(key, tile.points, strict=True), key=lambda pair: pair[0]))
+    key = max(places, key=lambda found: len(set(found))) if places else range(0)
+    if len(set(key)) == len(key):
+        return tile if len(key) <= 4 * _COPIES else None
+    ordered = sorted(zip(key, tile.points, strict=True), key=lambda pair: pair[0])
+    return replace(tile, points=tuple(point for _, point in ordered))
 
 
 def _accumulators(block: Block, scope: CodeScope, nest: Loops, tile: VectorTile) -> dict[int, int] | None:
