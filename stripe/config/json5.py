@@ -43,7 +43,7 @@ def parse_json5(text: str) -> JsonText:
     Beyond JSON5, a comma may be left out between two texts in a list, as in templates that write lists by loops.
     A key that occurs twice in one object is refused. Raises JsonSyntaxError.
     """
-    return _Reader(text).document()
+    return _JsonParser(text).document()
 
 
 def value_at(value: JsonValue, path: JsonPath) -> JsonValue:
@@ -84,7 +84,7 @@ _STRAIGHT = dict.fromkeys("“”„‟″«»", '"') | dict.fromkeys("‘’‚
 _SYNTAX = 'objects are {"key": value, ...}, lists [value, ...]'
 
 
-class _Reader:
+class _JsonParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._pos = 0

@@ -89,7 +89,7 @@ def read_spelled(text: str, source: str, noun: str = "pass") -> tuple[Spelled, .
     """The entries of `text`, each the name of a `noun` with options; `source` is the place in errors, such as
     `--passes`. Raises ConfigError.
     """
-    return _Reader(text, source, noun).entries()
+    return _SpellingParser(text, source, noun).entries()
 
 
 def read_one(text: str, source: str, noun: str) -> Spelled:
@@ -132,7 +132,7 @@ def _read_word(word: str) -> JsonValue:
         return word
 
 
-class _Reader:
+class _SpellingParser:
     def __init__(self, text: str, source: str, noun: str) -> None:
         self._text = text
         self._source = source

@@ -53,7 +53,7 @@ def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
     roles = _roles(program)
     result: dict[str, Array] = {}
     for ref in program.inputs:
-        role = roles.get(ref.name, _Role())
+        role = roles.get(ref.name, _TensorUse())
         if role.state:
             values = generator.integers(16, 1 << 32, ref.sizes, np.int64)
         elif role.size is not None:
@@ -104,26 +104,26 @@ def _divides_by_data(program: Program) -> bool:
 
 
 @dataclass(slots=True)
-class _Role:
+class _TensorUse:
     """The contents of a tensor: indices below `size`, or the state of the random generator."""
 
     size: int | None = None
     state: bool = False
 
 
-def _roles(program: Program) -> dict[str, _Role]:
+def _roles(program: Program) -> dict[str, _TensorUse]:
     """The roles of the entry's tensors, seen through blocks that copy or cast one tensor into another."""
-    roles: dict[str, _Role] = {}
+    roles: dict[str, _TensorUse] = {}
     copies: dict[str, set[str]] = {}
     for statement, block, roots in _special_uses(program.entry, {}):
         if statement is None:
             for target, source in _copies(block, roots):
                 copies.setdefault(target, set()).add(source)
         elif statement.op == "prng_step":
-            roles.setdefault(roots[statement.inputs[0]], _Role()).state = True
+            roles.setdefault(roots[statement.inputs[0]], _TensorUse()).state = True
         else:
             indexed = block.ref(statement.inputs[0] if statement.op == "gather" else statement.outputs[0])
-            role = roles.setdefault(roots[statement.inputs[1]], _Role())
+            role = roles.setdefault(roots[statement.inputs[1]], _TensorUse())
             role.size = min(indexed.sizes[0], role.size or indexed.sizes[0])
     pending = list(roles)
     while pending:

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
         view_box,
     )
     from stripe.poly.limits import PolyLimit, check_time, isl_failures, operation_limit, time_limit, within
-    from stripe.poly.sets import Points, Relation, pieces, points_of, union
+    from stripe.poly.relations import Relation
+    from stripe.poly.sets import Points, pieces, points_of, union
     from stripe.poly.simplify import (
         bounds,
         feasible,
@@ -67,7 +68,8 @@ _HOMES = {
     ),
     "footprint": "Footprint box_of box_volume elements footprints through_view untouched view_box",
     "limits": "PolyLimit check_time isl_failures operation_limit time_limit within",
-    "sets": "Points Relation pieces points_of union",
+    "relations": "Relation",
+    "sets": "Points pieces points_of union",
     "simplify": (
         "bounds feasible implied normalized reduce_constraints simplify_affine simplify_block tighten"
     ),

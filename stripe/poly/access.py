@@ -8,7 +8,8 @@ from enum import Enum
 from functools import cached_property
 
 from stripe.ir import Affine, Agg, Block, Buffer, Load, Nest, Path, Special, Statement, Store, View
-from stripe.poly.sets import Points, Relation, points_of
+from stripe.poly.relations import Relation
+from stripe.poly.sets import Points, points_of
 
 
 class AccessKind(Enum):

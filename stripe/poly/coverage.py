@@ -15,7 +15,8 @@ from stripe.poly.encode import Row
 from stripe.poly.index_sets import IndexSet, Range, solve
 from stripe.poly.lattice import Lattice, Polynomial
 from stripe.poly.limits import operation_limit
-from stripe.poly.sets import Points, Relation, pieces, points_of
+from stripe.poly.relations import Relation
+from stripe.poly.sets import Points, pieces, points_of
 from stripe.poly.simplify import related
 
 

@@ -21,7 +21,8 @@ from stripe.ir import (
 )
 from stripe.poly.access import Access, accesses, element_names, leaf_accesses
 from stripe.poly.footprint import box_of
-from stripe.poly.sets import Points, Relation, union
+from stripe.poly.relations import Relation
+from stripe.poly.sets import Points, union
 
 
 class DepKind(Enum):

@@ -11,7 +11,8 @@ from stripe.ir.index_map import IndexMap
 from stripe.poly.access import element_names
 from stripe.poly.coverage import Collision
 from stripe.poly.limits import operation_limit
-from stripe.poly.sets import Points, Relation, points_of
+from stripe.poly.relations import Relation
+from stripe.poly.sets import Points, points_of
 
 
 def relation(index_map: IndexMap, sizes: Sequence[int]) -> Relation:
@@ -57,7 +58,7 @@ def collision(index_map: IndexMap, sizes: Sequence[int]) -> Collision | None:
     if pairs.injective:
         return None
     same = pairs.then(pairs.reversed())
-    different = same - same.domain.identity("")
+    different = same - Relation.identity(same.domain, "")
     found = different.sample()
     assert found is not None
     first, second = found[0], dict(zip(index_map.names, found[1].values(), strict=True))

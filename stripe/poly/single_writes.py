@@ -10,7 +10,8 @@ from stripe.ir import Agg, Block, Buffer, Nest, Role, determined, nest_at
 from stripe.poly.access import Access, accesses, element_names
 from stripe.poly.deps import touched_at
 from stripe.poly.limits import within
-from stripe.poly.sets import Points, Relation, union
+from stripe.poly.relations import Relation
+from stripe.poly.sets import Points, union
 
 _OPERATIONS = 2_000_000
 """isl operations for one store before it stays as it is."""

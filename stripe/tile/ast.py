@@ -103,7 +103,7 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class TensorAccess:
     """A tensor at index polynomials: `A[i + 1, 2*k]`."""
 
     tensor: str
@@ -131,11 +131,11 @@ class Contraction:
     `comb` is empty for one input and `?` for the ternary `A == B ? C`. `sizes` is None where no sizes were written.
     """
 
-    output: Access
+    output: TensorAccess
     sizes: tuple[Expr, ...] | None
     agg: AggOp
     comb: CombOp
-    inputs: tuple[Access, ...]
+    inputs: tuple[TensorAccess, ...]
     bounds: tuple[Bound, ...] = ()
     no_defract: bool = False
     default: Name | None = None

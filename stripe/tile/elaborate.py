@@ -292,7 +292,7 @@ class Elaborator(Names):
     def _spelled(self, node: ast.Contraction, name: str) -> ast.Contraction:
         """The contraction with the names of its tensors in the whole program."""
 
-        def named(access: ast.Access) -> ast.Access:
+        def named(access: ast.TensorAccess) -> ast.TensorAccess:
             value = self.env.get(access.tensor)
             return replace(access, tensor=value.name) if isinstance(value, Tensor) else access
 
@@ -317,7 +317,7 @@ class Elaborator(Names):
             raise self.source.error(reason, bound.span, "the limit must be at least 1")
         return limit
 
-    def _access(self, access: ast.Access) -> TypedAccess:
+    def _access(self, access: ast.TensorAccess) -> TypedAccess:
         operand = self.operand(self.lookup(ast.Name(access.tensor, access.span)), access.span)
         if len(operand.sizes) != len(access.indices):
             shape = f"rank {len(operand.sizes)} ({sizes_text(operand.sizes)})"

@@ -62,7 +62,7 @@ def print_polynomial(expr: ast.Expr) -> str:
     return print_expr(expr, tight=True)
 
 
-def print_access(access: ast.Access) -> str:
+def print_access(access: ast.TensorAccess) -> str:
     """A tensor with its index polynomials."""
     return f"{tensor_id(access.tensor)}[{', '.join(map(print_polynomial, access.indices))}]"
 

@@ -28,8 +28,8 @@ def _word(token: Item) -> str:
     return cast(Word, token)[0].lstrip("#$")
 
 
-def _accesses(parts: list[Item]) -> tuple[ast.Access, ...]:
-    return tuple(part for part in parts if isinstance(part, ast.Access))
+def _accesses(parts: list[Item]) -> tuple[ast.TensorAccess, ...]:
+    return tuple(part for part in parts if isinstance(part, ast.TensorAccess))
 
 
 def _exprs(item: Item) -> tuple[ast.Expr, ...]:
@@ -176,8 +176,8 @@ class Builder:
 
     def contraction(self, parts: list[Item], span: Span) -> Item:
         target, agg, combination, bounds, *suffixes = parts
-        output, sizes = cast("tuple[ast.Access, tuple[ast.Expr, ...] | None]", target)
-        comb, inputs = cast("tuple[ast.CombOp, tuple[ast.Access, ...]]", combination)
+        output, sizes = cast("tuple[ast.TensorAccess, tuple[ast.Expr, ...] | None]", target)
+        comb, inputs = cast("tuple[ast.CombOp, tuple[ast.TensorAccess, ...]]", combination)
         default = next((name for name in reversed(suffixes) if isinstance(name, ast.Name)), None)
         return ast.Contraction(
             output, sizes, cast(ast.AggOp, agg), comb, inputs, cast("tuple[ast.Bound, ...]", bounds),
@@ -186,13 +186,13 @@ class Builder:
 
     def target_bare(self, parts: list[Item], _: Span) -> Item:
         token = cast(Word, parts[0])
-        return ast.Access(
+        return ast.TensorAccess(
             _word(token), _exprs(parts[1] if len(parts) > 1 else None), self._place(token)
         ), None
 
     def target_sized(self, parts: list[Item], _: Span) -> Item:
         token = cast(Word, parts[0])
-        return ast.Access(_word(token), _exprs(parts[1]), self._place(token)), _exprs(parts[2])
+        return ast.TensorAccess(_word(token), _exprs(parts[1]), self._place(token)), _exprs(parts[2])
 
     def agg(self, parts: list[Item], __: Span) -> Item:
         return cast(Word, parts[0])[0]
@@ -209,7 +209,7 @@ class Builder:
         return "?", _accesses(parts)
 
     def access(self, parts: list[Item], span: Span) -> Item:
-        return ast.Access(_word(parts[0]), _exprs(parts[1]), span)
+        return ast.TensorAccess(_word(parts[0]), _exprs(parts[1]), span)
 
     def bound(self, parts: list[Item], span: Span) -> Item:
         return ast.Bound(cast(ast.Expr, parts[0]), cast(ast.Expr, parts[1]), span)

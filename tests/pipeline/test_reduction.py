@@ -16,7 +16,7 @@ import pytest
 from stripe.cli.start import reduce as main
 from stripe.ir import ConfigError, parse_program, print_program, verify_structural
 from stripe.pipeline.reduction.command import Command
-from stripe.pipeline.reduction.document import Document, steps_for
+from stripe.pipeline.reduction.input import ReductionInput, steps_for
 from stripe.pipeline.reduction.search import Judged, Search, Step, cuts, smaller_numbers
 from stripe.pipeline.reproducer import Reproducer
 from stripe.tile import compile_tile
@@ -31,20 +31,22 @@ TILE = """function (A[N=8, M=6]: i32, B[M, K=5]: fp16, C[K]: fp32) -> (O, P) {
 """
 
 
-def reduced(document: Document, wanted: str) -> tuple[Document, list[str]]:
+def reduced(document: ReductionInput, wanted: str) -> tuple[ReductionInput, list[str]]:
     """What is left when candidates have to contain `wanted`, and all that was tried."""
     tried: list[str] = []
 
-    def start(candidate: Document) -> Judged:
+    def start(candidate: ReductionInput) -> Judged:
         tried.append(candidate.text)
         return Judged(wanted in candidate.render())
 
-    search = Search[Document](start, Document.render, lambda _tried, _kept: None, lambda _best: None)
+    search = Search[ReductionInput](
+        start, ReductionInput.render, lambda _tried, _kept: None, lambda _best: None
+    )
     return search.run(document, steps_for(document)), tried
 
 
 def test_a_tile_program_shrinks_to_the_statement_that_matters() -> None:
-    result, tried = reduced(Document(TILE, "tile"), "tanh")
+    result, tried = reduced(ReductionInput(TILE, "tile"), "tanh")
     assert result.text.count("=") <= 3
     assert len(result.text.splitlines()) == 3
     assert "tanh(" in result.text
@@ -53,7 +55,7 @@ def test_a_tile_program_shrinks_to_the_statement_that_matters() -> None:
 
 
 def test_a_contraction_loses_what_is_not_needed() -> None:
-    result, _ = reduced(Document(TILE, "tile"), ">(")
+    result, _ = reduced(ReductionInput(TILE, "tile"), ">(")
     assert "default" not in result.text
     assert "conv" not in result.text
     assert "no_defract" not in result.text
@@ -62,7 +64,7 @@ def test_a_contraction_loses_what_is_not_needed() -> None:
 
 def test_a_stripe_program_shrinks_and_stays_valid() -> None:
     text = print_program(compile_tile(TILE, "program.tile"))
-    result, tried = reduced(Document(text, "stripe"), "= tanh($")
+    result, tried = reduced(ReductionInput(text, "stripe"), "= tanh($")
     program = parse_program(result.text)
     assert len(program.main.statements) == 1
     assert len(result.text.splitlines()) < len(text.splitlines()) / 4
@@ -78,13 +80,13 @@ def test_passes_and_options_shrink_in_a_reproducer() -> None:
         {"name": "c", "fusion": {"a_reqs": ["conv"], "b_reqs": ["eltwise"]}},
     )
     found = Reproducer(error="e", input=TILE, input_format="tile", passes=json.loads(json.dumps(passes)))
-    result, _ = reduced(Document.of(found), '"autotile"')
+    result, _ = reduced(ReductionInput.of(found), '"autotile"')
     assert result.passes == ({"name": "b", "autotile": {}},)
     assert Reproducer.model_validate_json(result.render()).error == "e"
 
 
 def test_a_second_run_changes_nothing() -> None:
-    result, _ = reduced(Document(TILE, "tile"), "relu(")
+    result, _ = reduced(ReductionInput(TILE, "tile"), "relu(")
     again, _ = reduced(result, "relu(")
     assert again == result
 
@@ -175,14 +177,14 @@ def test_several_trials_at_a_time_find_the_same(jobs: int) -> None:
 
     def search(jobs: int) -> tuple[str, int]:
         best.clear()
-        found = Search[Document](
+        found = Search[ReductionInput](
             lambda candidate: Trial(candidate.text),
-            Document.render,
+            ReductionInput.render,
             lambda _tried, _kept: None,
             lambda better: best.append(better.text),
             jobs,
         )
-        document = Document(TILE, "tile")
+        document = ReductionInput(TILE, "tile")
         return found.run(document, steps_for(document)).text, found.tried
 
     alone = search(1)
@@ -225,7 +227,7 @@ def test_a_command_of_another_installation_is_a_process(monkeypatch: pytest.Monk
     command = Command(("stripe-opt",), None, 5.0, {"stripe-opt": lambda _arguments: 1})
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ConfigError, match="cannot run 'stripe-opt'"):
-        command.start(Document(TILE, "tile"))
+        command.start(ReductionInput(TILE, "tile"))
 
 
 def test_a_command_that_takes_too_long_does_not_fail() -> None:
@@ -234,7 +236,7 @@ def test_a_command_that_takes_too_long_does_not_fail() -> None:
         return 1
 
     command = Command(("stripe-opt",), None, 0.2, {"stripe-opt": tool})
-    assert not command.start(Document(TILE, "tile")).fails()
+    assert not command.start(ReductionInput(TILE, "tile")).fails()
 
 
 def test_the_best_so_far_is_on_disk_when_the_search_is_interrupted(
@@ -242,12 +244,14 @@ def test_the_best_so_far_is_on_disk_when_the_search_is_interrupted(
 ) -> None:
     given, output = tmp_path / "in.tile", tmp_path / "out.tile"
     given.write_text(TILE, "utf-8")
-    search_run = Search[Document].run
+    search_run = Search[ReductionInput].run
 
-    def run(self: Search[Document], start: Document, steps: Sequence[Step[Document]]) -> Document:
+    def run(
+        self: Search[ReductionInput], start: ReductionInput, steps: Sequence[Step[ReductionInput]]
+    ) -> ReductionInput:
         keep = self.keep
 
-        def stop(better: Document) -> None:
+        def stop(better: ReductionInput) -> None:
             keep(better)
             raise KeyboardInterrupt
 

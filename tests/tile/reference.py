@@ -94,7 +94,7 @@ def contraction(
         np.logical_and(valid, (top % bottom == 0) & (value >= 0) & (value < size), out=valid)
         return value
 
-    def place(access: ast.Access, shape: tuple[int, ...]) -> list[Array]:
+    def place(access: ast.TensorAccess, shape: tuple[int, ...]) -> list[Array]:
         return [coordinates(expr, size) for expr, size in zip(access.indices, shape, strict=True)]
 
     output = place(node.output, sizes)

@@ -36,19 +36,19 @@ def functions(draw: st.DrawFn) -> ast.Function:
         extra = draw(st.integers(0, 1 if place < arity + 1 else 2))
         homes[place] += [draw(polynomials(names)) for _ in range(extra)]
     inputs: list[ast.Input] = []
-    accesses: list[ast.Access] = []
+    accesses: list[ast.TensorAccess] = []
     dtypes = draw(
         st.lists(st.sampled_from(["fp32", "i32", "i8", "u8", "fp64", "i64"]), min_size=arity, max_size=arity)
     )
     for place, dtype in enumerate(dtypes):
         dims = tuple(ast.InputDim(f"D{place}_{n}", draw(size)) for n in range(len(homes[place + 1])))
         inputs.append(ast.Input(f"A{place}", dims, dtype))
-        accesses.append(ast.Access(f"A{place}", tuple(homes[place + 1])))
+        accesses.append(ast.TensorAccess(f"A{place}", tuple(homes[place + 1])))
     sizes = tuple(ast.IntLit(draw(size)) for _ in homes[0])
     bounds = tuple(ast.Bound(expr, ast.IntLit(draw(size))) for expr in homes[-1])
     agg = draw(st.sampled_from(AGGREGATIONS))
     node = ast.Contraction(
-        ast.Access("O", tuple(homes[0])), sizes or None, agg, comb, tuple(accesses), bounds,
+        ast.TensorAccess("O", tuple(homes[0])), sizes or None, agg, comb, tuple(accesses), bounds,
         no_defract=draw(st.booleans()),
     )  # fmt: skip
     return ast.Function(tuple(inputs), (ast.Output("O"),), (node,))

@@ -14,7 +14,7 @@ from stripe.cli.job import Job
 from stripe.config.output import check_output
 from stripe.ir import StripeError
 from stripe.pipeline.reduction.command import Command
-from stripe.pipeline.reduction.document import Document, steps_for
+from stripe.pipeline.reduction.input import ReductionInput, steps_for
 from stripe.pipeline.reduction.search import Search
 from stripe.pipeline.reproducer import read_reproducer
 
@@ -34,7 +34,7 @@ def perform(job: Job, spec: ReduceSpec) -> int:
     shown = sys.stderr.isatty()
     smallest = document
 
-    def keep(better: Document) -> None:
+    def keep(better: ReductionInput) -> None:
         nonlocal smallest
         smallest = better
         if spec.output not in (None, "-"):
@@ -47,7 +47,7 @@ def perform(job: Job, spec: ReduceSpec) -> int:
                 f"\r\x1b[Kstripe-reduce: {tried} candidates tried, {kept} kept, {size} characters"
             )
 
-    search = Search[Document](command.start, Document.render, progress, keep, spec.jobs)
+    search = Search[ReductionInput](command.start, ReductionInput.render, progress, keep, spec.jobs)
     result = search.run(document, steps)
     sys.stderr.write("\n" if shown else "")
     sys.stderr.write(
@@ -58,9 +58,9 @@ def perform(job: Job, spec: ReduceSpec) -> int:
     return OK
 
 
-def _read(job: Job, spec: ReduceSpec) -> Document:
+def _read(job: Job, spec: ReduceSpec) -> ReductionInput:
     path = spec.input or ""
     if path.endswith(".json"):
-        return Document.of(read_reproducer(Path(path))[0])
+        return ReductionInput.of(read_reproducer(Path(path))[0])
     job.source = read_source(path, spec.input_format)
-    return Document(job.source.text, job.source.language)
+    return ReductionInput(job.source.text, job.source.language)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from stripe.ir import ConfigError
-from stripe.pipeline.reduction.document import Document
+from stripe.pipeline.reduction.input import ReductionInput
 
 Tool = Callable[[list[str]], int]
 """A command of this program: takes its arguments and gives its exit status."""
@@ -44,7 +44,7 @@ class Command:
     seconds: float = 60.0
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
 
-    def start(self, document: Document) -> CommandTrial:
+    def start(self, document: ReductionInput) -> CommandTrial:
         """Starts the command on a candidate. Raises ConfigError when it cannot be run at all."""
         folder = tempfile.TemporaryDirectory(prefix="stripe-reduce-")
         path = Path(folder.name) / f"candidate{document.suffix}"

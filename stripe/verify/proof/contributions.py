@@ -99,9 +99,9 @@ def composed(points: Relation, at: Relation, inner: Contribution) -> Contributio
     while any(f"{name}{mark}" in inner.points.outs for name in at.ins):
         mark += "^"
     outer = tuple(f"{name}{mark}" for name in at.ins)
-    known = at.domain.identity("").beside(at.then(inner.points))
+    known = Relation.identity(at.domain, "").beside(at.then(inner.points))
     both = (*outer, *inner.points.outs)
-    back = Points.universe(both).identity("'").keep([f"{name}'" for name in inner.points.outs])
+    back = Relation.identity(Points.universe(both), "'").keep([f"{name}'" for name in inner.points.outs])
     return Contribution(inner.term, points.then(known.named(at.ins, both)), back.then(inner.at), inner.origin)
 
 

@@ -128,7 +128,7 @@ class Definitions:
             # an input keeps the elements that no statement writes: as an output it returns them
             sizes = self.reaching.allocations[read.buffer].sizes
             box = Points.build(keys, {name: (0, size - 1) for name, size in zip(keys, sizes, strict=True)})
-            rest = (box - covered).identity("'")
+            rest = Relation.identity(box - covered, "'")
             if not rest.is_empty:
                 kept = self._initial(read, rest.reversed())
                 values += [Contribution(value.term, rest, value.at, None) for value in kept]
@@ -250,13 +250,13 @@ class Definitions:
             for values in operands
             for value in values
             for flat in self._flattened(
-                Contribution(value.term, value.at.domain.identity(""), value.at, None), agg, dtype
+                Contribution(value.term, Relation.identity(value.at.domain, ""), value.at, None), agg, dtype
             )
         ]
         values, merges = self._merged(keys, contributions, agg, dtype)
         every = points_of(nest.domain)
         self._definitions[read] = Definition(keys, tuple(values), tuple(merges), every)
-        return self.values_of(read, every.identity(""))
+        return self.values_of(read, Relation.identity(every, ""))
 
     def dtype(self, buffer: Buffer) -> DType:
         return self._chains.get(buffer) or self.reaching.allocations[buffer].dtype
@@ -269,7 +269,7 @@ class Definitions:
             output = statement.outputs.index(writer.ref)
             term = Called(writer.path, statement.op, output, self.dtype(writer.buffer), len(names))
             points = reading(writer, Read(writer.buffer, (), (0,), (), len(writer.index))).domain
-            return [Value(term, points.identity("'"))]
+            return [Value(term, Relation.identity(points, "'"))]
         assert isinstance(statement, Store)
         return self.scalar(writer.nest, statement.value)
 

@@ -167,7 +167,9 @@ class Numbering:
             term = self._called(definitions, term)
         if not isinstance(term, Operation):
             names = tuple(f"{number}" for number in range(term.width))
-            return [(term, [_LeafMap(offset, Points.universe(names).identity("'"))] if names else [])]
+            return [
+                (term, [_LeafMap(offset, Relation.identity(Points.universe(names), "'"))] if names else [])
+            ]
         operands: list[list[tuple[Term, list[_LeafMap]]]] = []
         for arg in term.args:
             operands.append(self._renamed(definitions, arg, offset))
@@ -187,7 +189,9 @@ class Numbering:
         if key not in self._calls:
             operands: list[tuple[Contribution, ...]] = []
             for access, values in definitions.operands(term.path):
-                contributions = [Contribution(p.term, p.at.domain.identity(""), p.at, access) for p in values]
+                contributions = [
+                    Contribution(p.term, Relation.identity(p.at.domain, ""), p.at, access) for p in values
+                ]
                 operands.append(tuple(plain for c in contributions for plain in self.plain(definitions, c)))
             outputs = (access for access in definitions.reaching.by_path[term.path] if access.is_write)
             fresh = NumberedSpecial(term.op, tuple(each.sizes for each in outputs), tuple(operands))
@@ -234,8 +238,8 @@ class Numbering:
         # elements with the same contributions (of a broadcast) take the name of the first of them
         same = self.matched(merge, fresh) if repeats else None
         if same is None:
-            return [*found, (leaf, merge.keys.identity("'"))]
-        return [*found, (leaf, same | (merge.keys - same.domain).identity("'"))]
+            return [*found, (leaf, Relation.identity(merge.keys, "'"))]
+        return [*found, (leaf, same | Relation.identity(merge.keys - same.domain, "'"))]
 
     def matched(self, merge: Merge, known: Reduction) -> Relation | None:
         """From keys of `merge` to the keys of `known` whose elements have the same contributions; None when there
@@ -337,7 +341,7 @@ def _through(at: Relation, steps: Sequence[_LeafMap]) -> Relation:
             whole = whole.across(step.relation)
         return at.then(whole)
     names = tuple(f"{number}" for number in range(len(at.outs)))
-    select = Points.universe(names).identity("'")
+    select = Relation.identity(Points.universe(names), "'")
     result: Relation | None = None
     for step in steps:
         kept = [f"{name}'" for name in names[step.offset : step.offset + len(step.relation.ins)]]

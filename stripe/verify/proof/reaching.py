@@ -167,7 +167,7 @@ class Reaching:
         around = points_of(self.nests[read.block].domain)
         elements = Points.universe(element_names(read.rank))
         keys = around.times(elements)
-        narrowed = keys.identity("'").keep([f"{name}'" for name in (*shared, *elements.names)])
+        narrowed = Relation.identity(keys, "'").keep([f"{name}'" for name in (*shared, *elements.names)])
         return narrowed.then(back).named(key_names(read), names)
 
 

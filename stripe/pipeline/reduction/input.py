@@ -20,7 +20,7 @@ Form = TypeVar("Form")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ReductionInput:
     """A program in `language` (tile or stripe); `reproducer` is what it stands in, None for a plain file."""
 
     text: str
@@ -29,8 +29,8 @@ class Document:
     reproducer: Reproducer | None = None
 
     @staticmethod
-    def of(reproducer: Reproducer) -> Document:
-        return Document(reproducer.input, reproducer.input_format, reproducer.passes, reproducer)
+    def of(reproducer: Reproducer) -> ReductionInput:
+        return ReductionInput(reproducer.input, reproducer.input_format, reproducer.passes, reproducer)
 
     @property
     def suffix(self) -> str:
@@ -49,12 +49,12 @@ class Document:
         return json.dumps(found.model_dump(mode="json"), indent=2) + "\n"
 
 
-def steps_for(document: Document) -> Sequence[Step[Document]]:
+def steps_for(document: ReductionInput) -> Sequence[Step[ReductionInput]]:
     """The changes to try, in order: first the pass list, then the program. Raises StripeError when it does not parse.
 
     A program that is valid stays so: candidates that are not are left out.
     """
-    found: list[Step[Document]] = [fewer_passes, fewer_options] if document.passes else []
+    found: list[Step[ReductionInput]] = [fewer_passes, fewer_options] if document.passes else []
     if document.language == "stripe":
         return [*found, *(_in_form(step, _parse_stripe, print_program, _valid_stripe) for step in ir.STEPS)]
     valid = tile.compiles if tile.compiles(document.text) else _parses
@@ -64,10 +64,10 @@ def steps_for(document: Document) -> Sequence[Step[Document]]:
 
 def _in_form(
     step: Step[Form], parse: Callable[[str], Form], write: Callable[[Form], str], valid: Callable[[str], bool]
-) -> Step[Document]:
+) -> Step[ReductionInput]:
     """A step of programs as a step of documents; what is as long as before and no simpler is tried once at most."""
 
-    def step_of_documents(document: Document) -> Iterator[Document]:
+    def step_of_documents(document: ReductionInput) -> Iterator[ReductionInput]:
         for candidate in step(parse(document.text)):
             text = write(candidate)
             if text != document.text and valid(text):
@@ -92,7 +92,7 @@ def _parses(text: str) -> bool:
     return True
 
 
-def fewer_passes(document: Document) -> Iterator[Document]:
+def fewer_passes(document: ReductionInput) -> Iterator[ReductionInput]:
     """Without some entries of the pass list."""
     for cut in cuts(len(document.passes)):
         yield replace(
@@ -100,7 +100,7 @@ def fewer_passes(document: Document) -> Iterator[Document]:
         )
 
 
-def fewer_options(document: Document) -> Iterator[Document]:
+def fewer_options(document: ReductionInput) -> Iterator[ReductionInput]:
     """Without one option of an entry, or without one item of an option that is a list."""
     for number, entry in enumerate(document.passes):
         for name, options in entry.items():
