@@ -107,12 +107,11 @@ def _front_end(language: str) -> FrontEnd:
 
 def _load(front_end: FrontEnd, data: bytes, name: str, shapes: Shapes | None) -> Program:
     source = Source(data if front_end.binary else checked_text(data, name), name, front_end.name)
-    loaded = front_end.load(source, ReadOptions(tuple(_shape_text(*item) for item in (shapes or {}).items())))
+    spelled = (
+        f"{name}={shape if isinstance(shape, str) else 'x'.join(map(str, shape)) or ':'}"
+        for name, shape in (shapes or {}).items()
+    )
+    loaded = front_end.load(source, ReadOptions(tuple(spelled)))
     for warning in loaded.warnings:
         warnings.warn(str(warning), stacklevel=3)
     return loaded.program
-
-
-def _shape_text(name: str, shape: str | Sequence[int]) -> str:
-    """The shape as `--shape` spells it."""
-    return f"{name}={shape if isinstance(shape, str) else 'x'.join(map(str, shape)) or ':'}"

@@ -82,14 +82,18 @@ def resolve_parameters(
     """
     described = load_parameters(template)
     known = set(described[1].parameters) if described else set(free_names(template))
-    unknown = [name for name in defines if name not in known and name not in elsewhere]
+    names = ", ".join(sorted(known)) or "none"
+    unknown = [
+        ConfigError(
+            f"{template.name} has no parameter '{name}'",
+            where=f"-D {name}",
+            hint=did_you_mean(name, sorted(known), f"parameters: {names}"),
+        )
+        for name in defines
+        if name not in known and name not in elsewhere
+    ]
     if unknown:
-        raise combine([_unknown_parameter(name, template, known) for name in unknown])
+        raise combine(unknown)
     if described is None:
         return {name: parse_value(value) for name, value in defines.items() if name in known}
     return resolve(*described, defines)
-
-
-def _unknown_parameter(name: str, template: Path, known: Collection[str]) -> ConfigError:
-    hint = did_you_mean(name, sorted(known), f"parameters: {', '.join(sorted(known)) or 'none'}")
-    return ConfigError(f"{template.name} has no parameter '{name}'", where=f"-D {name}", hint=hint)

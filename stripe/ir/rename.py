@@ -10,7 +10,6 @@ from stripe.ir.block import (
     Block,
     Constant,
     Constraint,
-    Index,
     Intrinsic,
     Load,
     LoadIndex,
@@ -51,13 +50,13 @@ def _substitute_statement(statement: Statement, mapping: Mapping[str, Affine]) -
         return replace(statement, affine=statement.affine.subs(mapping))
     if isinstance(statement, Block) and any(index.is_passed for index in statement.indices):
         return replace(
-            statement, indices=tuple(_substitute_index(index, mapping) for index in statement.indices)
+            statement,
+            indices=tuple(
+                index if index.affine is None else replace(index, affine=index.affine.subs(mapping))
+                for index in statement.indices
+            ),
         )
     return statement
-
-
-def _substitute_index(index: Index, mapping: Mapping[str, Affine]) -> Index:
-    return index if index.affine is None else replace(index, affine=index.affine.subs(mapping))
 
 
 def rename_indices(block: Block, names: Mapping[str, str]) -> Block:

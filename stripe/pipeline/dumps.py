@@ -60,7 +60,8 @@ class Dumps(Instrument):
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
         self._count += 1
-        self._save(f"{self._count:02d}_{_file_name(entry.name)}.stripe", print_program(after))
+        name = re.sub(r"[^\w.+-]", "_", entry.name)[:100] or "pass"  # without what a file name cannot hold
+        self._save(f"{self._count:02d}_{name}.stripe", print_program(after))
 
     def _save(self, name: str, text: str) -> None:
         path = self._folder / name
@@ -120,8 +121,3 @@ def _listed(path: Path) -> dict[str, str]:
     if not isinstance(listed, dict):
         raise _foreign(path)
     return {name: str(digest) for name, digest in cast("dict[str, object]", listed).items()}
-
-
-def _file_name(name: str) -> str:
-    """An entry's name without what a file name cannot hold."""
-    return re.sub(r"[^\w.+-]", "_", name)[:100] or "pass"

@@ -65,7 +65,7 @@ class _Report:
         judgement = judge(before, after, self._policy)
         if not judgement.accepted:
             failure = failures[judgement.answer != "different"]
-            raise ProofError(f"{failure}\n{_indented(str(judgement))}")
+            raise ProofError("\n  ".join([failure, *str(judgement).splitlines()]))
         self._write(f"verify: {name}: {'; '.join(str(judgement).splitlines())}\n")
         if isinstance(judgement.verdict, Equal):
             for flag in judgement.verdict.assumptions:
@@ -104,7 +104,3 @@ class ExactCheck(Instrument):
     @override
     def end(self, program: Program) -> None:
         self._report.summary()
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -25,7 +25,12 @@ def perform(job: Job, spec: ReduceSpec) -> int:
     """Reduces; gives the exit status."""
     if spec.output not in (None, "-"):
         check_output(spec.output)  # before the search, which may take hours
-    document = _read(job, spec)
+    path = spec.input or ""
+    if path.endswith(".json"):
+        document = ReductionInput.of(read_reproducer(Path(path))[0])
+    else:
+        job.source = read_source(path, spec.input_format)
+        document = ReductionInput(job.source.text, job.source.language)
     command = Command(spec.test_words(), spec.exit_status, spec.timeout, TOOLS)
     steps = steps_for(document)
     if not command.start(document).fails():
@@ -56,11 +61,3 @@ def perform(job: Job, spec: ReduceSpec) -> int:
     )
     write_text(spec.output, result.render())
     return OK
-
-
-def _read(job: Job, spec: ReduceSpec) -> ReductionInput:
-    path = spec.input or ""
-    if path.endswith(".json"):
-        return ReductionInput.of(read_reproducer(Path(path))[0])
-    job.source = read_source(path, spec.input_format)
-    return ReductionInput(job.source.text, job.source.language)

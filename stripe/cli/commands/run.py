@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from stripe.cli.arguments.run import RunSpec
@@ -39,8 +39,10 @@ def perform(job: Job, spec: RunSpec) -> int:
     inputs = _inputs(job, spec, original)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
     runner = engine.load(program, reorder=not job.entries)
+    # A line on a terminal while the interpreter runs; emitted code has a process of its own.
+    shown = engine.engine_name == "interp" and sys.stderr.isatty()
     try:
-        with _told(engine.engine_name):
+        with ElapsedLine(to_stderr, "interpreting") if shown else nullcontext():
             outputs = runner.run(inputs)
     except EngineCrash:
         require_sound(
@@ -68,13 +70,6 @@ def perform(job: Job, spec: RunSpec) -> int:
     )
     run_report.write(report, spec.json)
     return OK if comparison is None or comparison.equal else MISMATCH
-
-
-def _told(engine: str) -> AbstractContextManager[object]:
-    """A line on a terminal while the interpreter runs; emitted code has a process of its own."""
-    if engine != "interp" or not sys.stderr.isatty():
-        return nullcontext()
-    return ElapsedLine(to_stderr, "interpreting")
 
 
 def warn_of_vectors(job: Job) -> None:

@@ -107,17 +107,14 @@ def write(report: ReportJson, path: str | None) -> None:
     """Prints the report, and writes it as JSON to `path` (`-`: to standard output, instead of the text)."""
     if path is not None:
         write_text(path, json.dumps(report.model_dump(mode="json"), indent=2) + "\n")
-    if path != "-":
-        write_text(None, _as_text(report))
-
-
-def _as_text(report: ReportJson) -> str:
+    if path == "-":
+        return
     lines = [_output_line(output) for output in report.outputs]
     if report.comparison is not None:
         lines += _comparison_lines(report.comparison, report.engine)
     if report.bench is not None:
         lines += _times_lines(report.bench, report.engine)
-    return "\n".join(lines) + "\n"
+    write_text(None, "\n".join(lines) + "\n")
 
 
 def _times_lines(times: TimesJson, engine: str) -> Iterator[str]:

@@ -168,11 +168,12 @@ class Definitions:
     ) -> tuple[list[Contribution], list[Merge], list[Contribution]]:
         """(elements with one contribution, the merge of the others, assigned elements without merged contributions)."""
         agg, dtype = merged[0][0].agg, self.dtype(merged[0][0].buffer)
+        # Stored values are contributions; a stored merge by the same aggregation hands on its own.
         contributions: list[Contribution] = []
         for writer, points in merged:
             for contribution in self._stored(writer, points):
                 contributions += self._flattened(contribution, agg, dtype)
-        # where elements are merged on, the value assigned before is a contribution
+        # Merges start from the value assigned before, which is a contribution there; elsewhere it is the definition.
         touched = union((points.domain for _, points in merged), keys).coalesced()
         left: list[Contribution] = []
         for contribution in assigned:

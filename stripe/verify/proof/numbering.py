@@ -246,9 +246,11 @@ class Numbering:
         are none.
         """
         mine, theirs = by_term(merge.contributions), by_term(known.contributions)
+        # Matching of all contributions would take too long: the first and last operand tuples pair the keys.
         candidates, sure = _candidate_keys(merge.keys, mine, known.keys, theirs)
         if candidates.is_empty:
             return None
+        # A pair stays where both sides have the same operand tuples under each term.
         different = Points.empty(merge.keys.names)
         for term in {**mine, **theirs}:
             here = image(mine[term]).within(candidates.domain) if term in mine else None
@@ -264,7 +266,7 @@ class Numbering:
         if same.is_empty:
             return None
         if merge.agg.counts(merge.dtype) and not (known.once and all(map(once_each, mine.values()))):
-            # the operands are the same; they may contribute a different number of times
+            # The operands are equal as sets; sums and products count how often each contributes.
             left = _nonempty(replace(c, points=c.points.within(same.domain)) for c in merge.contributions)
             right = _nonempty(replace(c, points=same.then(c.points)) for c in known.contributions)
             try:
