@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from stripe.cost.time.price import Price
     from stripe.hw.schema import HardwareModel
 
     Evaluate: TypeAlias = Callable[
@@ -57,13 +58,15 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class PassContext:
-    """The surroundings of a pass: the machine, the listener for remarks, and `evaluate`, which runs a program on arrays
-    (passes stand below the interpreter and cannot call it themselves).
+    """The surroundings of a pass: the machine, the listener for remarks, `evaluate`, which runs a program on arrays
+    (passes stand below the interpreter and cannot call it themselves), and `price`, which runs the rest of the pass
+    list on a program and simulates the result. It raises StripeError where the list refuses the program.
     """
 
     hardware: HardwareModel | None = None
     listener: Callable[[Remark], None] | None = None
     evaluate: Evaluate | None = None
+    price: Callable[[Program], Price] | None = None
 
     def applied(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.APPLIED, block, message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from stripe.cost.time.price import Price
     from stripe.hw.schema import HardwareModel
 
 
@@ -25,6 +26,8 @@ class PassManager:
     entries: tuple[PassEntry, ...]
     hardware: HardwareModel | None = None
     instruments: tuple[Instrument, ...] = ()
+    asks_prices: bool = True
+    """Whether passes may ask what the rest of the list makes of a candidate."""
 
     def run(self, program: Program) -> Program:
         """The program after all passes; the same object when none changed it.
@@ -35,17 +38,18 @@ class PassManager:
             instrument.begin(program)
         for number, entry in enumerate(self.entries):
             require_stage(program, entry, self.entries[:number])
-            program = self._run_entry(entry, program)
+            program = self._run_entry(number, program)
         for instrument in self.instruments:
             instrument.end(program)
         return program
 
-    def _run_entry(self, entry: PassEntry, program: Program) -> Program:
+    def _run_entry(self, number: int, program: Program) -> Program:
+        entry = self.entries[number]
         try:
             for instrument in reversed(self.instruments):
                 instrument.before(entry, program)
             require_no_addresses(program, entry)
-            result = self._apply(entry, program)
+            result = self._apply(number, program)
             _check_ensured(entry, program.stage, result.stage)
             for instrument in self.instruments:
                 instrument.after(entry, program, result)
@@ -59,14 +63,15 @@ class PassManager:
             raise fault from error
         return result
 
-    def _apply(self, entry: PassEntry, program: Program) -> Program:
+    def _apply(self, number: int, program: Program) -> Program:
         """The result of one pass; errors about its options are located at its entry."""
+        entry = self.entries[number]
 
         def listen(remark: Remark) -> None:
             for instrument in self.instruments:
                 instrument.remark(entry, remark)
 
-        context = PassContext(self.hardware, listen, _evaluate)
+        context = PassContext(self.hardware, listen, _evaluate, self._pricing(number))
         say_unmatched(entry, program, context)
         try:
             return entry.pass_.run(program, context)
@@ -74,6 +79,22 @@ class PassManager:
             if not error.place:
                 error.where = f"pass {entry.label}"
             raise
+
+    def _pricing(self, number: int) -> Callable[[Program], Price] | None:
+        """The simulated price of a program that goes through the entries behind this one. In that run decisions are
+        made without such prices, so that the work stays a multiple of the number of candidates.
+        """
+        model = self.hardware
+        if model is None or not self.asks_prices:
+            return None
+        rest = PassManager(self.entries[number + 1 :], model, asks_prices=False)
+
+        def price(program: Program) -> Price:
+            from stripe.cost.time.price import price_program
+
+            return price_program(rest.run(program), model)
+
+        return price
 
     def _report(self, entry: PassEntry, program: Program, error: Exception) -> None:
         for instrument in self.instruments:

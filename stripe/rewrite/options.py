@@ -41,7 +41,8 @@ UNIT_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"
 
 
 class LocationSpec(BaseModel):
-    """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, or an affine as text."""
+    """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, an affine as text, or
+    `"any"`: whichever unit of that name is free."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,11 +51,14 @@ class LocationSpec(BaseModel):
         description="name of a memory, execution or transfer unit of the hardware model",
     )  # fmt: skip
     unit: int | str = Field(
-        default=0, description="which one of them: a number, or an affine over the block's indices"
+        default=0,
+        description="which one of them: a number, an affine over the block's indices, or 'any': whichever is free",
     )
 
     def location(self) -> Location:
         """The location; StripeError when `unit` is a text that is no affine."""
+        if self.unit == "any":
+            return Location.of(self.name)
         unit = Affine(self.unit) if isinstance(self.unit, int) else parse_affine(self.unit)
         return Location.of(self.name, unit)
 

@@ -39,12 +39,12 @@ EVERYWHERE = "everything that asks for units"
 PEOPLE = "people"
 
 _SIZE = (
-    "cost/mapping/machine", "cost/report/units", "hw/dot", "passes/autotile/autotile",
+    "cost/mapping/machine", "cost/report/units", "hw/dot", "passes/autotile/tiling",
     "passes/memory_placement/memory_placement", "passes/register_cache/register_cache", "passes/schedule/schedule",
     "passes/subgroup/subgroup", "verify/machine/schedule",
 )  # fmt: skip
 _TIMED = ("cost/time/tiles", "cost/time/workload")
-_MATCHED = ("passes/tensorize/match",)
+_MATCHED = ("cost/time/stencils",)
 _MAPPED = ("cost/mapping/machine",)
 
 READERS: dict[str, str | tuple[str, ...]] = {
@@ -63,11 +63,11 @@ READERS: dict[str, str | tuple[str, ...]] = {
     "MemUnit.banks": ("cost/time/workload", "verify/machine/schedule"),
     "MemUnit.operands": _MAPPED,
     "MemUnit.alignment": (
-        "passes/autotile/autotile",
+        "passes/autotile/tiling",
         "passes/memory_placement/memory_placement",
         "passes/schedule/schedule",
     ),
-    "ExecUnit.pipeline_depth": (*_TIMED, "cost/time/occupancy", "passes/autotile/autotile"),
+    "ExecUnit.pipeline_depth": (*_TIMED, "cost/time/occupancy", "passes/autotile/tiling"),
     "ExecUnit.latency_cycles": _TIMED,
     "ExecUnit.array": ("cost/time/rates", "cost/time/workload"),
     "ExecUnit.threads": (),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import Literal
 
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.pieces import Compute
 from stripe.hw.schema import ExecUnit, Stencil, SystolicArray
-from stripe.ir import Agg, Block, ConfigError, DType, Index, Load, Nest, Store, step
+from stripe.ir import Affine, Agg, Block, ConfigError, DType, Index, Load, Nest, Store, step
 
 
 @dataclass(frozen=True)
@@ -175,32 +176,47 @@ def systolic_cycles(array: SystolicArray, reduction: int, pixels: int, filters: 
     return batches * (folds * (reduction + rows + columns - 2) - 1)
 
 
+Role = Literal["reduction", "pixels", "filters", "batches"]
+
+
 def matmul_shape(root: Nest, leaves: tuple[Nest, ...]) -> tuple[int, int, int, int] | None:
     """Reduction length, output pixels, filters and batches of a multiply-accumulate of two operands; None for
-    anything else. Filters are the outputs' indices that only the second operand has."""
+    anything else."""
     if len(leaves) != 1:
         return None
     (leaf,) = leaves
-    loads = [s for s in leaf.block.statements if isinstance(s, Load)]
-    stores = [s for s in leaf.block.statements if isinstance(s, Store)]
-    if len(loads) != 2 or len(stores) != 1 or leaf.block.ref(stores[0].ref).agg is not Agg.ADD:
-        return None
-    first, second = (_names(leaf, load.ref) for load in loads)
-    out = _names(leaf, stores[0].ref)
-    sizes = {"reduction": 1, "pixels": 1, "filters": 1, "batches": 1}
     outside = set(root.prefix(root.depth - 1))
-    for name, (low, high) in zip(leaf.domain.names, leaf.domain.intervals, strict=True):
-        if name in outside:
-            continue
-        if name not in out:
-            kind = "reduction"
-        elif name in first and name in second:
-            kind = "batches"
-        else:
-            kind = "filters" if name in second else "pixels"
-        sizes[kind] *= high - low + 1
+    names = [name for name in leaf.domain.names if name not in outside]
+    roles = matmul_roles(leaf.block, names, lambda ref: _names(leaf.views[ref].origin))
+    if roles is None:
+        return None
+    sizes: dict[Role, int] = {"reduction": 1, "pixels": 1, "filters": 1, "batches": 1}
+    for name, role in roles.items():
+        low, high = leaf.domain.ranges[name]
+        sizes[role] *= high - low + 1
     return sizes["reduction"], sizes["pixels"], sizes["filters"], sizes["batches"]
 
 
-def _names(leaf: Nest, ref: str) -> set[str]:
-    return {name for affine in leaf.views[ref].origin for name in affine.names()}
+def matmul_roles(
+    block: Block, names: Sequence[str], moving: Callable[[str], set[str]]
+) -> dict[str, Role] | None:
+    """The roles of indices in a multiply-accumulate of two operands, `moving` being the indices that move a view;
+    None for any other block. Filters are the outputs' indices that only the second operand has."""
+    loads = [s for s in block.statements if isinstance(s, Load)]
+    stores = [s for s in block.statements if isinstance(s, Store)]
+    if len(loads) != 2 or len(stores) != 1 or block.ref(stores[0].ref).agg is not Agg.ADD:
+        return None
+    first, second, out = (moving(each.ref) for each in (*loads, stores[0]))
+    found: dict[str, Role] = {}
+    for name in names:
+        if name not in out:
+            found[name] = "reduction"
+        elif name in first and name in second:
+            found[name] = "batches"
+        else:
+            found[name] = "filters" if name in second else "pixels"
+    return found
+
+
+def _names(access: Iterable[Affine]) -> set[str]:
+    return {name for affine in access for name in affine.names()}

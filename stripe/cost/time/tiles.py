@@ -7,18 +7,23 @@ lower bounds: each is made of parts that are monotonic in every size, each taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.cost.counts.tiles import Floats, Ints, TileFootprint, product
 from stripe.cost.time.machine import Machine
-from stripe.cost.time.rates import StencilUse, missing_rates, rated, stencil_use
-from stripe.hw.schema import ExecUnit, HardwareModel
-from stripe.ir import Agg, Block, Direction, Location
+from stripe.cost.time.rates import Role, StencilUse, matmul_roles, missing_rates, rated, stencil_use
+from stripe.cost.time.statement import Resource
+from stripe.cost.time.stencils import Match, body_of, find_matches
+from stripe.cost.time.workload import CostModel
+from stripe.hw.schema import ExecUnit, HardwareModel, SystolicArray
+from stripe.ir import Agg, Block, ConfigError, Direction, Location, Nest
+from stripe.poly import count_domain, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class TileUnit:
     pipeline_depth: int
     missing: tuple[str, ...]
     """Operations without a rate on the unit; counted at its slowest rate."""
+    array: SystolicArray | None = None
 
 
 def find_unit(hardware: HardwareModel, block: Block) -> TileUnit:
@@ -51,7 +57,7 @@ def find_unit(hardware: HardwareModel, block: Block) -> TileUnit:
     if use is not None:
         (inner,) = block.blocks
         cycles = _stencil_cycles(unit, inner, use)
-    return TileUnit(name, cycles, unit.latency_cycles, unit.pipeline_depth, missing)
+    return TileUnit(name, cycles, unit.latency_cycles, unit.pipeline_depth, missing, unit.array)
 
 
 def _locations(block: Block) -> Iterator[Location]:
@@ -97,12 +103,14 @@ def nest_operations(block: Block) -> Operations:
 
 @dataclass(frozen=True, slots=True)
 class TileTransfer:
-    """One view on its route into a memory or back: its bytes per cycle and the cycles before the first byte."""
+    """One view on its route into a memory or back: its bytes per cycle, the cycles before the first byte, the channels
+    that transfers share, and the cycles that a byte takes of each resource."""
 
     footprint: TileFootprint
     reads: bool
     bytes_per_cycle: float
     latency_cycles: float
+    needs: tuple[tuple[Resource, float], ...] = ()
 
 
 def find_transfers(
@@ -113,20 +121,186 @@ def find_transfers(
     Raises ConfigError for a view that no route leads to.
     """
     near = f"{memory}[0]"
+    model = CostModel(machine)
     for footprint in footprints:
         far = machine.memory(footprint.ref.location)
         way = footprint.ref.dir
-        if way.reads or _is_read_back(footprint):
-            route = machine.graph.route(far, near)
-            yield TileTransfer(footprint, True, route.bytes_per_cycle, route.latency_cycles)
-        if way.writes:
-            route = machine.graph.route(near, far)
-            yield TileTransfer(footprint, False, route.bytes_per_cycle, route.latency_cycles)
+        for reads in (True,) * (way.reads or _is_read_back(footprint)) + (False,) * way.writes:
+            ends = (far, near) if reads else (near, far)
+            route = machine.graph.route(*ends)
+            needs = model.byte_rates(*ends, route).cycles
+            yield TileTransfer(footprint, reads, route.bytes_per_cycle, route.latency_cycles, needs)
 
 
 def _is_read_back(footprint: TileFootprint) -> bool:
     """Whether partial results of a view come back when the reduction is split."""
     return footprint.ref.dir is Direction.OUT and footprint.ref.agg is not Agg.ASSIGN
+
+
+@dataclass(frozen=True, slots=True)
+class TileOperand:
+    """A view between the memory and the unit, with the cycles that a byte takes of each resource."""
+
+    footprint: TileFootprint
+    back: bool
+    """Whether it is partial results that the unit reads again."""
+    needs: tuple[tuple[Resource, float], ...]
+
+
+def find_operands(
+    machine: Machine, footprints: Iterable[TileFootprint], memory: str, unit: str
+) -> list[TileOperand]:
+    """The views between `memory` and a unit; none where no route leads from one to the other."""
+    model = CostModel(machine)
+    found: list[TileOperand] = []
+    seat = f"{unit}[0]"
+    for footprint in footprints:
+        way = footprint.ref.dir
+        merges = way.writes and footprint.ref.agg is not Agg.ASSIGN
+        for writes, back in ((False, merges),) * (way.reads or merges) + ((True, False),) * way.writes:
+            near = machine.memory_near(Location.of(memory), seat, writes=writes)
+            ends = (seat, near) if writes else (near, seat)
+            try:
+                route = machine.graph.connection(*ends)
+            except ConfigError:
+                return []
+            found.append(TileOperand(footprint, back, model.byte_rates(*ends, route).cycles))
+    return found
+
+
+def find_lanes(block: Block, unit: ExecUnit) -> list[TileLanes]:
+    """The ways of the unit's stencils to take the work of a block; none where no stencil computes it."""
+    body = body_of(block)
+    if isinstance(body, str):
+        return []
+    matches = (match for stencil in unit.stencils for match in find_matches(block, body, stencil))
+    found = list({lanes.key: lanes for lanes in (TileLanes(block, match) for match in matches)}.values())
+    # Where one wastes no fewer lanes and touches each index in no fewer instructions than another, it is never better.
+    whole = np.array([[index.range for index in block.iterated]], dtype=np.int64)
+    costs = [
+        [1 / lanes.share(whole)[0], *(int(each[0]) for each in lanes.all_uses(whole, whole))]
+        for lanes in found
+    ]
+    return [
+        lanes
+        for lanes, mine in zip(found, costs, strict=True)
+        if not any(other != mine and all(a <= b for a, b in zip(other, mine, strict=True)) for other in costs)
+    ]
+
+
+class TileLanes:
+    """The work of a unit on tiles in units of one instruction: a use of a stencil, or a whole tile where none matches.
+
+    `sizes` are the points of an instruction along the columns of its indices, -1 for all of the tile, and `idle` the
+    lanes of indices of the stencil that no index takes.
+    """
+
+    def __init__(self, block: Block, match: Match | None) -> None:
+        self.ranges = [index.range for index in block.iterated]
+        columns = {index.name: column for column, index in enumerate(block.iterated)}
+        self.sizes: dict[int, int] = {}
+        self.idle = 1
+        self.stencil = match.stencil if match is not None else None
+        if match is None:
+            self.sizes = dict.fromkeys(columns.values(), -1)
+            return
+        for name, rules in zip(match.names, match.stencil.idxs, strict=True):
+            if name:
+                self.sizes[columns[name]] = rules.size
+            else:
+                self.idle *= max(1, rules.size)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for lanes of equal cost, such as two indices of a stencil that are given to each other's place."""
+        startup = (self.stencil.startup_cost, self.stencil.cycles) if self.stencil is not None else ()
+        return tuple(sorted(self.sizes.items())), self.idle, startup
+
+    def share(self, sizes: Ints) -> Floats:
+        """The part of the lanes that has work. Never shrinks as a size grows."""
+        found = np.full(len(sizes), 1.0 / self.idle)
+        for column, lanes in self.sizes.items():
+            if lanes != -1:
+                found = found * np.minimum(1.0, sizes[:, column] / lanes)
+        return found
+
+    def uses(self, column: int, low: Ints, high: Ints) -> Ints:
+        """Instructions along one index in all tiles, at least, for sizes between `low` and `high`."""
+        lanes, whole, size = self.sizes.get(column, 1), self.ranges[column], high[:, column]
+        if lanes == -1:
+            return -(-whole // size)
+        if low is not high:
+            return np.maximum(-(-whole // np.minimum(lanes, size)), -(-whole // size))
+        return whole // size * -(-size // lanes) + -(-(whole % size) // lanes)
+
+    def elements(self, footprint: TileFootprint, high: Ints) -> Floats:
+        """Elements of a view that one instruction after the other touches, instructions that differ in an index which
+        does not move the view counted once."""
+        whole = prod(float(self.ranges[column]) for column in footprint.columns)
+        inside = {column for column, lanes in self.sizes.items() if lanes != 1}
+        if all(len(inside.intersection(dim.columns.values())) < 2 for dim in footprint.dimensions):
+            return np.full(len(high), whole)
+        # windows along which points of one instruction share elements
+        sizes = np.ones_like(high)
+        for column in sorted(inside & footprint.columns):
+            lanes = self.sizes[column]
+            sizes[:, column] = high[:, column] if lanes == -1 else np.minimum(lanes, high[:, column])
+        return whole * footprint.elements(sizes) / product(sizes)
+
+    def all_uses(self, low: Ints, high: Ints) -> list[Ints]:
+        """`uses` of each index."""
+        return [self.uses(column, low, high) for column in range(len(self.ranges))]
+
+
+_Roles: TypeAlias = Mapping[Role, list[int]]
+
+
+def _array_columns(block: Block) -> _Roles | None:
+    """The columns of each role in a matrix product."""
+
+    def moving(name: str) -> set[str]:
+        return {index for affine in block.ref(name).access for index in affine.names()}
+
+    roles = matmul_roles(block, [index.name for index in block.iterated], moving)
+    if roles is None:
+        return None
+    found: dict[Role, list[int]] = {"reduction": [], "pixels": [], "filters": [], "batches": []}
+    for column, index in enumerate(block.iterated):
+        found[roles[index.name]].append(column)
+    return found
+
+
+def _array_cycles(array: SystolicArray, roles: _Roles, ranges: Ints, low: Ints, high: Ints) -> Floats:
+    """Cycles of all tiles on a systolic array; a lower bound for sizes between `low` and `high`.
+
+    A tile takes folds * (stream + fill) - 1 cycles. Over all tiles the folds along a role are at least those of
+    the whole range, and at least one a tile; streams of all tiles together are the whole range.
+    """
+    counts = -(-ranges // high)
+
+    def folds(role: Role, lanes: int) -> Floats:
+        columns = roles[role]
+        tiles = product(counts, columns)
+        if low is high:
+            return tiles * -(-product(high, columns) // lanes)
+        whole = prod(int(ranges[column]) for column in columns)
+        return np.maximum(tiles, -(-whole // lanes))
+
+    held: Role = "reduction" if array.dataflow == "weight_stationary" else "pixels"
+    moved: Role = "pixels" if array.dataflow == "weight_stationary" else "reduction"
+    fill = array.rows * (2 if array.dataflow == "weight_stationary" else 1) + array.columns - 2
+    batches = prod(int(ranges[column]) for column in roles["batches"])
+    uses = folds(held, array.rows) * folds("filters", array.columns) * batches
+    sent = product(counts, roles[moved])
+    if low is high:
+        tiles = product(counts, [c for role in roles if role != "batches" for c in roles[role]])
+        return uses * sent * (product(high, roles[moved]) + fill) - batches * tiles
+    streamed = prod(int(ranges[column]) for column in roles[moved])
+    return uses * (np.maximum(streamed, sent) + sent * fill) * (1 - 1 / (fill + 1))
+
+
+_BUDGET = 200_000
+"""isl operations that counting the points of a block may take; beyond, constraints are left out."""
 
 
 class TileTimes:
@@ -135,49 +309,157 @@ class TileTimes:
     The views of each tile are moved into the memory and back, and computed on. With one buffer that adds up; with
     more, tile k computes while tile k+1 is moved, so that n equal tiles take max(n*compute + move, n*move + compute)
     with the move and compute of one tile. An aggregated result whose reduction is split is read back for all tiles but
-    the first.
+    the first. Computing takes the unit's cycles or those of its busiest operand bus; no bus or port takes less than all
+    its bytes.
     """
 
     def __init__(
-        self, ranges: Sequence[int], transfers: Iterable[TileTransfer], unit: TileUnit, depth: int
+        self,
+        block: Block,
+        transfers: Iterable[TileTransfer],
+        unit: TileUnit,
+        depth: int,
+        operands: Sequence[TileOperand] = (),
+        lanes: Sequence[TileLanes] = (),
+        parallel: int = 1,
     ) -> None:
-        self.ranges = np.asarray(ranges, dtype=np.int64)
+        self.ranges = np.asarray([index.range for index in block.iterated], dtype=np.int64)
         self.transfers = tuple(transfers)
         self.unit = unit
         self.overlaps = depth > 1
-        self.points = prod(float(size) for size in ranges)
+        whole = prod(float(size) for size in self.ranges)
+        counted = (
+            within(_BUDGET, lambda: count_domain(Nest.root(block).domain)) if block.constraints else None
+        )
+        self.points = whole if counted is None else float(counted)
+        self._inside = self.points / whole
+        self._whole = whole
+        self.operands = tuple(operands)
+        self.lanes = tuple(lanes) or (TileLanes(block, None),)
+        self.parallel = parallel
+        self._roles = _array_columns(block) if unit.array is not None else None
 
     def time(self, low: Ints, high: Ints) -> tuple[Floats, Floats]:
         """Cycles from the first transfer to the last, and those of the transfers alone."""
-        compute, move = self.compute(high), self.move(low, high)
-        if not self.overlaps:
-            return compute + move, move
-        unit = self.unit
-        one_compute = product(low) * unit.cycles_per_point + unit.latency_per_tile
+        moved = self._moved(low, high)
+        move = self._move(moved, high)
+        best = np.full(len(low), np.inf)
         one_move = np.zeros(len(low), dtype=np.float64)
-        for transfer in self.transfers:
-            size = transfer.footprint.bytes(low)
-            one_move = one_move + size / transfer.bytes_per_cycle + transfer.latency_cycles
-        by_compute, by_move = compute + np.minimum(one_move, move), move + np.minimum(one_compute, compute)
-        return np.maximum(by_compute, by_move), move
+        shared: dict[Resource, Floats] = {}
+        for transfer, size in zip(self.transfers if self.overlaps else (), moved, strict=False):
+            one = transfer.footprint.bytes(low)
+            one_move = one_move + one / transfer.bytes_per_cycle + transfer.latency_cycles
+            for resource, cycles in transfer.needs:
+                shared[resource] = shared.get(resource, 0.0) + size * cycles
+        share = product(low) / self._whole
+        totals = [operand.footprint.total(low, high) for operand in self.operands]
+        for lanes in self.lanes:
+            streams = self._streams(lanes, low, high, totals)
+            compute = self._computing(lanes, low, high, streams)
+            if not self.overlaps:
+                best = np.minimum(best, compute + move)
+                continue
+            found = np.maximum(compute + np.minimum(one_move, move), move + compute * share)
+            for resource in streams.keys() | shared.keys():
+                found = np.maximum(found, streams.get(resource, 0.0) + shared.get(resource, 0.0))
+            best = np.minimum(best, found)
+        return best, move
 
-    def compute(self, sizes: Ints) -> Floats:
+    def compute(self, low: Ints, high: Ints) -> Floats:
         """Cycles that the execution unit works for all tiles."""
-        tiles = product(-(-self.ranges // sizes))
-        return self.points * self.unit.cycles_per_point + tiles * self.unit.latency_per_tile
+        totals = [operand.footprint.total(low, high) for operand in self.operands]
+        return np.min(
+            [
+                self._computing(lanes, low, high, self._streams(lanes, low, high, totals))
+                for lanes in self.lanes
+            ],
+            axis=0,
+        )
+
+    def _computing(
+        self, lanes: TileLanes, low: Ints, high: Ints, streams: Mapping[Resource, Floats]
+    ) -> Floats:
+        unit = self.unit
+        if unit.array is not None and self._roles is not None:
+            work = _array_cycles(unit.array, self._roles, self.ranges, low, high)
+        else:
+            work = self.points * unit.cycles_per_point / lanes.share(high)
+            stencil = lanes.stencil
+            if stencil is not None and (stencil.cycles is not None or stencil.startup_cost):
+                uses = np.prod(np.column_stack(lanes.all_uses(low, high)).astype(np.float64), axis=1)
+                if stencil.cycles is not None:
+                    work = uses * stencil.cycles
+                else:
+                    work = work + uses * stencil.startup_cost * unit.cycles_per_point
+        work = work / self.parallel
+        for need in streams.values():
+            work = np.maximum(work, need)
+        return work + product(-(-self.ranges // high)) * unit.latency_per_tile
+
+    def _streams(
+        self, lanes: TileLanes, low: Ints, high: Ints, totals: Sequence[Ints]
+    ) -> dict[Resource, Floats]:
+        """Cycles that operands take of each resource between the memory and the unit. An element goes there or back
+        once in each instruction that touches it.
+        """
+        found: dict[Resource, Floats] = {}
+        uses = lanes.all_uses(low, high) if self.operands else []
+        for operand, total in zip(self.operands, totals, strict=True):
+            footprint = operand.footprint
+            again: Floats = np.ones(len(high), dtype=np.float64)
+            for column in footprint.others:
+                again = again * uses[column]
+            elements = total if lanes.stencil is None else lanes.elements(footprint, high)
+            size: Floats = elements * again * (self._inside * footprint.ref.dtype.bytes)
+            if operand.back:
+                size = size * (again > 1)  # partial results, which the unit reads to add to them
+            for resource, cycles in operand.needs:
+                found[resource] = size * cycles + found.get(resource, 0.0)
+        return found
 
     def move(self, low: Ints, high: Ints) -> Floats:
         """Cycles that transfers take for all tiles."""
+        return self._move(self._moved(low, high), high)
+
+    def _move(self, moved: Sequence[Floats], high: Ints) -> Floats:
         counts = -(-self.ranges // high)
         tiles = product(counts)
-        total = np.zeros(len(low), dtype=np.float64)
+        total = np.zeros(len(high), dtype=np.float64)
+        for transfer, size in zip(self.transfers, moved, strict=True):
+            total = total + size / transfer.bytes_per_cycle
+            if transfer.latency_cycles:
+                back = transfer.reads and not transfer.footprint.ref.dir.reads
+                first = tiles / product(counts, transfer.footprint.others) if back else 0.0
+                total = total + transfer.latency_cycles * (tiles - first)
+        return total
+
+    def _moved(self, low: Ints, high: Ints) -> list[Floats]:
+        """Bytes of each transfer in all tiles."""
+        counts = -(-self.ranges // high)
+        known: dict[int, Floats] = {}
+        found: list[Floats] = []
         for transfer in self.transfers:
             footprint = transfer.footprint
+            if id(footprint) not in known:
+                known[id(footprint)] = footprint.total(low, high) * float(footprint.ref.dtype.bytes)
             visits = product(counts, footprint.others)
-            once = footprint.total(low, high) * footprint.ref.dtype.bytes
-            if not transfer.reads or footprint.ref.dir.reads:
-                total = total + once * visits / transfer.bytes_per_cycle + tiles * transfer.latency_cycles
-            else:  # a partial result comes back, for all tiles but the first
-                latency = transfer.latency_cycles * tiles * (1 - 1 / visits)
-                total = total + once * (visits - 1) / transfer.bytes_per_cycle + latency
-        return total
+            # a partial result comes back for all tiles but the first
+            back = transfer.reads and not footprint.ref.dir.reads
+            found.append(known[id(footprint)] * (visits - back))
+        return found
+
+
+def match_cycles(
+    block: Block, match: Match, hardware: HardwareModel, name: str, memory: str, parallel: int
+) -> float:
+    """Cycles that `parallel` units of a name take for a block by the uses of a stencil, on operands in `memory`."""
+    unit = hardware.exec_unit(name)
+    cycles, missing = _cycles(unit, nest_operations(block))
+    tiles = TileUnit(name, cycles, unit.latency_cycles, 1, missing)
+    views = [TileFootprint(block, ref) for ref in block.refinements if not ref.is_alloc]
+    operands = find_operands(Machine(hardware), views, memory, name)
+    # each of the units has a block like this one
+    shared = [replace(each, needs=tuple((r, c * parallel) for r, c in each.needs)) for each in operands]
+    times = TileTimes(block, (), tiles, 1, shared, [TileLanes(block, match)])
+    whole = np.array([[index.range for index in block.iterated]], dtype=np.int64)
+    return float(times.compute(whole, whole)[0])

@@ -239,28 +239,32 @@ class CostModel:
         """Adds a flow's bytes and energy; gives the cycles of its slowest part."""
         tally.flows.append(flow)
         key = (flow.source, flow.sink, flow.route)
-        if key not in self._rates:
-            self._rates[key] = self._byte_rates(flow)
-        rates = self._rates[key]
+        rates = self.byte_rates(*key)
         for resource, cycles in rates.cycles:
             tally.demand[resource] += size * cycles
         for component, energy in rates.energy:
             tally.energy[component] += flow.bytes * energy
         return size * rates.slowest
 
-    def _byte_rates(self, flow: Flow) -> ByteRates:
-        """What a byte of a flow needs of buses and memory ports, and its energy."""
+    def byte_rates(self, source: str, sink: str, route: Route) -> ByteRates:
+        """What a byte on a route needs of buses and memory ports, and its energy."""
+        key = (source, sink, route)
+        if key not in self._rates:
+            self._rates[key] = self._counted_rates(*key)
+        return self._rates[key]
+
+    def _counted_rates(self, source: str, sink: str, route: Route) -> ByteRates:
         model = self.machine.model
-        cycles = [(self._bus(hop.index), 1.0 / hop.bus.bytes_per_cycle) for hop in flow.route.hops]
-        energy = list(route_energy(flow.route, model))
-        for unit, word in ((flow.source, "read"), (flow.sink, "write")):
+        cycles = [(self._bus(hop.index), 1.0 / hop.bus.bytes_per_cycle) for hop in route.hops]
+        energy = list(route_energy(route, model))
+        for unit, word in ((source, "read"), (sink, "write")):
             name = parse_unit(unit)[0]
             memory = model.mem_units.get(name)
             if memory is not None:
                 picojoules = memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte
                 energy.append((f"{name} {word}", picojoules))
         # what a memory on the route takes in, it gives out again
-        for unit, accesses in ((flow.source, 1), *((unit, 2) for unit in flow.route.units), (flow.sink, 1)):
+        for unit, accesses in ((source, 1), *((unit, 2) for unit in route.units), (sink, 1)):
             memory = model.mem_units.get(parse_unit(unit)[0])
             if memory is not None and memory.port_bytes_per_cycle is not None:
                 ports = Resource.unit(unit)._replace(kind="ports")

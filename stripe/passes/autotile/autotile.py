@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from stripe.cost.counts.tiles import Bools, Floats, Ints, TileFootprint, product
-from stripe.cost.time.machine import Machine
-from stripe.cost.time.tiles import TileTimes, find_transfers, find_unit
-from stripe.hw.schema import HardwareModel
+from stripe.cost.counts.tiles import Ints
+from stripe.cost.time.price import Price
 from stripe.ir import (
     Block,
     Program,
-    Refinement,
     rename_refinements,
     rename_scalars,
+    replace_at,
     rewrite_matching,
     scalar_defined,
-    step,
     with_entry,
 )
+from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose, company
 from stripe.passes.autotile.search import Ranked, TileSearch
+from stripe.passes.autotile.tiling import Tiling, cost_text
 from stripe.passes.base import (
     Pass,
     PassContext,
@@ -37,6 +36,7 @@ from stripe.passes.base import (
     TagSet,
     matching,
 )
+from stripe.rewrite.excerpt import excerpt
 from stripe.rewrite.tile import tile_block
 
 SHOWN = 10
@@ -48,11 +48,8 @@ MOST_SIZES = 1 << 24
 MOST_POINTS = 1 << 62
 """Points of a block that 64 bits count."""
 
-MOVE_WEIGHT = 0.01
-"""Weight of the cycles of transfers beside the time of all: of equally quick tiles the one that moves less is best."""
-
-SPLIT_WEIGHT = 0.001
-"""Weight of log2(number of tiles) in PlaidML's formula."""
+MOST_ROUNDS = 12
+"""Searches of one block, each under a tighter limit, until a tile fits the rest of the list."""
 
 
 class Autotile(Pass):
@@ -72,11 +69,14 @@ class Autotile(Pass):
                                                          ) { … } }
 
     The elements that a tile touches are counted exactly, halos and strides included. With `memory`, a tile has to fit
-    into that memory of the hardware model, `pipeline_depth` times so that transfers overlap with computing, and its
-    cost is the cycles that all tiles take there, and a hundredth of those of transfers, so that of equally quick tiles
-    the one that moves less is best; without, it is the cache lines that all tiles touch for each point, by PlaidML's
-    formula. The search is complete, and the remarks list the best ten. Ties go to fewer tiles, then to smaller sizes of
-    earlier indices.
+    into that memory of the hardware model, `pipeline_depth` times so that transfers overlap with computing. Its cost is
+    the cycles of all tiles by the rules of the simulator: partial uses of stencils, folds, filling and draining of an
+    array, and the traffic of operands on each bus; and a hundredth of the cycles of transfers, so that of equally quick
+    tiles the one that moves less is best. The best few are priced exactly: the rest of the pass list runs on the block
+    with its epilogues, and the result is simulated. A tile that the rest refuses, or that overfills a memory, is not
+    taken. Without `memory` the cost is the cache lines that all tiles touch for each point, by PlaidML's formula.
+    The search is complete, and the remarks list the best ten. Ties go to fewer tiles, then to smaller sizes of earlier
+    indices.
     """
 
     pass_name: ClassVar[str] = "autotile"
@@ -94,6 +94,10 @@ class Autotile(Pass):
         default=None, ge=1,
         description="tiles that share the memory, 2 for double buffering; default: that of the execution unit",
     )  # fmt: skip
+    units: int | Literal["all"] = Field(
+        default=1,
+        description="units of the kind that share the work of each tile, as `partition` behind it gives it to them",
+    )
     cache_width: int = Field(
         default=0, ge=0, description="without memory: bytes of a cache line; 0: each element is one"
     )
@@ -124,42 +128,18 @@ class Autotile(Pass):
     def run(self, program: Program, context: PassContext) -> Program:
         if self.memory:
             context.need_hardware(f"autotile into the memory '{self.memory}'")
-
-        searches: dict[Block, tuple[TileSearch, list[Ranked]]] = {}
         names = (index.name for block in matching(program, self.reqs) for index in block.iterated)
         context.unknown_names("fixed", "index", self.fixed, names)
+        run = _Run(self, program, context)
 
         def tile(block: Block) -> Block:
             excluded = block.words.has_any(self.exclude)
-            return block if excluded else self.settled(block, self._tile(block, context, searches), context)
+            return block if excluded else self.settled(block, run.tiled(block), context)
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, tile))
 
-    def _tile(
-        self, block: Block, context: PassContext, searches: dict[Block, tuple[TileSearch, list[Ranked]]]
-    ) -> Block | Refusal:
-        """The block in tiles. `searches` holds the results for other blocks, by the block without its names."""
-        refusal = _unsearchable(block)
-        if refusal is not None:
-            return refusal
-        tiling = Tiling(self, block, context.hardware)
-        kind = nameless(block)
-        if kind not in searches:
-            search = TileSearch(self._candidates(tiling), tiling.ranges, tiling.price, SHOWN)
-            searches[kind] = search, search.run()
-        search, found = searches[kind]
-        if not found:
-            smallest = [int(sizes[0]) for sizes in search.candidates]
-            return tiling.refusal(smallest)
-        context.analysis(block, tiling.table(search, found))
-        context.applied(block, tiling.describe(found[0]))
-        tiled = tile_block(block, dict(zip(tiling.names, found[0].sizes, strict=True)))
-        (inner,) = tiled.blocks
-        inner = replace(inner, tags=inner.tags.add(*self.inner_set))
-        return replace(tiled, statements=(inner,), tags=tiled.tags.add(*self.outer_set))
-
-    def _candidates(self, tiling: Tiling) -> list[Ints]:
-        """The sizes to try of each index, ascending."""
+    def candidates(self, tiling: Tiling, *, sums: bool) -> list[Ints]:
+        """The sizes to try of each index, ascending; with or without parts of sums."""
         found: list[Ints] = []
         lanes = tiling.lanes(self.vector_bytes)
         for column, (name, size) in enumerate(zip(tiling.names, tiling.ranges, strict=True)):
@@ -171,12 +151,143 @@ class Autotile(Pass):
             if name in lanes:
                 whole = (sizes % lanes[name] == 0) & (size > lanes[name])
                 sizes = sizes[whole | (sizes == size)]
-            if not self.acc_idxs and column not in tiling.out_columns:
+            if not sums and column not in tiling.out_columns:
                 sizes = sizes[-1:]
             if name in self.fixed:
                 sizes = np.array([min(self.fixed[name], size)], dtype=np.int64)
             found.append(sizes)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """A search with the best candidates of `tiles` in all, and the one that is cheapest when priced exactly."""
+
+    tiling: Tiling
+    search: TileSearch
+    tiles: int
+    found: list[Ranked]
+    choice: Choice | Refused | None = None
+
+    @property
+    def price(self) -> float | None:
+        """The cost of the choice."""
+        return self.choice.cost if isinstance(self.choice, Choice) else None
+
+
+class _Run:
+    """One run of the pass on a program. Blocks that differ in names alone are searched once."""
+
+    def __init__(self, options: Autotile, program: Program, context: PassContext) -> None:
+        self.options, self.program, self.context = options, program, context
+        try:
+            statements = program.main.statements
+        except ValueError:
+            statements = ()
+        self._numbers = {id(statement): number for number, statement in enumerate(statements)}
+        self._known: dict[tuple[Block, ...], _Searched] = {}
+
+    def tiled(self, block: Block) -> Block | Refusal:
+        """The block in the best tiles."""
+        refusal = _unsearchable(block)
+        if refusal is not None:
+            return refusal
+        number = self._numbers.get(id(block)) if self.options.memory else None
+        group = company(self.program, number) if number is not None else ()
+        statements = self.program.main.statements if group else ()
+        partners = (s for n in group if isinstance(s := statements[n], Block))
+        kind = (nameless(block), *map(nameless, partners))
+        if kind not in self._known:
+            self._known[kind] = self._priced(block, number, group) or self._searched(self._tiling(block))
+        known = self._known[kind]
+        tiling, found = known.tiling, known.found
+        if not found:
+            smallest = [int(sizes[0]) for sizes in known.search.candidates]
+            return tiling.refusal(smallest)
+        self.context.analysis(block, tiling.table(known.search, known.tiles, found))
+        choice = known.choice if isinstance(known.choice, Choice) else None
+        best = found[0] if choice is None else choice.ranked
+        exact = "" if choice is None else _exact_text(choice)
+        self.context.applied(block, tiling.describe(best) + exact)
+        return self._split(block, best)
+
+    def _tiling(self, block: Block, *, stencils: bool = False) -> Tiling:
+        return Tiling(self.options, block, self.context.hardware, stencils=stencils)
+
+    def _searched(self, tiling: Tiling, *, sums: bool = True) -> _Searched:
+        """Of sizes that make the same number of tiles the smallest is at least as good as the others: no tile has more
+        points, touches more elements or takes more instructions.
+        """
+        sizes = self.options.candidates(tiling, sums=sums and self.options.acc_idxs)
+        counts = (-(-size // each) for size, each in zip(tiling.ranges, sizes, strict=True))
+        firsts = (np.sort(np.unique(count, return_index=True)[1]) for count in counts)
+        smallest = [each[first] for each, first in zip(sizes, firsts, strict=True)]
+        search = TileSearch(smallest, tiling.ranges, tiling.price, SHOWN)
+        return _Searched(tiling, search, prod(map(len, sizes)), search.run())
+
+    def _priced(self, block: Block, number: int | None, group: Sequence[int]) -> _Searched | None:
+        """The search whose best candidates are priced by what the rest of the list makes of them; None where it makes
+        nothing of them in the memory.
+        """
+        price = self.context.price
+        if price is None or number is None:
+            return None
+        before = excerpt(self.program, group)
+        path = (0, 0, group.index(number))
+
+        def priced(ranked: Ranked) -> Price:
+            entry = replace_at(before.entry, path, lambda _: self._split(block, ranked))
+            return price(replace(before, entry=entry))
+
+        tiling = self._tiling(block, stencils=True)
+        for _ in range(MOST_ROUNDS):
+            known = self._searched(tiling, sums=False)
+            if not known.found or known.found[0].cost > tiling.bound() * (1 + CLOSE):
+                known = self._best(known, self._searched(tiling), priced)
+            else:
+                known = replace(known, choice=choose(known.found, priced, tiling.move_weight))
+            choice = known.choice
+            if choice is None:
+                return None
+            if isinstance(choice, Refused):
+                tiling.tighten(choice.ranked, choice.fullness)
+            elif not choice.price.fullness.get(self.options.memory):
+                return None
+            elif tiling.uses_stencils and not any(rule.startswith("stencil") for rule in choice.price.rules):
+                tiling = self._tiling(block)
+            else:
+                return known
+        return None
+
+    def _best(self, whole: _Searched, parts: _Searched, priced: Callable[[Ranked], Price]) -> _Searched:
+        """The better of two searches, without and with tiles that are parts of sums. With parts come loops in loops,
+        which the estimate knows less well, and some lists bring the operands of all parts at once.
+        """
+        best: _Searched | None = None
+        refused: Refused | None = None
+        for known in (whole, parts):
+            found = [r for r in known.found if best is None or best.price is None or r.cost < best.price]
+            answer = choose(found, priced, known.tiling.move_weight) if found else None
+            if isinstance(answer, Choice) and (
+                best is None or best.price is None or answer.cost < best.price
+            ):
+                best = replace(known, choice=answer)
+            elif isinstance(answer, Refused):
+                refused = answer
+        return best or replace(parts, choice=refused)
+
+    def _split(self, block: Block, best: Ranked) -> Block:
+        names = (index.name for index in block.iterated)
+        tiled = tile_block(block, dict(zip(names, best.sizes, strict=True)))
+        (inner,) = tiled.blocks
+        inner = replace(inner, tags=inner.tags.add(*self.options.inner_set))
+        return replace(tiled, statements=(inner,), tags=tiled.tags.add(*self.options.outer_set))
+
+
+def _exact_text(choice: Choice) -> str:
+    return (
+        f"; {cost_text(choice.price.cycles)} cycles with what runs with it, of {choice.priced} priced exactly"
+    )
 
 
 def _unsearchable(block: Block) -> Refusal | None:
@@ -209,185 +320,3 @@ def nameless(block: Block) -> Block:
         comments=(),
         deps=(),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Limit:
-    """The most bytes of a tile in all `views`, or in each of them."""
-
-    name: str
-    most: int
-    views: Sequence[TileFootprint]
-    each: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.most}" if self.name else f"{self.most} bytes of memory"
-
-
-class Tiling:
-    """A block to tile: the views that count, the limits that its tiles keep, and the cost of a tile."""
-
-    def __init__(self, options: Autotile, block: Block, hardware: HardwareModel | None) -> None:
-        self.block, self.options = block, options
-        self.names = [index.name for index in block.iterated]
-        self.ranges = [index.range for index in block.iterated]
-        self.points = prod(float(size) for size in self.ranges)
-        views = [ref for ref in block.refinements if not ref.is_alloc]
-        if options.memory:
-            views = [ref for ref in views if ref.location.name != options.memory]
-        self.footprints = [TileFootprint(block, ref) for ref in views]
-        self.inputs = [f for f in self.footprints if f.ref.dir.reads]
-        self.outputs = [f for f in self.footprints if f.ref.dir.writes]
-        self.out_columns = {column for f in self.outputs for column in f.columns}
-        limits = (
-            _Limit("max_per_input_size", options.max_per_input_size, self.inputs, each=True),
-            _Limit("max_output_size", options.max_output_size, self.outputs),
-            _Limit("max_per_output_size", options.max_per_output_size, self.outputs, each=True),
-            _Limit("max_total_size", options.max_total_size, self.footprints),
-        )
-        self.limits = [limit for limit in limits if limit.most]
-        self.times, self.depth, self.alignment = None, 1, 1
-        if options.memory and hardware is not None:
-            unit, memory = find_unit(hardware, block), hardware.memory(options.memory)
-            self.depth = options.pipeline_depth or unit.pipeline_depth
-            self.alignment, self.memory_bytes = memory.alignment, memory.size
-            transfers = find_transfers(Machine(hardware), self.footprints, options.memory)
-            self.times = TileTimes(self.ranges, transfers, unit, self.depth)
-            resident = sum(self._resident_bytes(ref) for ref in block.refinements)
-            self.limits.append(_Limit("", max(0, memory.size - resident) // self.depth, self.footprints))
-
-    def _resident_bytes(self, ref: Refinement) -> int:
-        """Bytes of the memory that a view or an allocation of the block takes all the time."""
-        if ref.is_alloc:
-            return ref.bytes if ref.location.name in ("", self.options.memory) else 0
-        if ref.location.name != self.options.memory:
-            return 0
-        return int(TileFootprint(self.block, ref).bytes(np.array([self.ranges], dtype=np.int64))[0])
-
-    def lanes(self, width: int) -> dict[str, int]:
-        """The indices that move every output by one element, with the elements that `width` bytes hold; none for 0."""
-        outputs = self.block.outputs if width else ()
-        return {
-            index.name: max(1, width // max(ref.dtype.bytes for ref in outputs))
-            for index in self.block.iterated
-            if outputs and all(step(ref, index.name) == 1 for ref in outputs)
-        }
-
-    def bytes_of(self, footprint: TileFootprint, sizes: Ints) -> Ints:
-        """Bytes that one tile holds of a view, as the limits count them."""
-        return -(-footprint.bytes(sizes) // self.alignment) * self.alignment
-
-    def held(self, sizes: Ints) -> Ints:
-        """Bytes that one tile holds of all views."""
-        return sum((self.bytes_of(f, sizes) for f in self.footprints), np.zeros(len(sizes), dtype=np.int64))
-
-    def too_big(self, sizes: Ints) -> Bools:
-        """Whether a tile breaks a limit, and so do larger ones: bytes grow with each size."""
-        broken = np.zeros(len(sizes), dtype=np.bool_)
-        for limit in self.limits:
-            parts = [self.bytes_of(footprint, sizes) for footprint in limit.views]
-            for part in parts if limit.each else [sum(parts)]:
-                broken |= part > limit.most
-        return broken
-
-    def price(self, low: Ints, high: Ints) -> Floats:
-        """Lower bound of the cost of sizes between `low` and `high`, the cost where both are the same array."""
-        if self.times is None:
-            cost = self._lines_per_point(low, high)
-        else:
-            time, move = self.times.time(low, high)
-            cost = time + MOVE_WEIGHT * move
-        return np.where(self.too_big(low), np.inf, cost)
-
-    def _lines_per_point(self, low: Ints, high: Ints) -> Floats:
-        """The cost that PlaidML 0.7 gave a tile with its default weights (tile/codegen/autotile.cc):
-
-            padding * (1 + lines read + lines written) / S + SPLIT_WEIGHT * log2(C)
-
-        with S the product of the sizes, C of the counts, and padding that of size*count/range over the indices. Views
-        that are read and written count on both sides. For a box, lines of all tiles together are at least the clipped
-        elements divided by a line's elements, and at least the lines of the smallest tile times the fewest tiles.
-        """
-        counts = -(-np.asarray(self.ranges, dtype=np.int64) // high)
-        tiles = product(counts)
-        fewest = tiles / self.points
-        io = fewest.copy()
-        for footprint in (*self.inputs, *self.outputs):
-            lines = self._lines(footprint, low, high) * fewest
-            if low is not high:
-                touched = footprint.total(low, high) * product(counts, footprint.others)
-                lines = np.maximum(lines, touched / self._line_elements(footprint) / self.points)
-            io = io + lines
-        return io + SPLIT_WEIGHT * np.log2(tiles)
-
-    def _line_elements(self, footprint: TileFootprint) -> float:
-        return max(1.0, self.options.cache_width / footprint.ref.dtype.bytes)
-
-    def _lines(self, footprint: TileFootprint, sizes: Ints, reached: Ints) -> Floats:
-        """Cache lines of one tile: dimensions by rising stride, of which neighbours share a line where the gap
-        is less than one. The sharing is that of tiles `reached`, which are not smaller: more sharing, so a
-        lower bound.
-        """
-        line = self._line_elements(footprint)
-        extents, far = footprint.extents(sizes), footprint.extents(reached)
-        lines = np.ones(len(sizes), dtype=np.float64)
-        reach = np.zeros(len(sizes), dtype=np.float64)
-        strides = [dimension.stride for dimension in footprint.dimensions]
-        for dim in sorted(range(len(strides)), key=lambda d: strides[d]):
-            gap = strides[dim] - reach
-            shared = np.where(gap < line, np.clip(1 - gap / line, 0.0, 1.0), 0.0)
-            lines = lines * extents[dim] - shared * (extents[dim] - 1)
-            reach = reach + strides[dim] * (far[dim] - 1)
-        return lines
-
-    def describe(self, best: Ranked) -> str:
-        """The tile, its bytes and its cost."""
-        sizes = np.array([best.sizes], dtype=np.int64)
-        held = int(self.held(sizes)[0])
-        count = prod(-(-whole // size) for size, whole in zip(best.sizes, self.ranges, strict=True))
-        text = f"{count} tile{'s' * (count > 1)} of {self._tile_text(best.sizes)}"
-        if self.times is None:
-            return f"{text}, {held} bytes each, cost {cost_text(best.cost)}"
-        unit = self.times.unit
-        time, move = self.times.time(sizes, sizes)
-        compute = self.times.compute(sizes)
-        said = f"; {', '.join(unit.missing)} counted at the slowest speed" if unit.missing else ""
-        return (
-            f"{text}, {held} of {self.memory_bytes // self.depth} bytes of {self.options.memory}, "
-            f"{cost_text(time[0])} cycles on {unit.name} "
-            f"({cost_text(compute[0])} computing, {cost_text(move[0])} moving){said}"
-        )
-
-    def refusal(self, smallest: Sequence[int]) -> Refusal:
-        """The limits that the smallest tile breaks."""
-        sizes = np.array([smallest], dtype=np.int64)
-        tile, held = self._tile_text(smallest), int(self.held(sizes)[0])
-        memory = next((limit.most for limit in self.limits if not limit.name), held)
-        if held > memory:
-            return Refusal(
-                f"the smallest tile {tile} takes {held} bytes, {self.options.memory} has {memory} "
-                f"({self.memory_bytes} for pipeline depth {self.depth})"
-            )
-        limits = ", ".join(map(str, self.limits))
-        return Refusal(f"the smallest tile {tile} takes {held} bytes, which is over a limit: {limits}")
-
-    def _tile_text(self, sizes: Sequence[int]) -> str:
-        pairs = zip(self.names, sizes, strict=True)
-        return f"[{', '.join(f'{name}:{size}' for name, size in pairs)}]"
-
-    def table(self, search: TileSearch, found: Sequence[Ranked]) -> str:
-        """The best candidates as the slides show them: a column for each index, then the cost."""
-        rows = [[*self.names, "cost"], *([*map(str, r.sizes), cost_text(r.cost)] for r in found)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in rows]
-        unit = "cost" if self.times is None else f"cycles + {MOVE_WEIGHT:g}*cycles of moving"
-        inexact = [footprint.ref.name for footprint in self.footprints if not footprint.is_exact]
-        said = f"; {', '.join(inexact)} counted as a box" if inexact else ""
-        effort = f"{search.costed} costed, {search.bounded} boxes bounded"
-        title = f"best {len(found)} of {search.size} tiles, by {unit} ({effort}{said})"
-        return "\n".join([title, *lines])
-
-
-def cost_text(cost: float) -> str:
-    """A cost in a few digits: whole from a thousand on."""
-    return f"{cost:.0f}" if cost >= 1000 else f"{cost:.6g}"

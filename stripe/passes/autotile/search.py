@@ -30,6 +30,8 @@ BATCH = 4096
 """Boxes that are split at once: enough to hide Python's cost."""
 LEAF = 64
 """Most members of a box that are costed instead of bounded again."""
+MOST_COSTED = 1 << 12
+"""Candidates that are costed at once."""
 
 
 Price: TypeAlias = Callable[[Ints, Ints], Floats]
@@ -72,17 +74,23 @@ class TileSearch:
         high = np.array([[len(sizes) - 1 for sizes in self.candidates]], dtype=np.int64)
         low, high, bound = self._promising(low, high)
         while len(low):
-            if len(low) > BATCH:
-                order = np.argsort(bound, kind="stable")
-                low, high, bound = low[order], high[order], bound[order]
-            new_low, new_high, new_bound = self._expand(low[:BATCH], high[:BATCH])
-            low = np.concatenate([new_low, low[BATCH:]])
-            high = np.concatenate([new_high, high[BATCH:]])
-            bound = np.concatenate([new_bound, bound[BATCH:]])
+            order = np.argsort(bound, kind="stable")
+            low, high, bound = low[order], high[order], bound[order]
+            taken = self._batch(low, high)
+            new_low, new_high, new_bound = self._expand(low[:taken], high[:taken])
+            low = np.concatenate([new_low, low[taken:]])
+            high = np.concatenate([new_high, high[taken:]])
+            bound = np.concatenate([new_bound, bound[taken:]])
             kept = self._may_rank(bound, low, high)
             low, high, bound = low[kept], high[kept], bound[kept]
         pairs = zip(self._best_sizes.tolist(), self._best_cost.tolist(), strict=True)
         return [Ranked(tuple(sizes), cost) for sizes, cost in pairs]
+
+    def _batch(self, low: Ints, high: Ints) -> int:
+        """How many boxes to take at once: at most BATCH, and of small ones so many that their members are few."""
+        members = np.prod((high - low + 1).astype(np.float64), axis=1)
+        costed = np.cumsum(np.where(members <= LEAF, members, 0.0))
+        return int(min(BATCH, max(1, np.searchsorted(costed, MOST_COSTED, side="right"))))
 
     def _expand(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
         """Costs the small boxes and halves the others."""

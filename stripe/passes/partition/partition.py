@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from math import prod
 from typing import ClassVar
 
@@ -22,7 +21,17 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import UNIT_NAME, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.passes.base import (
+    UNIT_NAME,
+    Pass,
+    PassContext,
+    PassExample,
+    PassGroup,
+    Refusal,
+    Reqs,
+    TagReqs,
+    TagSet,
+)
 from stripe.passes.partition.memory import is_split, split_over_banks
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.tile import tile_block
@@ -60,6 +69,7 @@ class Partition(Pass):
     example: ClassVar[PassExample] = PassExample("reqs=[kernel],num_parts=4,set_tags=[parts]")
 
     reqs: Reqs
+    exclude: TagReqs = Field(default=(), description="tags that a block may not have")
     num_parts: int = Field(
         default=0,
         ge=0,
@@ -91,7 +101,9 @@ class Partition(Pass):
                 "partition with 'locate' needs 'unit'", hint="name the execution unit of the parts"
             )
 
-        split = partial(self._over_units, context=context)
+        def split(block: Block) -> Block:
+            return block if block.words.has_any(self.exclude) else self._over_units(block, context)
+
         return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
 
     def _over_banks(self, program: Program, context: PassContext) -> Program:
@@ -183,7 +195,9 @@ class Partition(Pass):
         if location:
             inner, names = passed_into(inner, sorted(location.names()))
             inner = replace(inner, location=location.subs(names))
-        return with_statements(replace(outer, location=Location()), [inner])
+        # The parts are on units of that name; no one of these runs all of them.
+        around = Location.of(self.unit) if self.locate and block.location else Location()
+        return with_statements(replace(outer, location=around), [inner])
 
 
 def _padded(block: Block, tiles: Mapping[str, int]) -> int:

@@ -1,14 +1,15 @@
 """Which buffers lie in the near memories when: residency, eviction by next use, streaming by tiles.
 
 Statements are taken in program order. For each, its operands become resident as whole copies or are streamed tile by
-tile; of the choices that fit, the planner takes the one that moves the fewest bytes, evictions for it included. The
-copy with the latest next use is evicted first (Belady's rule).
+tile; of the choices that fit, the planner takes the one that its policy prefers: the one that moves the fewest bytes,
+evictions for it included, or one that streams more. The copy with the latest next use is evicted first (Belady's rule).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from stripe.ir import Block, ConfigError
 from stripe.passes.schedule.banks import BankRange, Banks
@@ -60,6 +61,22 @@ class Execute:
 ScheduleStep = SwapIn | SwapOut | Execute
 
 
+class Policy(Enum):
+    """Which of the choices for a statement is preferred, of those that fit."""
+
+    COPY = "the one that moves the fewest bytes"
+    MIXED = "the one that streams operands whose tiles overlap little, and copies the others whole"
+    STREAM = "the one that copies the fewest bytes whole"
+
+
+def signature(step: ScheduleStep) -> tuple[object, ...]:
+    """Equal for steps that do the same, in plans of one block."""
+    if isinstance(step, Execute):
+        names = ((name, copy.name) for name, copy in step.copies.items())
+        return step.number, tuple(sorted(names)), tuple(sorted(step.streams))
+    return type(step).__name__, step.copy.name
+
+
 @dataclass(frozen=True, slots=True)
 class _Assigned:
     """The places of the operands and scratch buffers of one statement: whole copies, tiles of streams, scratch."""
@@ -71,9 +88,11 @@ class _Assigned:
 
 @dataclass(frozen=True, slots=True)
 class _Residency:
-    """A choice for one statement: the bytes that it moves, the evicted copies, places, and the banks afterwards."""
+    """A choice for one statement: the bytes that it moves, the bytes of whole copies, the evicted copies, places, and
+    the banks afterwards."""
 
     cost: int
+    copied: int
     evicted: tuple[NearCopy, ...]
     places: _Assigned
     banks: Banks
@@ -92,7 +111,9 @@ class ResidencyPlanner:
         depth: int,
         outputs: frozenset[str],
         fresh: frozenset[str],
+        policy: Policy = Policy.COPY,
     ) -> None:
+        self._policy = policy
         self._block = block
         self._needs = needs
         self._banks = banks
@@ -115,14 +136,7 @@ class ResidencyPlanner:
     def run(self) -> list[ScheduleStep]:
         """All steps; raises ConfigError, with the sizes, when a statement cannot be made to fit."""
         for number, need in enumerate(self._needs):
-            # the k largest operands are streamed, of the absent ones or of all, for each k
-            by_size = sorted(need.operands, key=lambda op: (-op.bytes, op.name))
-            absent = [op for op in by_size if op.name not in self._resident]
-            candidates: list[Sequence[OperandUse]] = [()]
-            if need.streamable:
-                candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
-            fitting = (self._choice(number, streamed) for streamed in candidates)
-            choice = min((c for c in fitting if c is not None), key=lambda c: c.cost, default=None)
+            choice = self._preferred(number)
             if choice is None:
                 raise self._too_large(number)
             for copy in choice.evicted:
@@ -173,6 +187,25 @@ class ResidencyPlanner:
     def _next_use(self, name: str, after: int) -> int | None:
         return next((use for use in self._uses[name] if use > after), None)
 
+    def _preferred(self, number: int) -> _Residency | None:
+        """Of the choices that fit the one that the policy prefers: the k largest operands are streamed, of the absent
+        ones or of all, for each k."""
+        by_size = sorted(self._needs[number].operands, key=lambda op: (-op.bytes, op.name))
+        absent = [op for op in by_size if op.name not in self._resident]
+        candidates: list[Sequence[OperandUse]] = [()]
+        if self._needs[number].streamable:
+            candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
+            once = [op for op in absent if op.streamed_bytes <= AGAIN * op.bytes * (op.reads + op.writes)]
+            if self._policy is Policy.MIXED and once:
+                choice = self._choice(number, once)
+                if choice is not None:
+                    return choice
+        choices = (self._choice(number, streamed) for streamed in candidates)
+        fitting = [choice for choice in choices if choice is not None]
+        if self._policy is Policy.STREAM:
+            return min(fitting, key=lambda choice: (choice.copied, choice.cost), default=None)
+        return min(fitting, key=lambda choice: choice.cost, default=None)
+
     def _choice(self, number: int, streamed: Sequence[OperandUse]) -> _Residency | None:
         """Evicts copies, the latest next use first, until all fits; None when it never does."""
         operands = self._needs[number].operands
@@ -194,7 +227,8 @@ class ResidencyPlanner:
             places = self._allocate(number, streamed, whole, trial)
             if places is not None:
                 evicted = (*forced, *others[:evictions])
-                return _Residency(self._cost(number, streamed, whole, evicted), evicted, places, trial)
+                cost = self._cost(number, streamed, whole, evicted)
+                return _Residency(cost, sum(op.bytes for op in whole), evicted, places, trial)
         return None
 
     def _allocate(
@@ -254,5 +288,8 @@ class ResidencyPlanner:
             hint="tile it more finely (autotile with memory), or enlarge the memory",
         )
 
+
+AGAIN = 1.5
+"""Most times that tiles fetch an element of an operand that the policy MIXED streams."""
 
 _NEVER = 1 << 60

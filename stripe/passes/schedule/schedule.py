@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
 
@@ -33,14 +33,34 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
+from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Remark, Reqs
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.build import build_statements, reuse_deps, stream_operands
-from stripe.passes.schedule.plan import ResidencyPlanner, ScheduleStep, SwapIn, SwapOut
+from stripe.passes.schedule.plan import (
+    NearCopy,
+    Policy,
+    ResidencyPlanner,
+    ScheduleStep,
+    SwapIn,
+    SwapOut,
+    signature,
+)
 from stripe.passes.schedule.time import Timetable, list_schedule, load_of
 from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.poly import statement_deps
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
+
+STREAMED_TILES = 16
+"""Fewest tiles of a statement that is tiled to be streamed: filling and draining then take little of its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """An entry with its long statements tiled, and the steps and near copies planned for it."""
+
+    entry: Block
+    steps: list[ScheduleStep]
+    copies: list[NearCopy]
 
 
 class Schedule(Pass):
@@ -130,10 +150,42 @@ class Schedule(Pass):
         return drop_constants(with_entry(program, entry))
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
-        """The entry with the block at `path` scheduled."""
+        """The entry with the block at `path` scheduled: by each of the policies, of which the quickest is taken.
+
+        Copying whole operands moves least, and streaming overlaps moving with computing. A larger memory makes whole
+        copies possible; streaming stays among the choices, so that it never makes a schedule slower.
+        """
+        best: tuple[float, Block, list[Remark]] | None = None
+        refused: ConfigError | None = None
+        tried: list[object] = []
+        for policy in Policy:
+            if best is not None and context.hardware is None:
+                break  # without a machine times say too little to choose by
+            remarks: list[Remark] = []
+            quiet = replace(context, listener=remarks.append)
+            try:
+                planned = self._planned(entry, path, policy, quiet)
+                plan = planned.entry, [signature(step) for step in planned.steps]
+                if plan in tried:
+                    continue
+                tried.append(plan)
+                found, estimate = self._built(planned, path, quiet)
+            except ConfigError as error:
+                refused = refused or error
+                continue
+            if best is None or estimate < best[0]:
+                best = estimate, found, remarks
+        if best is None:
+            assert refused is not None
+            raise refused
+        for remark in best[2] if context.listener is not None else ():
+            context.listener(remark)
+        return best[1]
+
+    def _planned(self, entry: Block, path: Path, policy: Policy, context: PassContext) -> _Planned:
         depth, unit = self.pipeline_depth, self.xfer_loc.fixed()
         banks = self._banks(block_at(entry, path), context.hardware)
-        entry = replace_at(entry, path, lambda block: self._tiled(block, banks, context))
+        entry = replace_at(entry, path, lambda block: self._tiled(block, banks, policy, context))
         block = block_at(entry, path)
         graph = UnitGraph(context.hardware) if context.hardware is not None else None
         needs = [
@@ -152,13 +204,17 @@ class Schedule(Pass):
         fresh = frozenset(r.name for r in block.refinements if r.is_alloc or (main and r.source not in user))
         inner = {ref.name for ref in entry.refinements if ref.role is not Role.USER} if main else set[str]()
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
-        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh)
-        steps = planner.run()
-        entry = stream_operands(entry, path, steps, unit, depth, context)
-        built, origins = build_statements(nest_at(entry, path), steps, planner.copies, unit)
+        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, policy)
+        return _Planned(entry, planner.run(), planner.copies)
+
+    def _built(self, planned: _Planned, path: Path, context: PassContext) -> tuple[Block, float]:
+        """The entry with the planned steps as statements in their order, and the cycles of the schedule."""
+        unit = self.xfer_loc.fixed()
+        entry = stream_operands(planned.entry, path, planned.steps, unit, self.pipeline_depth, context)
+        built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, unit)
         entry = replace_at(entry, path, lambda _: with_directions(built))
-        if graph is not None:
-            _check_transfers(block_at(entry, path), unit, graph)
+        if context.hardware is not None:
+            _check_transfers(block_at(entry, path), unit, UnitGraph(context.hardware))
         return self._ordered(entry, path, origins, context)
 
     def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
@@ -181,17 +237,20 @@ class Schedule(Pass):
         widths = (ref.dtype.bytes for ref in block.refinements)
         return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
 
-    def _tiled(self, block: Block, banks: Banks, context: PassContext) -> Block:
-        """Tiles each statement whose operands cannot all be resident and that is not tiled yet."""
+    def _tiled(self, block: Block, banks: Banks, policy: Policy, context: PassContext) -> Block:
+        """Tiles each statement whose operands cannot all be resident and that is not tiled yet; all statements where
+        operands are to be streamed."""
         statements = list(block.statements)
         for number, statement in enumerate(block.statements):
             sizes = [operand.bytes for operand in operands_of(block, number)]
             whole = sum(map(banks.aligned, sizes))
             if not isinstance(statement, Block) or any(True for _ in statement.blocks):
                 continue
-            if whole <= banks.capacity and max(sizes, default=0) <= banks.bytes:
+            fits = whole <= banks.capacity and max(sizes, default=0) <= banks.bytes
+            if fits and policy is not Policy.STREAM:
                 continue
-            tiled = tiled_to_fit(statement, banks, self.pipeline_depth)
+            least = 2 if policy is Policy.COPY else STREAMED_TILES
+            tiled = tiled_to_fit(statement, banks, self.pipeline_depth, least)
             if tiled is not None:
                 remark = f"tiled into {tiled.points} tiles to stream: {whole} bytes, {banks.capacity} fit"
                 context.applied(statement, remark)
@@ -200,8 +259,8 @@ class Schedule(Pass):
 
     def _ordered(
         self, entry: Block, path: Path, origins: Sequence[ScheduleStep], context: PassContext
-    ) -> Block:
-        """Sets the dependences and puts the statements in the order of their start."""
+    ) -> tuple[Block, float]:
+        """Sets the dependences and puts the statements in the order of their start; the entry and the cycles."""
         nest = nest_at(entry, path)
         data = statement_deps(nest, reduced=False)
         deps = transitive_reduction([{*a, *b} for a, b in zip(reuse_deps(origins), data, strict=True)])
@@ -215,7 +274,7 @@ class Schedule(Pass):
         block = replace(block, stage=Stage.SCHEDULED)
         _report(block, origins, table, context)
         user = frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER)
-        return replace_at(entry, path, lambda _: prune_refinements(block, user))
+        return replace_at(entry, path, lambda _: prune_refinements(block, user)), table.estimate
 
 
 def _reachable(

@@ -89,10 +89,10 @@ def is_tiled(statement: Statement) -> bool:
     return isinstance(statement, Block) and any(True for _ in statement.blocks) and statement.points > 1
 
 
-def tiled_to_fit(block: Block, banks: Banks, depth: int) -> Block | None:
-    """A block without blocks inside, in two or more tiles such that `depth` buffers for each view of a tile fit into
-    the empty banks; None when even single points do not. Halves, again and again, the tile of the index that saves
-    most; the first among equals.
+def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int = 2) -> Block | None:
+    """A block without blocks inside, in `least` or more tiles, where it has so many points, such that `depth` buffers
+    for each view of a tile fit into the empty banks; None when even single points do not. Halves, again and again, the
+    tile of the index that saves most; the first among equals.
     """
 
     def views(tiled: Block) -> list[int]:
@@ -104,7 +104,7 @@ def tiled_to_fit(block: Block, banks: Banks, depth: int) -> Block | None:
         trial = banks.copy()
         wanted = sorted((banks.aligned(size) * depth for size in views(tiled)), reverse=True)
         fits = all(trial.allocate(size, banks.numbers) is not None for size in wanted)
-        if tiled.points > 1 and fits:
+        if tiled.points >= min(least, block.points) and tiled.points > 1 and fits:
             (inner,) = tiled.blocks
             return with_statements(tiled, [replace(inner, tags=inner.tags.add("streamed_tile"))])
         options = {

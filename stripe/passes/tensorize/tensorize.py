@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from stripe.cost.time.stencils import Match, body_of, find_matches, unfit
+from stripe.cost.time.tiles import match_cycles
 from stripe.hw.schema import Stencil
 from stripe.ir import Block, Program, rewrite_blocks, unfolded, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
-from stripe.passes.tensorize.match import Match, body_of, find_match
 from stripe.rewrite.tile import tile_block
 
 
@@ -50,6 +52,11 @@ class Tensorize(Pass):
     unit: str = Field(
         default="", description="execution unit whose stencils are taken; the block's location where empty"
     )
+    memory: str = Field(
+        default="",
+        description="memory that operands come from: of the matches the one is taken that takes the least time, by the "
+        "rules of the simulator for computing and for the traffic of operands",
+    )
     is_strict_dims: bool = Field(default=False, description="only whole tiles, without a test inside")
     unmatched: Literal["outside", "inside"] = Field(
         default="outside", description="where the indices go that no stencil index takes"
@@ -73,21 +80,21 @@ class Tensorize(Pass):
     def _tensorized(self, block: Block, context: PassContext) -> Block | Refusal:
         block = unfolded(block)
         body = body_of(block)
-        if isinstance(body, Refusal):
-            return body
+        if isinstance(body, str):
+            return Refusal(body)
         matches: list[Match] = []
         reasons: list[str] = []
         units = context.hardware.exec_units if context.hardware is not None else {}
         unit = units.get(self.unit or block.location.name)
         for stencil in self.stencils or (unit.stencils if unit is not None else ()):
-            found = find_match(block, body, stencil, strict=self.is_strict_dims)
-            if isinstance(found, Refusal):
-                reasons.append(f"{_name(stencil)}: {found.reason}")
-            else:
-                matches.append(found)
+            found = find_matches(block, body, stencil, strict=self.is_strict_dims)
+            matches += found if self.memory else found[:1]
+            if not found:
+                reasons.append(f"{_name(stencil)}: {unfit(body, stencil) or _unmatched(block, stencil)}")
         if not matches:
             return Refusal("; ".join(reasons) or "no stencil is given for it")
-        best = min(matches, key=lambda match: (match.cost, match.uses))
+        cycles = self._cycles(block, context)
+        best = min(matches, key=lambda match: (cycles(match), match.cost, match.uses))
         pairs = zip(best.stencil.idxs, best.names, best.tiles, strict=True)
         roles = ", ".join(f"{rules.name} = {name or 'one point'}:{tile}" for rules, name, tile in pairs)
         useful = block.points / best.cost * 100 if best.cost else 100.0
@@ -101,6 +108,14 @@ class Tensorize(Pass):
         inner = replace(inner, tags=inner.tags.add("stencil", *self.inner_set))
         inner, tiled = _tag_indices(inner, best), _tag_indices(tiled, best)
         return replace(with_statements(tiled, [inner]), tags=tiled.tags.add(*self.outer_set))
+
+    def _cycles(self, block: Block, context: PassContext) -> Callable[[Match], float]:
+        """The time of a match on the unit, or on all units where an index of the block numbers them."""
+        name, hardware = self.unit or block.location.name, context.hardware
+        if not self.memory or hardware is None or not name:
+            return lambda _: 0.0
+        parallel = hardware.exec_unit(name).count if block.location.names() else 1
+        return lambda match: round(match_cycles(block, match, hardware, name, self.memory, parallel), 6)
 
 
 def _tag_indices(block: Block, match: Match) -> Block:
@@ -116,3 +131,9 @@ def _name(stencil: Stencil) -> str:
     return stencil.name or "x".join(
         str(rules.size) if rules.size != -1 else rules.name for rules in stencil.idxs
     )
+
+
+def _unmatched(block: Block, stencil: Stencil) -> str:
+    ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated)
+    needs = ", ".join(f"{rules.name}:{rules.size if rules.size != -1 else 'all'}" for rules in stencil.idxs)
+    return f"no indices move the operands as it needs ({needs}) among {ranges}"

@@ -14,7 +14,6 @@ from itertools import permutations
 
 from stripe.hw.schema import Stencil, StencilIndex
 from stripe.ir import Block, Intrinsic, Load, Refinement, Store, step
-from stripe.rewrite.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +36,13 @@ class Body:
     output: Refinement
 
 
-def body_of(block: Block) -> Body | Refusal:
-    """The body of a contraction."""
+def body_of(block: Block) -> Body | str:
+    """The body of a contraction; the reason where the block is none."""
     loads = [s for s in block.statements if isinstance(s, Load)]
     stores = [s for s in block.statements if isinstance(s, Store)]
     others = [s for s in block.statements if not isinstance(s, Load | Store)]
     if len(stores) != 1 or len(others) > 1 or not all(isinstance(s, Intrinsic) for s in others):
-        return Refusal(
+        return (
             f"its body is no contraction: {len(loads)} loads, {len(others)} operations, {len(stores)} stores"
         )
     operation = others[0] if others else None
@@ -52,11 +51,11 @@ def body_of(block: Block) -> Body | Refusal:
         return Body("", tuple(by_scalar.values()), block.ref(stores[0].ref))
     assert isinstance(operation, Intrinsic)
     if stores[0].value != operation.into or any(name not in by_scalar for name in operation.inputs):
-        return Refusal("its body is no contraction: what is stored is not the operation on the loads")
+        return "its body is no contraction: what is stored is not the operation on the loads"
     return Body(operation.op, tuple(by_scalar[name] for name in operation.inputs), block.ref(stores[0].ref))
 
 
-def _unfit(body: Body, stencil: Stencil) -> str:
+def unfit(body: Body, stencil: Stencil) -> str:
     """The reason why the stencil cannot compute the body; empty when it can."""
     if stencil.combination is not None and stencil.combination != body.combination:
         return f"it combines by {stencil.combination}, the block by {body.combination or 'nothing'}"
@@ -71,16 +70,15 @@ def _unfit(body: Body, stencil: Stencil) -> str:
     return ""
 
 
-def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> Match | Refusal:
-    """The cheapest match over all orders of the inputs.
+def find_matches(block: Block, body: Body, stencil: Stencil, *, strict: bool = False) -> list[Match]:
+    """All matches over all orders of the inputs, the one of the least cost first.
 
     Cost: points computed, padding included, plus `startup_cost` for each use of the stencil (PlaidML 0.7's
     formula). With `strict` a tile divides its range, and an index that a constraint mentions is matched whole or not at
     all.
     """
-    unfit = _unfit(body, stencil)
-    if unfit:
-        return Refusal(unfit)
+    if unfit(body, stencil):
+        return []
     matches = (
         _costed(block, stencil, *choice)
         for inputs in permutations(body.inputs)
@@ -89,12 +87,7 @@ def find_match(block: Block, body: Body, stencil: Stencil, *, strict: bool) -> M
             [_candidates(block, rules, (body.output, *inputs), strict) for rules in stencil.idxs],
         )
     )
-    best = min(matches, key=lambda match: (match.cost, match.uses, match.names), default=None)
-    if best is not None:
-        return best
-    ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated)
-    needs = ", ".join(f"{rules.name}:{rules.size if rules.size != -1 else 'all'}" for rules in stencil.idxs)
-    return Refusal(f"no indices move the operands as it needs ({needs}) among {ranges}")
+    return sorted(dict.fromkeys(matches), key=lambda match: (match.cost, match.uses, match.names))
 
 
 def _candidates(

@@ -1,0 +1,105 @@
+"""The choice among the best tiles by their exact price: the simulated time of the block after the rest of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stripe.cost.time.price import Price
+from stripe.ir import Block, Program, StripeError, reads_of, writes_of
+from stripe.passes.autotile.search import Ranked
+
+MOST_PRICED = 4
+"""Candidates that fit and are priced exactly."""
+MOST_REFUSED = 4
+"""Candidates that the rest of the list may refuse before the search is made again under a tighter limit."""
+CLOSE = 0.005
+"""Part of a price below which a difference is not looked for."""
+GAP = 0.8
+"""Part of the difference between price and estimate that further candidates are taken to have, too: it comes from
+statements that run with the block, which the estimate does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate with its price, the number of candidates that were priced, and the reasons against others."""
+
+    ranked: Ranked
+    price: Price
+    cost: float
+    priced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """No candidate fits: the last one that was refused and the reason, and how full the memory was with it, if it was
+    too full."""
+
+    ranked: Ranked
+    reason: str
+    fullness: float = 0.0
+
+
+def choose(
+    found: Sequence[Ranked], price: Callable[[Ranked], Price], weight: Callable[[Ranked], float]
+) -> Choice | Refused:
+    """The cheapest of the candidates by price and `weight`, which come in the order of their estimates.
+
+    It ends when no later candidate can be cheaper by more than CLOSE, if its price exceeds its estimate by GAP of the
+    least excess seen; or after MOST_PRICED that fit.
+    """
+    best: Choice | None = None
+    refused = Refused(found[0], "")
+    fitting, tried = 0, 0
+    excess = 0.0
+    before: float | None = None
+    for ranked in found:
+        if best is not None and ranked.cost + GAP * excess >= best.cost * (1 - CLOSE):
+            break
+        if before is not None and ranked.cost == before:
+            continue  # the same tile with two indices exchanged
+        tried += 1
+        try:
+            priced = price(ranked)
+        except StripeError as error:
+            refused = Refused(ranked, error.reason)
+            if best is None and tried == MOST_REFUSED:
+                break
+            continue
+        full, memory = max(((share, name) for name, share in priced.fullness.items()), default=(0.0, ""))
+        if full > 1:
+            refused = Refused(ranked, f"it takes {full:.3g} times the memory {memory}", full)
+            if best is None:
+                break
+            continue
+        before = ranked.cost
+        cost = priced.cycles + weight(ranked)
+        excess = cost - ranked.cost if not fitting else min(excess, cost - ranked.cost)
+        fitting += 1
+        if best is None or cost < best.cost:
+            best = Choice(ranked, priced, cost, tried)
+        if fitting == MOST_PRICED:
+            break
+    if best is None:
+        return refused
+    return Choice(best.ranked, best.price, best.cost, tried)
+
+
+def company(program: Program, number: int) -> tuple[int, ...]:
+    """The statements of main that may come to run with statement `number`: those before that initialize what it writes,
+    and the element-wise chain of those that follow it.
+    """
+    statements = program.main.statements
+    written = set(writes_of(statements[number]))
+    found = [
+        n for n in range(number) if "init" in statements[n].tags and written & set(writes_of(statements[n]))
+    ]
+    found.append(number)
+    for later in range(number + 1, len(statements)):
+        statement = statements[later]
+        if not isinstance(statement, Block) or "eltwise" not in statement.tags:
+            continue
+        if written & set(reads_of(statement)):
+            found.append(later)
+            written |= set(writes_of(statement))
+    return tuple(found)
