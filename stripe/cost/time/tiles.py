@@ -414,7 +414,8 @@ class TileTimes:
             if operand.back:
                 size = size * (again > 1)  # partial results, which the unit reads to add to them
             for resource, cycles in operand.needs:
-                found[resource] = size * cycles + found.get(resource, 0.0)
+                need: Floats = size * cycles
+                found[resource] = need + found[resource] if resource in found else need
         return found
 
     def move(self, low: Ints, high: Ints) -> Floats:

@@ -178,8 +178,9 @@ class Schedule(Pass):
         if best is None:
             assert refused is not None
             raise refused
-        for remark in best[2] if context.listener is not None else ():
-            context.listener(remark)
+        if context.listener is not None:
+            for remark in best[2]:
+                context.listener(remark)
         return best[1]
 
     def _planned(self, entry: Block, path: Path, policy: Policy, context: PassContext) -> _Planned:
