@@ -54,14 +54,16 @@ def test_small_memories_make_small_tiles_with_the_same_results(example: Path, ca
 
 
 def test_the_list_for_the_dsp_machine_does_what_the_slides_show(capsys: Capture) -> None:
-    """A convolution with its epilogue in one kernel, tiles in SRAM brought by the DMA, results taken back."""
+    """A convolution with its epilogue in one kernel, tiles in SRAM brought by the DMA and shared by all engines,
+    results taken back."""
     example = ROOT / "examples" / "conv_bias_relu.tile"
     assert opt([str(example), "--config", "dsp_conv", "-D", "SRAM_SIZE_KIB=4", "--remarks"]) == 0
     captured = capsys.readouterr()
     for expected in (
-        "#conv #kernel block<CONV[0]>", "#conv_inner block<CONV[0]>", "#epilogue block<CONV[0]>", "block<DMA[0]>",
-        "none new@0x00000000<SRAM[0]>", "#placed #user none new@", "in<SRAM[0]> I[j + y, i, 0]",
-        "#conv_stencil #stencil block<CONV[0]>",
+        "#conv #kernel block<CONV[0]>", "#conv_inner block<CONV[", "#epilogue block<CONV[", "block<DMA[0]>",
+        "#conv_parts block [#engine ",
+        "none new@0x00000000<SRAM[0]>", "#placed #user none new@", "in<SRAM[0]> I[",
+        "#conv_stencil #stencil block [",
     ):  # fmt: skip
         assert expected in captured.out
     assert "tiles of [ci:" in captured.err

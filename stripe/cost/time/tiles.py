@@ -414,8 +414,7 @@ class TileTimes:
             if operand.back:
                 size = size * (again > 1)  # partial results, which the unit reads to add to them
             for resource, cycles in operand.needs:
-                need: Floats = size * cycles
-                found[resource] = need + found[resource] if resource in found else need
+                found[resource] = found.get(resource, 0.0) + size * cycles
         return found
 
     def move(self, low: Ints, high: Ints) -> Floats:
@@ -442,7 +441,9 @@ class TileTimes:
         for transfer in self.transfers:
             footprint = transfer.footprint
             if id(footprint) not in known:
-                known[id(footprint)] = footprint.total(low, high) * float(footprint.ref.dtype.bytes)
+                known[id(footprint)] = (
+                    footprint.total(low, high).astype(np.float64) * footprint.ref.dtype.bytes
+                )
             visits = product(counts, footprint.others)
             # a partial result comes back for all tiles but the first
             back = transfer.reads and not footprint.ref.dir.reads

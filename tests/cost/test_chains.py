@@ -1,0 +1,115 @@
+"""A better machine gives no worse result, each compiled anew; and the price of a chosen tile is the simulated time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stripe.cost.time.simulate import Simulation, simulate_program
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Program
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.setup import read_setup
+from stripe.tile import compile_tile
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PROGRAMS = (
+    "attention", "average_pool", "batch_norm", "conv_bias_relu", "conv_depthwise", "conv_dilated", "conv_grouped",
+    "conv_strided", "layer_norm", "matmul", "max_pool", "network", "softmax",
+)  # fmt: skip
+COUNT = int(os.environ.get("STRIPE_CHAINS", "12"))
+"""Chains that are drawn; `make chains` draws 300."""
+WORSE = 1.01
+
+PARAMETERS = {
+    "NUM_CONV": (1, 2, 3, 4, 8),
+    "NUM_DSP": (1, 2, 4, 8),
+    "SRAM_SIZE_KIB": (16, 24, 32, 64, 128, 512),
+}
+BUSES = {
+    "DRAM": ("dram_read", "dram_write"), "SRAM": ("sram_fill", "sram_drain"), "NOC": ("noc_read", "noc_write"),
+    "CONV": ("conv_in", "conv_out"), "DSP": ("dsp_in", "dsp_out"),
+}  # fmt: skip
+WIDTHS = (8, 16, 32, 64, 128, 256, 512)
+RATES = (32, 64, 256, 512, 1024)
+
+
+@cache
+def example(name: str) -> Program:
+    return compile_tile((EXAMPLES / f"{name}.tile").read_text("utf-8"), name)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A machine: parameters of dsp_conv, the width of one kind of buses, the rate of one kind of units."""
+
+    parameters: tuple[tuple[str, int], ...]
+    bus: tuple[str, int] | None = None
+    rate: tuple[str, int] | None = None
+
+    def simulated(self, program: Program, pass_list: str) -> Simulation:
+        """The program compiled for the machine and run on it."""
+        entries, model = read_setup([("config", pass_list)], None, dict(self.parameters), "passes")
+        assert model is not None
+        model = self._changed(model)
+        return simulate_program(PassManager(tuple(entries), model).run(program), model)
+
+    def _changed(self, model: HardwareModel) -> HardwareModel:
+        names = BUSES[self.bus[0]] if self.bus else ()
+        width = {"bytes_per_cycle": self.bus[1]} if self.bus else {}
+        buses = tuple(bus.model_copy(update=width) if bus.name in names else bus for bus in model.buses)
+        units = dict(model.exec_units)
+        if self.rate:
+            name, rate = self.rate
+            units[name] = units[name].model_copy(update={"ops_per_cycle": {"all": rate}})
+        return model.model_copy(update={"buses": buses, "exec_units": units})
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[str, str, Point, Point]:
+    """A program, a pass list, and two machines that differ in one resource, the worse one first."""
+    name, pass_list = draw(st.sampled_from(PROGRAMS)), draw(st.sampled_from(("dsp_conv", "slides")))
+    fixed = {key: draw(st.sampled_from(values)) for key, values in PARAMETERS.items()}
+
+    def two(values: tuple[int, ...]) -> list[int]:
+        return sorted(draw(st.lists(st.sampled_from(values), min_size=2, max_size=2, unique=True)))
+
+    kind = draw(st.sampled_from((*PARAMETERS, "bus", "rate")))
+    if kind in PARAMETERS:
+        worse, better = (Point(tuple({**fixed, kind: v}.items())) for v in two(PARAMETERS[kind]))
+    elif kind == "bus":
+        bus = draw(st.sampled_from(tuple(BUSES)))
+        worse, better = (Point(tuple(fixed.items()), bus=(bus, v)) for v in two(WIDTHS))
+    else:
+        unit = draw(st.sampled_from(("CONV", "DSP")))
+        worse, better = (Point(tuple(fixed.items()), rate=(unit, v)) for v in two(RATES))
+    return name, pass_list, worse, better
+
+
+@pytest.mark.slow
+@settings(max_examples=COUNT, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(chains())
+def test_a_better_machine_gives_no_worse_result(chain: tuple[str, str, Point, Point]) -> None:
+    name, pass_list, worse, better = chain
+    before = worse.simulated(example(name), pass_list).cycles
+    after = better.simulated(example(name), pass_list).cycles
+    assert after <= before * WORSE, f"{after / before:.3f}: {chain}"
+
+
+def test_all_engines_work_on_the_layer_of_the_slides() -> None:
+    """Within 10 % of the busiest engine or bus."""
+    program = example("slides_layer")
+    cycles: list[float] = []
+    for count in (1, 2, 4, 8):
+        found = Point((("NUM_CONV", count),)).simulated(program, "dsp_conv")
+        (cost,) = found.costs
+        assert found.cycles <= 1.1 * max(cost.demand.values())
+        assert len({unit for unit in found.runs[0].units if unit.startswith("CONV")}) == count
+        cycles.append(found.cycles)
+    assert cycles[1] < 0.51 * cycles[0] and cycles[2] < 0.28 * cycles[0] and cycles[3] <= cycles[2]
