@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stripe.ir import Affine, Agg, Block, Buffer, Load, Location, Nest, Store, View
+from stripe.ir import Affine, Agg, Block, Buffer, ConfigError, Load, Location, Nest, Store, View
 from stripe.ir.access import determined
+from stripe.ir.index_map import IndexMap
 from stripe.ir.nest import UNKNOWN
-from stripe.poly import Access, leaf_accesses
+from stripe.poly import Access, PolyLimit, element_names, leaf_accesses
+from stripe.poly.index_maps import inverse
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,25 @@ def memory_of(nest: Nest, access: Access, main_memory: str) -> str:
 
 @dataclass(frozen=True)
 class Held:
-    """The contents of a copy: its element e is element e + offset of the tensor `root`. The offset goes over the names
-    of the domain of the block that holds the copy."""
+    """What a copy holds: its element is the element `forms` of the tensor `root`. They go over its coordinates `e0`,
+    `e1`, … and the names of the domain of the block that holds the copy."""
 
     root: Buffer
-    offset: tuple[Affine, ...]
+    forms: tuple[Affine, ...]
+
+    @property
+    def keeps_boxes(self) -> bool:
+        """Whether a box of elements of the copy is a box of the tensor: its coordinates move by offsets."""
+        places = element_names(len(self.forms))
+        return all(
+            form.coeff(place) == 1 and not form.names() & {*places} - {place}
+            for place, form in zip(places, self.forms, strict=True)
+        )
+
+    def at(self, access: Access) -> tuple[Affine, ...]:
+        """The element of the tensor that an access to the copy touches."""
+        place = dict(zip(element_names(len(access.index)), access.index, strict=True))
+        return tuple(form.subs(place).simplified(access.nest.domain.ranges) for form in self.forms)
 
 
 class Copies:
@@ -111,9 +127,7 @@ class Copies:
     def __init__(self, transfers: Iterable[Transfer]) -> None:
         self._by_near: dict[Buffer, Transfer] = {}
         for transfer in transfers:
-            if transfer.near.buffer != transfer.far.buffer and len(transfer.near.index) == len(
-                transfer.far.index
-            ):
+            if transfer.near.buffer != transfer.far.buffer:
                 self._by_near.setdefault(transfer.near.buffer, transfer)
 
     @cached_property
@@ -121,13 +135,9 @@ class Copies:
         found: dict[Buffer, Held] = {}
         for buffer in sorted(self._by_near, key=lambda b: (len(b.path), b.path, b.name)):
             transfer = self._by_near[buffer]
-            outer = found.get(transfer.far.buffer)
-            offset = tuple(f - n for f, n in zip(transfer.far.index, transfer.near.index, strict=True))
-            if outer is not None:
-                offset = tuple(a + b for a, b in zip(offset, outer.offset, strict=True))
-            # an offset over the indices of the copy block itself rearranges elements
-            if not any(affine.names() & set(transfer.nest.own) for affine in offset):
-                found[buffer] = Held(outer.root if outer is not None else transfer.far.buffer, offset)
+            held = _moved(transfer, found.get(transfer.far.buffer))
+            if held is not None:
+                found[buffer] = held
         return found
 
     def is_copy(self, buffer: Buffer) -> bool:
@@ -142,10 +152,32 @@ class Copies:
     def rooted(self, access: Access) -> Access:
         """The access to the elements of the tensor, instead of to those of the copy."""
         held = self._held.get(access.buffer)
-        if held is None:
+        if held is None or (access.is_whole and not held.keeps_boxes):
             return access
-        index = tuple(a + o for a, o in zip(access.index, held.offset, strict=True))
-        return replace(access, buffer=held.root, index=index)
+        sizes = access.sizes if access.is_whole else (1,) * len(held.forms)
+        return replace(access, buffer=held.root, index=held.at(access), sizes=sizes)
+
+
+def _moved(transfer: Transfer, outer: Held | None) -> Held | None:
+    """The elements that a transfer moves; None where the place in the copy does not tell which one it is."""
+    near = transfer.near.index
+    own = transfer.nest.own
+    far = transfer.far if outer is None else replace(transfer.far, index=outer.at(transfer.far))
+    places = tuple(map(Affine.var, element_names(len(near))))
+    if len(near) == len(far.index):
+        offsets = [f - n for f, n in zip(far.index, near, strict=True)]
+        if not any(offset.names() & set(own) for offset in offsets):
+            forms = tuple(place + offset for place, offset in zip(places, offsets, strict=True))
+            return Held(outer.root if outer is not None else far.buffer, forms)
+    # The transfer rearranges: its own indices follow from the place in the copy.
+    ranges = transfer.nest.domain.ranges
+    try:
+        back = inverse(IndexMap.of(own, near), [ranges[name][1] + 1 for name in own])
+    except (ConfigError, PolyLimit):
+        return None
+    values = dict(zip(own, back.results, strict=True))
+    forms = tuple(form.subs(values) for form in far.index)
+    return Held(outer.root if outer is not None else far.buffer, forms)
 
 
 def allocation(nest: Nest, name: str) -> View:

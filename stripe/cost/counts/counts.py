@@ -21,10 +21,10 @@ from stripe.cost.counts.copies import Copies, Transfer, as_transfer, memory_of
 from stripe.cost.counts.energy import count_energy
 from stripe.cost.counts.loops import Halo, entering
 from stripe.cost.counts.operations import Operations, point_operations
-from stripe.cost.counts.traffic import ARRAY, KernelCounts, Traffic
+from stripe.cost.counts.traffic import ARRAY, HeldBuffer, KernelCounts, Traffic
 from stripe.cost.time.machine import check_locations
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Agg, Block, Nest, Program, StripeError
+from stripe.ir import Agg, Block, Nest, Program, StripeError, walk
 from stripe.poly import (
     Access,
     PolyLimit,
@@ -106,7 +106,15 @@ class _Counter:
             raise self._error(f"its counts have no closed form within reach: {limit}", None) from None
         block = self.kernel.block
         traffic = tuple(Traffic(*key, *numbers) for key, numbers in self.rows.items())
-        return KernelCounts(block.name, path, operations, steps, traffic, tuple(_held(block).items()))
+        buffers = tuple(
+            HeldBuffer(ref.name, ref.location.name, ref.elements, ref.bytes * ref.copies, ref.offset)
+            for _, inner in walk(block)
+            for ref in inner.allocs
+            if ref.location
+        )
+        return KernelCounts(
+            block.name, path, operations, steps, traffic, tuple(_held(block).items()), buffers
+        )
 
     def _add(self, access: Access, source: str, sink: str, read: int, written: int) -> None:
         operand = self.copies.root(access.buffer).name

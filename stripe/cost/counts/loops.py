@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from stripe.ir import Affine, Interval
+from stripe.ir import Affine, Interval, coordinates
 from stripe.poly import Access, Points, Relation, count_points, distinct_values, element_names, touched_at
 
 Halo = Literal["refetch", "keep"]
@@ -54,7 +54,9 @@ def _box(access: Access, fixed: Sequence[str]) -> Box | None:
     origin: list[Affine] = []
     sizes: list[int] = []
     used: set[str] = set()
-    for affine, size in zip(access.index, access.sizes, strict=True):
+    index = [affine.simplified(ranges) for affine in access.index]
+    for coordinate in coordinates(index, access.sizes):
+        affine, size = coordinate.affine, coordinate.size
         inner = affine.names() - keep
         if not affine.is_linear or inner & used:
             return None

@@ -25,6 +25,17 @@ class Traffic:
 
 
 @dataclass(frozen=True)
+class HeldBuffer:
+    """A buffer inside a kernel: memory, elements, bytes of all its copies, and address, if it has one."""
+
+    name: str
+    memory: str
+    elements: int
+    bytes: int
+    address: int | None
+
+
+@dataclass(frozen=True)
 class KernelCounts:
     """The counts of one kernel. `steps` are the points in time that its blocks take with all parallel units busy."""
 
@@ -35,6 +46,7 @@ class KernelCounts:
     traffic: tuple[Traffic, ...]
     held: tuple[tuple[str, int], ...]
     """Bytes that copies take in each memory, the most at one time."""
+    buffers: tuple[HeldBuffer, ...] = ()
     energy_pJ: float | None = None
     compute_pJ: float | None = None
 

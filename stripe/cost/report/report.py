@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from stripe.cost.counts.loops import Halo
 from stripe.cost.counts.operations import Operations
 from stripe.cost.counts.traffic import KernelCounts, rows_in_order
 from stripe.cost.report.schema import (
     CountsJson,
+    HeldBufferJson,
     KernelCountsJson,
     MemoryJson,
     SimulationJson,
@@ -42,6 +44,7 @@ def _kernel_counts(kernel: KernelCounts) -> KernelCountsJson:
         operations=kernel.operations.by_name,
         steps=kernel.steps,
         held_bytes=dict(kernel.held),
+        buffers=tuple(HeldBufferJson(**asdict(buffer)) for buffer in kernel.buffers),
         traffic=tuple(
             TrafficJson(
                 operand=row.operand, source=row.source, sink=row.sink, elements_read=row.read,

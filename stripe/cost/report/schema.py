@@ -147,6 +147,16 @@ class TrafficJson(BaseModel):
     bytes_written: int
 
 
+class HeldBufferJson(BaseModel):
+    """A buffer inside a kernel."""
+
+    name: str
+    memory: str
+    elements: int
+    bytes: int = Field(description="of all its copies")
+    address: int | None = Field(description="null before placement")
+
+
 class KernelCountsJson(BaseModel):
     """The counts of one kernel."""
 
@@ -155,6 +165,7 @@ class KernelCountsJson(BaseModel):
     operations: dict[str, int]
     steps: int = Field(description="points in time, all parallel units busy: ideal cycles")
     held_bytes: dict[str, int] = Field(description="bytes of the copies in each memory")
+    buffers: tuple[HeldBufferJson, ...]
     traffic: tuple[TrafficJson, ...]
     compute_pJ: float | None
     energy_pJ: float | None

@@ -123,8 +123,17 @@ def _kernel(kernel: KernelCountsJson, halo: str) -> list[Table]:
     facts += [(f"{memory} bytes held", whole(size)) for memory, size in kernel.held_bytes.items()]
     if kernel.energy_pJ is not None:
         facts.append(("energy, pJ", f"{kernel.energy_pJ:,.2f}"))
+    held = [
+        (b.name, b.memory, whole(b.elements), whole(b.bytes), "" if b.address is None else whole(b.address))
+        for b in kernel.buffers
+    ]
     return [
         Table(f"{kernel.name}, halo: {halo}", ("", ""), tuple(facts)),
+        *(
+            [Table("", ("buffer", "memory", "elements", "bytes", "address"), tuple(held), left=2)]
+            if held
+            else ()
+        ),
         Table("", ("operand", "from", "to", "elements read", "elements written"), rows, left=3),
     ]
 
