@@ -20,7 +20,8 @@ from stripe.ir.dtypes import FP16, FP32, I8, I32
 
 PROCESSORS = ("aarch64_neon", "portable", "x86_avx2", "x86_avx512")
 MODELS = (
-    "aarch64_neon", "dsp_conv", "edge_npu", "eyeriss", "hexagon", "mobile_gpu", "portable", "ref16x16", "systolic", *PROCESSORS[2:]
+    "aarch64_neon", "dsp_conv", "edge_npu", "eyeriss", "hexagon", "mobile_gpu", "portable", "ref16x16", "systolic",
+    *PROCESSORS[2:],
 )  # fmt: skip
 
 
