@@ -47,7 +47,7 @@ def test_an_interrupt_ends_the_run(workers: tuple[str, ...], tmp_path: Path) -> 
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
         try:
-            said, _ = process.communicate(timeout=15)
+            said, _ = process.communicate(timeout=60)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -79,7 +79,7 @@ def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple[str, ...]) -> 
     def check(text: str) -> str:
         if text in words or text in (found := tuple(more())):
             return text
-        known = (*words, *found)
+        known = tuple(dict.fromkeys((*words, *found)))
         hint = suggestion(text, known, f"known are {', '.join(known)}")
         raise argparse.ArgumentTypeError(f"unknown value '{text}'; {hint}")
 

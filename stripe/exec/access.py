@@ -7,13 +7,13 @@ from typing import NoReturn
 import numpy as np
 
 from stripe.exec.arith import Array, aggregation
-from stripe.exec.frame import Frame, LaneView, address, check_bounds, element_text, live_lanes
+from stripe.exec.frame import Frame, PointsView, address, check_bounds, element_text, live_lanes
 from stripe.exec.lanes import BoolArray, Extents, IntArray, LaneValue, first_lane
 from stripe.exec.storage import Gathered, Selection, Strided
 from stripe.ir import Agg
 
 
-def load(frame: Frame, view: LaneView, *, keep: bool) -> Array:
+def load(frame: Frame, view: PointsView, *, keep: bool) -> Array:
     """The element at the origin of `view` in every lane, with extent 1 on axes that it does not depend on.
 
     Dead lanes get some value. With `keep` the result stays as it is when the buffer is written later.
@@ -52,7 +52,7 @@ def _shrink(mask: BoolArray, shape: Extents) -> BoolArray:
     return np.logical_or.reduce(mask, axis=axes, keepdims=True) if axes else mask
 
 
-def store(frame: Frame, view: LaneView, value: Array, writer: int) -> None:
+def store(frame: Frame, view: PointsView, value: Array, writer: int) -> None:
     """Merges `value` into the element at the origin of `view` in every live lane, by the view's aggregation.
 
     `writer` is the number of the statement, for the check that it assigns each element once.
@@ -66,7 +66,7 @@ def store(frame: Frame, view: LaneView, value: Array, writer: int) -> None:
         _merge(frame, view, place, value, safe)
 
 
-def _merge(frame: Frame, view: LaneView, place: LaneValue, value: Array, safe: bool) -> None:
+def _merge(frame: Frame, view: PointsView, place: LaneValue, value: Array, safe: bool) -> None:
     """Reduces over the axes on which the address does not depend, then merges what remains into memory."""
     agg, dtype = view.ref.agg, view.ref.dtype
     ufunc = aggregation(agg, dtype)
@@ -95,7 +95,7 @@ def _merge(frame: Frame, view: LaneView, place: LaneValue, value: Array, safe: b
         ufunc.at(view.buffer.data, positions, values)
 
 
-def _check_merged(frame: Frame, view: LaneView, selection: Selection, mask: BoolArray | None) -> None:
+def _check_merged(frame: Frame, view: PointsView, selection: Selection, mask: BoolArray | None) -> None:
     """An allocation that is merged into starts defined; only memory that another buffer took can be undefined here."""
     missing = view.buffer.undefined(selection)
     if missing is None:
@@ -122,7 +122,7 @@ def _live(
     return np.broadcast_to(place.array(extents), shape)[live], np.broadcast_to(value, shape)[live], live
 
 
-def _assign(frame: Frame, view: LaneView, place: LaneValue, value: Array, writer: int, safe: bool) -> None:
+def _assign(frame: Frame, view: PointsView, place: LaneValue, value: Array, writer: int, safe: bool) -> None:
     buffer, extents = view.buffer, frame.extents
     axes = tuple(axis for axis, extent in enumerate(extents) if extent > 1)
     if safe and place.distinct(axes, extents):
@@ -157,7 +157,7 @@ def _lane_of(live: BoolArray, number: int) -> tuple[int, ...]:
     return tuple(int(p) for p in np.unravel_index(int(flat[number]), live.shape)) if live.shape else ()
 
 
-def _collide(frame: Frame, view: LaneView, lane: tuple[int, ...]) -> NoReturn:
+def _collide(frame: Frame, view: PointsView, lane: tuple[int, ...]) -> NoReturn:
     raise frame.fault(
         f"store to '{view.ref.name}' assigns {element_text(view, lane)}, which another point has assigned,",
         lane,

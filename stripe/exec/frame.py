@@ -24,7 +24,7 @@ class LaneBox:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LaneView:
+class PointsView:
     """A refinement in execution. `boxes` are it and those it is taken from, innermost first; the last is the buffer."""
 
     ref: Refinement
@@ -51,7 +51,7 @@ class Frame:
     values: Mapping[str, LaneValue]
     mask: BoolArray | None
     parent: Frame | None
-    views: dict[str, LaneView] = field(default_factory=dict[str, LaneView])
+    views: dict[str, PointsView] = field(default_factory=dict[str, PointsView])
 
     def point(self, lane: tuple[int, ...]) -> str:
         """The index values of this block and those around it in one lane, outermost first."""
@@ -79,7 +79,7 @@ class Frame:
         return f"block {':'.join(map(str, self.path))}{name}"
 
 
-def open_view(frame: Frame, ref: Refinement, source: LaneView) -> LaneView:
+def open_view(frame: Frame, ref: Refinement, source: PointsView) -> PointsView:
     """The view `ref` of `source`, whose lanes are those of the frame outside."""
     added = len(frame.extents) - (len(frame.parent.extents) if frame.parent else 0)
     step = tuple(evaluate(affine, frame.values, frame.extents) for affine in ref.access)
@@ -88,10 +88,10 @@ def open_view(frame: Frame, ref: Refinement, source: LaneView) -> LaneView:
         LaneBox(box.ref, tuple(p.widen(added) + s for p, s in zip(box.place, step, strict=True)))
         for box in source.boxes
     )
-    return LaneView(ref, source.buffer, (here, *outer))
+    return PointsView(ref, source.buffer, (here, *outer))
 
 
-def check_bounds(frame: Frame, view: LaneView, verb: str) -> bool:
+def check_bounds(frame: Frame, view: PointsView, verb: str) -> bool:
     """Checks that the element at the origin of `view` lies in all its boxes, in every live lane.
 
     Returns whether it does so in all lanes, live or not, which makes strided access safe. Raises ExecutionError.
@@ -114,7 +114,7 @@ def check_bounds(frame: Frame, view: LaneView, verb: str) -> bool:
 
 
 def _out_of_bounds(
-    frame: Frame, view: LaneView, box: LaneBox, verb: str, lane: tuple[int, ...]
+    frame: Frame, view: PointsView, box: LaneBox, verb: str, lane: tuple[int, ...]
 ) -> ExecutionError:
     element = [place.at(lane) for place in box.place]
     sizes = ", ".join(map(str, box.ref.sizes))
@@ -125,12 +125,12 @@ def _out_of_bounds(
     )
 
 
-def element_text(view: LaneView, lane: tuple[int, ...]) -> str:
+def element_text(view: PointsView, lane: tuple[int, ...]) -> str:
     """The element at the origin of a view in one lane, as `'A'[1, 2]` of the allocation."""
     return f"'{view.boxes[-1].ref.name}'{[place.at(lane) for place in view.origin]}"
 
 
-def address(frame: Frame, view: LaneView) -> LaneValue:
+def address(frame: Frame, view: PointsView) -> LaneValue:
     """Where in the buffer's flat array the element at the origin of `view` lies."""
     rank = len(frame.extents)
     base = view.buffer.base

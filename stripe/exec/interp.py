@@ -20,7 +20,7 @@ from stripe.exec.access import load, store
 from stripe.exec.arena import ArenaMemory
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
-from stripe.exec.frame import Frame, LaneBox, LaneView, open_view
+from stripe.exec.frame import Frame, LaneBox, PointsView, open_view
 from stripe.exec.lanes import (
     BoolArray,
     LaneValue,
@@ -125,7 +125,7 @@ class _Interpreter:
         agg = self.plans[frame.path].begins[ref.name]
         buffer = self.memory.allocate(frame, ref, agg, initial)
         here = tuple(constant_value(0, len(frame.extents)) for _ in ref.dims)
-        frame.views[ref.name] = LaneView(ref, buffer, (LaneBox(ref, here),))
+        frame.views[ref.name] = PointsView(ref, buffer, (LaneBox(ref, here),))
 
     def _run_block(self, block: Block, path: Path, outer: Frame) -> None:
         plan = self.plans[path]
@@ -262,7 +262,7 @@ def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:
     return plans
 
 
-def _read_output(view: LaneView) -> Array:
+def _read_output(view: PointsView) -> Array:
     """The elements of an output at the end of the program; each must have been written."""
     buffer = view.buffer
     buffer.touch()

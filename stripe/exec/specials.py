@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from stripe.exec.arith import Array
-from stripe.exec.frame import Frame, LaneView, address
+from stripe.exec.frame import Frame, PointsView, address
 from stripe.exec.storage import Strided
 from stripe.ir import Special
 
@@ -88,7 +88,7 @@ def run_special(frame: Frame, statement: Special, writer: int) -> None:
             raise frame.fault(f"{statement.op}: {error},", lane) from None
 
 
-def _whole(frame: Frame, view: LaneView, lane: tuple[int, ...], writer: int | None) -> Array:
+def _whole(frame: Frame, view: PointsView, lane: tuple[int, ...], writer: int | None) -> Array:
     """The elements of `view` in one lane: checked to be readable, or marked as assigned by `writer`."""
     view.buffer.touch()
     verb = "special reads" if writer is None else "special writes"

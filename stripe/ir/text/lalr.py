@@ -50,7 +50,7 @@ class Scanner(TypedDict):
     keywords: dict[str, dict[str, str]]
 
 
-class Row(TypedDict):
+class LalrState(TypedDict):
     """A state: the number of its scanner, the next states by terminal and by rule, and productions by terminal."""
 
     scanner: int
@@ -66,7 +66,7 @@ class Tables(TypedDict):
     ignored: list[str]
     productions: list[Production]
     scanners: list[Scanner]
-    rows: list[Row]
+    rows: list[LalrState]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import lark
 from lark.lexer import _create_unless  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
 
-from stripe.ir.text.lalr import Production, Row, Scanner, Tables
+from stripe.ir.text.lalr import LalrState, Production, Scanner, Tables
 
 
 def tables_of(parser: lark.Lark) -> Tables:
@@ -20,11 +20,11 @@ def tables_of(parser: lark.Lark) -> Tables:
     rules: dict[Any, int] = {}
     scanners: list[Scanner] = []
     productions: list[Production] = []
-    rows: list[Row] = []
+    rows: list[LalrState] = []
     # states numbered as a walk from the start rules meets them, since lark's numbers differ from run to run
     numbers = {state: number for number, (_, state) in enumerate(sorted(table.start_states.items()))}
     for state in (queue := list(numbers)):
-        row: Row = {"scanner": 0, "shifts": {}, "gotos": {}, "reductions": {}}
+        row: LalrState = {"scanner": 0, "shifts": {}, "gotos": {}, "reductions": {}}
         for name, (_, argument) in sorted(table.states[state].items()):
             if isinstance(argument, int):
                 if argument not in numbers:
