@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stripe.cli.arguments.compile import CompileSpec
+from stripe.cli.arguments.compile import CompileSpec, PassDiffSpec
 from stripe.cli.input import load_source, read_source
 from stripe.cli.job import Job
 from stripe.frontends.frontend import Loaded, Source, refusal
@@ -122,7 +122,7 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
         after=spec.print_ir_after,
         after_all=spec.print_ir_after_all,
         after_change=spec.print_ir_after_change,
-        diff=spec.diff,
+        diff=isinstance(spec, PassDiffSpec) and spec.diff,
     )
     if shown.any():
         found.append(printing.PrintPrograms(to_stderr, shown))

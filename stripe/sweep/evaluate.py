@@ -183,7 +183,7 @@ class Evaluator:
 def program_of(workload: Workload) -> Program:
     """The lowered program of a workload. Raises StripeError."""
     source = Source(workload.data, str(workload.path), workload.language)
-    return find_front_end(workload.language).load(source, workload.shapes).program
+    return find_front_end(workload.language).load(source, workload.options).program
 
 
 def _anonymous(model: HardwareModel) -> HardwareModel:
@@ -211,7 +211,8 @@ def _reproducer(
         traceback="".join(traceback.format_exception(raised)),
         command=("stripe-sweep",),
         tool="stripe-sim",
-        options=tuple(f"--shape={shape}" for shape in workload.shapes),
+        options=tuple(f"--shape={shape}" for shape in workload.options.shapes)
+        + tuple(f"--dim={name}={size}" for name, size in workload.options.dims),
         input_format=workload.language,
         input=b64encode(workload.data).decode("ascii") if binary else workload.data.decode(),
         passes=tuple(entry_json(entry) for entry in entries),

@@ -15,6 +15,7 @@ from stripe.config.model import Scalar
 from stripe.config.template import names_in, render_json
 from stripe.config.validate import combine, validate
 from stripe.frontends.files import read_file
+from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import by_suffix, front_ends
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import did_you_mean
@@ -32,14 +33,14 @@ class Workload:
     path: Path
     data: bytes
     language: str
-    shapes: tuple[str, ...]
+    options: ReadOptions
     weight: float
 
     @property
     def digest(self) -> str:
         """Hash of all that its program depends on."""
         found = hashlib.sha256(self.data)
-        found.update(repr((self.language, self.shapes, self.name)).encode())
+        found.update(repr((self.language, self.options, self.name)).encode())
         return found.hexdigest()
 
 
@@ -110,8 +111,12 @@ def _workloads(sweep: SweepFile, document: Document, folder: Path) -> tuple[Work
             data = read_file(str(path))
         except StripeError as error:
             raise document.error(f"'{path}': {error.reason}", place, error.hint) from None
-        shapes = tuple(f"{tensor}={shape}" for tensor, shape in spec.shapes.items())
-        found[name] = Workload(name, path, data, front_end.name, shapes, spec.weight)
+        options = ReadOptions(
+            shapes=tuple(f"{tensor}={shape}" for tensor, shape in spec.shapes.items()),
+            dims=tuple(spec.dims.items()),
+            random_weights=front_end.name == "onnx",  # no simulation depends on their values
+        )
+        found[name] = Workload(name, path, data, front_end.name, options, spec.weight)
     return tuple(found.values())
 
 

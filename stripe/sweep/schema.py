@@ -90,6 +90,10 @@ class WorkloadSpec(ConfigModel):
     shapes: dict[str, str] = Field(
         default_factory=dict, description='shapes of inputs, as --shape spells them: { "A": "128x20:fp32" }'
     )
+    dims: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict,
+        description='sizes of symbolic dimensions of a network, as --dim gives them: { "N": 1 }',
+    )
 
 
 class PassListSpec(ConfigModel):

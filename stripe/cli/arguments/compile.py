@@ -130,9 +130,6 @@ class CompileSpec(InputSpec):
     print_ir_after_change: bool = _watch(
         "--print-ir-after-change", help="show the program after each pass that changed it, on stderr"
     )
-    diff: bool = _watch(
-        "--diff", help="show the lines that each pass changed, as a unified diff of the program, on stderr"
-    )
     dump_dir: str | None = _watch(
         "--dump-dir", metavar="DIR", read=file_name, complete="files",
         help="write the program after each pass, the pass list and the model to DIR; the dumps of an earlier run go",
@@ -155,3 +152,12 @@ class CompileSpec(InputSpec):
 
     def question(self) -> bool:
         return self.list_passes is not None or self.list_models is not None or super().question()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassDiffSpec(CompileSpec):
+    """A command that compiles, and can show what each pass changed."""
+
+    diff: bool = _watch(
+        "--diff", help="show the lines that each pass changed, as a unified diff of the program, on stderr"
+    )

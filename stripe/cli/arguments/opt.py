@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from stripe.cli.arguments.compile import CompileSpec
+from stripe.cli.arguments.compile import PassDiffSpec
 from stripe.cli.option import exclusive, option
 from stripe.cli.usage import file_name
 
@@ -16,7 +16,7 @@ _testing = partial(option, group="testing", replayed=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptSpec(CompileSpec):
+class OptSpec(PassDiffSpec):
     """`stripe-opt`: reads a tensor program, runs passes over it, and writes it in one of several forms."""
 
     prog = "stripe-opt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from stripe.cli.arguments.compile import CompileSpec
+from stripe.cli.arguments.compile import PassDiffSpec
 from stripe.cli.option import exclusive, option
 from stripe.cli.usage import file_name, number
 from stripe.frontends.registry import BUILTIN, references
@@ -18,7 +18,7 @@ _running = partial(option, group="running")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSpec(CompileSpec):
+class RunSpec(PassDiffSpec):
     """`stripe-run`: compiles a tensor program as `stripe-opt` does, runs it on data, and compares and times it."""
 
     prog = "stripe-run"

@@ -29,6 +29,7 @@ examples:
   stripe-sim examples/conv_bias_relu.tile --config dsp_conv --trace trace.json --plot picture.svg
   stripe-sim examples/conv_bias_relu.tile --config dsp_conv -D NUM_CONV=1 --json -
   stripe-sim examples/mappings/conv3x3.stripe --hw ref16x16 --counts --halo keep
+  stripe-sim --diff before.json after.json
 
 A program that no pass has scheduled is simulated too: one statement after the other, what has no location on the units
 that take least time. The report says so.
@@ -54,6 +55,10 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         "--halo", choices=HALO_RULES, replayed=True,
         help="with --counts: a box that moves is fetched again whole, or keeps what it held (default: refetch)",
     )  # fmt: skip
+    diff: str | None = _file(
+        "--diff", metavar="FILE",
+        help="explain how the simulation in INPUT (.json, of --json) differs from that in FILE, and end",
+    )  # fmt: skip
     schema: str | None = _simulating(
         "--schema", choices=SCHEMAS, help="print the JSON Schema of --json and end"
     )
@@ -61,7 +66,15 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
     def question(self) -> bool:
         return self.schema is not None or super().question()
 
+    def module(self) -> str:
+        return "sim_diff" if self.diff is not None and not self.question() else super().module()
+
     def check(self) -> None:
+        exclusive(
+            self.diff is not None and self.input is None,
+            "--diff compares two simulations, and one is given",
+            "write stripe-sim --diff A.json B.json",
+        )
         exclusive(
             self.counts and (self.trace or self.plot) is not None,
             "--counts has no times to show",

@@ -1,0 +1,24 @@
+"""`stripe-sim --diff`: the difference of two simulations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stripe.cli.arguments.sim import SimSpec
+from stripe.cli.guard import OK
+from stripe.cli.job import Job
+from stripe.cli.tables import write_tables
+from stripe.config.document import read_json
+from stripe.config.validate import validate
+from stripe.cost.report.difference import difference_tables
+from stripe.cost.report.schema import SimulationJson
+
+
+def perform(_job: Job, spec: SimSpec) -> int:
+    """Compares; gives the exit status."""
+    first, second = (
+        validate(SimulationJson, read_json(Path(path))) for path in (spec.diff or "", spec.input or "")
+    )
+    same = first.model_dump(exclude={"input"}) == second.model_dump(exclude={"input"})
+    write_tables(difference_tables(first, second), ("the simulations are equal",) if same else ())
+    return OK

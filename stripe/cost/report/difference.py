@@ -1,0 +1,89 @@
+"""The difference of two simulations as tables: where the time and the energy went."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from stripe.cost.report.schema import SimulationJson
+from stripe.cost.report.table import Table
+from stripe.cost.report.tables import number
+
+_MOST_ROWS = 30
+_HEADERS = ("A", "B", "B - A", "")
+
+
+def difference_tables(a: SimulationJson, b: SimulationJson) -> list[Table]:
+    """Parameters, totals, statements, stalls and energies that differ; the largest differences first."""
+    totals = {
+        "latency, cycles": (a.latency_cycles, b.latency_cycles),
+        "latency, us": (a.latency_us, b.latency_us),
+        "energy, pJ": (a.energy_pJ, b.energy_pJ),
+        "operations": (float(a.operations), float(b.operations)),
+    }
+    rows = tuple((name, *_numbers(*pair)) for name, pair in totals.items())
+    return [
+        _parameters(a, b),
+        Table(f"A: {a.input} on {a.machine}; B: {b.input} on {b.machine}", ("", *_HEADERS), rows),
+        _statements(a, b),
+        _changed("stalls that differ, cycles", _stalls(a), _stalls(b)),
+        _changed("energy that differs, pJ", a.energy, b.energy),
+        _changed(
+            "bytes on buses that differ",
+            {bus.name: bus.bytes for bus in a.buses},
+            {bus.name: bus.bytes for bus in b.buses},
+        ),
+    ]
+
+
+def _parameters(a: SimulationJson, b: SimulationJson) -> Table:
+    names = dict.fromkeys((*a.parameters, *b.parameters))
+    rows = tuple(
+        (name, str(a.parameters.get(name, "")), str(b.parameters.get(name, "")))
+        for name in names
+        if a.parameters.get(name) != b.parameters.get(name)
+    )
+    return Table("parameters that differ", ("", "A", "B"), rows)
+
+
+def _statements(a: SimulationJson, b: SimulationJson) -> Table:
+    """Statements by name; those of one name count together."""
+    cycles_a, cycles_b = _cycles(a), _cycles(b)
+    bound_a, bound_b = ({s.name: s.bound for s in report.statements} for report in (a, b))
+    rows = tuple(
+        (name, *_numbers(*pair), bound_a.get(name, "is not there"), bound_b.get(name, "is not there"))
+        for name, pair in _differing(cycles_a, cycles_b)
+    )
+    headers = ("", *_HEADERS, "bound by in A", "bound by in B")
+    return Table("statements that differ, cycles", headers, rows, texts=(5, 6))
+
+
+def _changed(title: str, a: Mapping[str, float], b: Mapping[str, float]) -> Table:
+    rows = tuple((name, *_numbers(*pair)) for name, pair in _differing(a, b))
+    return Table(title, ("", *_HEADERS), rows)
+
+
+def _differing(a: Mapping[str, float], b: Mapping[str, float]) -> Iterator[tuple[str, tuple[float, float]]]:
+    pairs = {name: (a.get(name, 0.0), b.get(name, 0.0)) for name in dict.fromkeys((*a, *b))}
+    changed = [(name, pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    yield from sorted(changed, key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))[:_MOST_ROWS]
+
+
+def _cycles(report: SimulationJson) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for statement in report.statements:
+        found[statement.name] += statement.cycles
+    return found
+
+
+def _stalls(report: SimulationJson) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for statement in report.statements:
+        for cause, cycles in statement.stalls.items():
+            found[cause] += cycles
+    return found
+
+
+def _numbers(a: float, b: float) -> tuple[str, str, str, str]:
+    share = f"{100 * (b / a - 1):+.3g} %" if a else ""
+    return number(a), number(b), f"{'+' if b > a else ''}{number(b - a)}", share
