@@ -93,7 +93,7 @@ class ResultCache:
 def _opened(path: Path) -> sqlite3.Connection:
     """The database at `path`; one that is damaged, or of another format, is removed first."""
     for attempt in (1, 2):
-        database = sqlite3.connect(path, timeout=20.0)
+        database = sqlite3.connect(path, timeout=20.0, check_same_thread=False)
         try:
             with closing(database.execute("PRAGMA user_version")) as cursor:
                 if cursor.fetchone()[0] in (0, _FORMAT):

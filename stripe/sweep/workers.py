@@ -39,7 +39,10 @@ class WorkerSetup:
 class PointExecutor(Protocol):
     """Evaluates batches of points."""
 
-    workers: int
+    @property
+    def workers(self) -> int:
+        """Tasks that run at a time."""
+        ...
 
     def submit(self, points: Sequence[DesignPoint], seconds: float | None) -> Future[Rows]:
         """The rows of the points to come. The future raises TimeoutError after `seconds`, and any other error where the

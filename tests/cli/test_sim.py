@@ -164,3 +164,39 @@ def test_on_a_terminal_rich_draws_the_tables(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert main([scheduled, "--hw", "dsp_conv"]) == 0
     assert "┃" in capsys.readouterr().out
+
+
+def test_the_difference_of_two_simulations_is_explained(tmp_path: Path, capsys: Capture) -> None:
+    example = str(ROOT / "examples" / "conv_bias_relu.tile")
+    first, second = str(tmp_path / "a.json"), str(tmp_path / "b.json")
+    for path, width in ((first, 64), (second, 8)):
+        words = [example, "--config", "dsp_conv", "-D", f"DRAM_BYTES={width}", "--json", path]
+        assert main(words) == 0
+    capsys.readouterr()
+    assert main(["--diff", first, second]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"DRAM_BYTES +64 +8\n", shown)
+    assert re.search(r"latency, cycles +[\d,.]+ +[\d,.]+ +\+[\d,.]+ +\+[\d.]+ %", shown)
+    assert "stalls that differ" in shown
+    assert main(["--diff", first, first]) == 0
+    assert "the simulations are equal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "reason"),
+    [
+        (["--diff", "a.json"], 2, "--diff compares two simulations, and one is given"),
+        (["--diff", "a.json", "b.json"], 2, "a.json: error: there is no such file"),
+    ],
+)
+def test_a_difference_needs_two_simulations(
+    words: list[str],
+    status: int,
+    reason: str,
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == status
+    assert reason in capsys.readouterr().err

@@ -64,6 +64,10 @@ stopped at any moment goes on with --resume; it repeats no point that has its ro
     jobs: int | None = _running(
         "--jobs", metavar="N", read=number(1), help="evaluate in N processes (default: one a core)"
     )
+    scheduler: str | None = _running(
+        "--scheduler", metavar="ADDRESS", read=str,
+        help="evaluate on the Dask cluster whose scheduler has this address, as tcp://10.0.0.1:8786",
+    )  # fmt: skip
     batch: int = _running(
         "--batch",
         metavar="N",
@@ -81,6 +85,11 @@ stopped at any moment goes on with --resume; it repeats no point that has its ro
 
     def check(self) -> None:
         exclusive(self.input is None, "no FILE is given", "name a sweep file")
+        exclusive(
+            self.scheduler is not None and self.jobs is not None,
+            "--jobs counts processes of this machine, and --scheduler evaluates elsewhere",
+            "leave one of them out",
+        )
         exclusive(self.out is None and not self.dry_run, "no --out is given", "name a folder with --out DIR")
 
 

@@ -14,6 +14,7 @@ from stripe.cli.setup import parse_defines
 from stripe.cli.streams import write_stdout
 from stripe.exec.cache import make_private, user_cache
 from stripe.ir import ConfigError
+from stripe.sweep.cluster import cluster
 from stripe.sweep.plan import SweepPlan, read_plan
 from stripe.sweep.run import SweepProgress, run_sweep
 from stripe.sweep.store import writing_store
@@ -33,7 +34,12 @@ def perform(_job: Job, spec: RunSweepSpec) -> int:
     with writing_store(folder, plan, spec.resume) as store:
         cache = None if spec.no_cache else _cache()
         setup = WorkerSetup(plan, cache, (folder / "crashes").absolute())
-        with processes(setup, spec.jobs or len(os.sched_getaffinity(0))) as executor:
+        workers = (
+            cluster(setup, spec.scheduler)
+            if spec.scheduler is not None
+            else processes(setup, spec.jobs or len(os.sched_getaffinity(0)))
+        )
+        with workers as executor:
             done = run_sweep(
                 plan, store, strategy, executor, seconds=spec.point_timeout, batch=spec.batch,
                 total=min(counts), watch=_progress if sys.stderr.isatty() else lambda _: None,
