@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import distributed
 import pytest
@@ -36,13 +37,14 @@ def test_a_cluster_that_loses_a_worker_half_way_has_every_point_once(plan_of: Pl
     )
     killed: list[int] = []
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1) as local,
         distributed.Client(local) as client,
     ):
 
         def kill_one(state: SweepProgress) -> None:
             if state.done == 8 and not killed:
-                worker = min(client.run(os.getpid).values())
+                pids = cast("dict[str, int]", client.run(os.getpid))
+                worker = min(pids.values())
                 killed.append(worker)
                 os.kill(worker, signal.SIGKILL)
 

@@ -55,7 +55,7 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         "--halo", choices=HALO_RULES, replayed=True,
         help="with --counts: a box that moves is fetched again whole, or keeps what it held (default: refetch)",
     )  # fmt: skip
-    diff: str | None = _file(
+    before: str | None = _file(
         "--diff", metavar="FILE",
         help="explain how the simulation in INPUT (.json, of --json) differs from that in FILE, and end",
     )  # fmt: skip
@@ -67,11 +67,11 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         return self.schema is not None or super().question()
 
     def module(self) -> str:
-        return "sim_diff" if self.diff is not None and not self.question() else super().module()
+        return "sim_diff" if self.before is not None and not self.question() else super().module()
 
     def check(self) -> None:
         exclusive(
-            self.diff is not None and self.input is None,
+            self.before is not None and self.input is None,
             "--diff compares two simulations, and one is given",
             "write stripe-sim --diff A.json B.json",
         )

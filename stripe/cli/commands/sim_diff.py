@@ -17,7 +17,7 @@ from stripe.cost.report.schema import SimulationJson
 def perform(_job: Job, spec: SimSpec) -> int:
     """Compares; gives the exit status."""
     first, second = (
-        validate(SimulationJson, read_json(Path(path))) for path in (spec.diff or "", spec.input or "")
+        validate(SimulationJson, read_json(Path(path))) for path in (spec.before or "", spec.input or "")
     )
     same = first.model_dump(exclude={"input"}) == second.model_dump(exclude={"input"})
     write_tables(difference_tables(first, second), ("the simulations are equal",) if same else ())
