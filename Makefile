@@ -58,6 +58,12 @@ bench: $(STAMP) ## Write the benchmark tables
 bench-cpu: $(STAMP) ## Measure emitted C beside its peers, into docs/cpu.md (PEERS=FOLDER: their environment)
 	$(PY) -m benchmarks.cpu $(if $(PEERS),--peers $(PEERS))
 
+onnx-conformance: $(STAMP) ## Run the conformance suite of onnx on the emitted C and write its table (PEERS=python: ONNX Runtime beside it)
+	@mkdir -p out
+	$(PY) -m tools.onnx_conformance --out out/onnx-conformance.jsonl
+	@if [ -n "$(PEERS)" ]; then $(PEERS) -m tools.onnx_conformance --engine onnxruntime --out out/onnxruntime.jsonl; fi
+	$(PY) -m tools.onnx_table out/onnx-conformance.jsonl $(if $(PEERS),"ONNX Runtime=out/onnxruntime.jsonl")
+
 fuzz: $(STAMP) ## Check N random programs under random pass lists, from seed SEED on (N=1000 SEED=0)
 	$(PY) -m tests.fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out out/fuzz
 

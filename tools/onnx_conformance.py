@@ -1,7 +1,8 @@
 """The conformance suite of onnx, case by case: `python -m tools.onnx_conformance [--engine interp] [--only PATTERN]`.
 
 Each line of `--out FILE` is a case as JSON: `passed`, `bound` (passed with inputs that shapes depend on bound to their
-values), `failed`, `unsupported`, or `fault` (an exception of ours).
+values), `failed`, `unsupported`, or `fault` (an exception). `--engine onnxruntime` runs ONNX Runtime, also by a Python
+that has no stripe. `tools.onnx_table` makes the table of docs/onnx-conformance.md from such files.
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ import numpy as np
 import onnx
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
-
-from stripe.ir import StripeError
-from stripe.onnx_backend import Compiled, bound_values, compile_model
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
@@ -92,8 +90,36 @@ def is_static(case: TestCase) -> bool:
     )
 
 
+def run_peer(case: TestCase) -> tuple[str, str]:
+    """The status of a case in ONNX Runtime, and the reason."""
+    import onnxruntime
+
+    try:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(case.model.SerializeToString(), options)
+    except Exception as error:  # noqa: BLE001 - of the C++ core
+        return "unsupported", " ".join(str(error).split())[:200]
+    try:
+        for inputs, outputs in case.data_sets:
+            feeds = {
+                info.name: array(value) for info, value in zip(session.get_inputs(), inputs, strict=False)
+            }
+            found = session.run(None, feeds)
+            for info, expected, result in zip(case.model.graph.output, outputs, found, strict=False):
+                if reason := difference(array(expected), np.asarray(result), case.rtol, case.atol):
+                    return "failed", f"'{info.name}' {reason}"
+    except Exception as error:  # noqa: BLE001 - of the C++ core
+        return "failed", " ".join(str(error).split())[:200]
+    return "passed", ""
+
+
 def run_case(case: TestCase, engine: str) -> tuple[str, str]:
     """The status of a case, and the reason."""
+    if engine == "onnxruntime":
+        return run_peer(case)
+    from stripe.ir import StripeError
+
     names = inputs_of(case.model)
     try:
         compiled, status = _compiled(case, names, engine)
@@ -110,7 +136,10 @@ def run_case(case: TestCase, engine: str) -> tuple[str, str]:
         return "fault", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def _compiled(case: TestCase, names: list[str], engine: str) -> tuple[Compiled, str]:
+def _compiled(case: TestCase, names: list[str], engine: str) -> tuple[Any, str]:
+    from stripe.ir import StripeError
+    from stripe.onnx_backend import bound_values, compile_model
+
     try:
         return compile_model(case.model, engine), "passed"
     except StripeError:
@@ -144,7 +173,7 @@ def main() -> int:
     """Runs the cases and prints how many have each status."""
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser()
-    parser.add_argument("--engine", default="interp")
+    parser.add_argument("--engine", default="c{cflags=-O0}")
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--kinds", default=",".join(KINDS))

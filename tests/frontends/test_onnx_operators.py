@@ -1,0 +1,72 @@
+"""Operators of networks on cases of onnx's own suite; `make onnx-conformance` runs all of them in C."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase as Case
+
+from stripe import onnx_backend as backend
+from tools.onnx_conformance import is_static, run_case
+
+EXPECTED = {"passed", "bound"}
+FAMILIES = (
+    "abs", "add_bcast", "argmax_keepdims_example$", "averagepool_2d_ceil$", "batchnorm_example$",
+    "cast_FLOAT_to_FLOAT8E4M3FN$",
+    "clip_default_min$", "concat_2d_axis_0$", "conv_with_strides_padding$",
+    "convtranspose_group_2$", "cumsum_2d_axis_0$",
+    "depthtospace_example$", "dequantizelinear_int4$", "det_nd$", "dft$", "dynamicquantizelinear$",
+    "einsum_batch_matmul$",
+    "gather_0$", "gather_elements_0$", "gathernd_example_int32$", "gemm_all_attributes$", "gridsample_bilinear$",
+    "gru_with_initial_bias$", "hardmax_example$", "instancenorm_example$", "layer_normalization_2d_axis0$", "lrn$",
+    "lstm_with_peepholes$", "matmul_4d$", "maxpool_with_argmax_2d_precomputed_pads$", "mod_mixed_sign_int8$",
+    "nonmaxsuppression_two_classes$", "onehot_with_axis$", "pow_types_float32_int64$", "qlinearconv$", "range_float_type",
+    "reduce_log_sum_exp_keepdims_example$", "reflect_pad$", "resize_upsample_sizes_cubic$", "roialign_mode_max$",
+    "scatter_elements_with_axis$", "scatternd_max$", "slice_negative_axes$", "softmax_axis_1$", "split_equal_parts_2d$",
+    "tile$", "top_k$", "transpose_default$", "tril_pos$", "unsqueeze_two_axes$", "where_example$",
+)  # fmt: skip
+
+
+@cache
+def cases() -> dict[str, Case]:
+    """The node cases of onnx by name. Their generators run all at once, and print warnings of numpy."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {case.name: case for case in collect_testcases(None)}
+
+
+@pytest.mark.xdist_group("onnx")
+def test_each_family_of_operators() -> None:
+    wanted = re.compile("^test_(" + "|".join(FAMILIES) + ")")
+    found = {name: run_case(case, "interp") for name, case in cases().items() if wanted.match(name)}
+    assert len(found) >= len(FAMILIES) - 5
+    assert {name: result for name, result in found.items() if result[0] not in EXPECTED} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("onnx")
+def test_the_suite_in_c() -> None:
+    """At least 97 % of the cases whose inputs and outputs are tensors of numbers or bools."""
+    static = {name: case for name, case in cases().items() if is_static(case)}
+    failed = [name for name, case in static.items() if run_case(case, "c{cflags=-O0}")[0] not in EXPECTED]
+    assert len(failed) <= 0.03 * len(static), failed
+
+
+def test_the_backend_interface() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 2])
+    shape = helper.make_tensor_value_info("s", TensorProto.INT64, [2])
+    graph = helper.make_graph([helper.make_node("Reshape", ["x", "s"], ["y"])], "g", [x, shape], [y])
+    model = helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert backend.supports_device("CPU") and not backend.supports_device("CUDA")
+    for device in ("CPU", "CPU:1"):
+        (found,) = backend.run_model(model, [data, np.array([3, 2])], device)
+        assert found.tolist() == [[0, 1], [2, 3], [4, 5]]

@@ -1,0 +1,92 @@
+"""The table of docs/onnx-conformance.md: `python -m tools.onnx_table OURS.jsonl [NAME=PEER.jsonl …]`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "onnx-conformance.md"
+PASSED = ("passed", "bound")
+
+
+def rows(path: str) -> dict[str, Row]:
+    """The cases of a file by name; a later line of a case replaces an earlier one."""
+    found = map(json.loads, Path(path).read_text("utf-8").splitlines())
+    return {f"{row['kind']}/{row['name']}": row for row in found}
+
+
+def operator(row: Row) -> str:
+    """The operator that a case is about."""
+    return row["operators"][0] if len(row["operators"]) == 1 else "(several operators)"
+
+
+def page(ours: dict[str, Row], peers: dict[str, dict[str, Row]]) -> str:
+    """The whole page."""
+    static = {name: row for name, row in ours.items() if row["static"]}
+    by_operator: dict[str, list[str]] = defaultdict(list)
+    for name, row in static.items():
+        by_operator[operator(row)].append(name)
+    heads = ["operator", "cases", "passed", "with bound inputs", "failed", "unsupported", *peers]
+    lines = [_row(heads), _row(["---"] * len(heads)), _row(_counts("all", list(static), static, peers))]
+    lines += [_row(_counts(f"`{name}`", by_operator[name], static, peers)) for name in sorted(by_operator)]
+    missing = [
+        f"| {name.partition('/')[2]} | {row['status']} | {row['reason'].replace('|', chr(92) + '|')[:140]} |"
+        for name, row in static.items()
+        if row["status"] not in PASSED
+    ]
+    others = [row for row in ours.values() if not row["static"]]
+    good = sum(row["status"] in PASSED for row in others)
+    return _TEXT.format(
+        count=len(static), good=sum(row["status"] in PASSED for row in static.values()),
+        others=len(others), others_good=good, table="\n".join(lines), missing="\n".join(missing),
+    )  # fmt: skip
+
+
+def _counts(
+    label: str, names: list[str], ours: dict[str, Row], peers: dict[str, dict[str, Row]]
+) -> list[str]:
+    status = [ours[name]["status"] for name in names]
+    row = [label, len(names), sum(one in PASSED for one in status), status.count("bound")]
+    row += [status.count("failed") + status.count("fault"), status.count("unsupported")]
+    row += [sum(peer.get(name, {}).get("status") == "passed" for name in names) for peer in peers.values()]
+    return list(map(str, row))
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_TEXT = """# Conformance with ONNX
+
+`make onnx-conformance` runs the suite of the onnx package on the emitted C and writes this page: node cases, and those
+converted from PyTorch. A case passes when its outputs lie within the tolerances of the suite. *With bound inputs* counts
+the cases among them whose shapes depend on inputs, such as the sizes of a Reshape; the program is compiled when they
+are known. Of the other columns each is a tool on the same cases, where it is installed.
+
+Inputs and outputs are tensors of numbers or bools in {count} cases: {good} pass. Of {others} cases with texts,
+sequences or optionals, {others_good} pass.
+
+{table}
+
+## Cases that do not pass
+
+| case | status | reason |
+| --- | --- | --- |
+{missing}
+"""
+
+
+def main() -> int:
+    """Writes the page."""
+    first, *others = sys.argv[1:]
+    peers = {name: rows(path) for name, _, path in (item.partition("=") for item in others)}
+    PAGE.write_text(page(rows(first), peers), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
