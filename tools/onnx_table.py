@@ -62,10 +62,10 @@ def _row(cells: list[str]) -> str:
 
 _TEXT = """# Conformance with ONNX
 
-`make onnx-conformance` runs the suite of the onnx package on the emitted C and writes this page: node cases, and those
-converted from PyTorch. A case passes when its outputs lie within the tolerances of the suite. *With bound inputs* counts
-the cases among them whose shapes depend on inputs, such as the sizes of a Reshape; the program is compiled when they
-are known. Of the other columns each is a tool on the same cases, where it is installed.
+`make onnx-conformance` runs the suite of the onnx package on the emitted C and writes this page: node cases, simple
+models, and cases converted from PyTorch. A case passes when its outputs lie within the tolerances of the suite. *With
+bound inputs* counts those whose shapes depend on inputs, such as the sizes of a Reshape: the program is compiled when
+these are known. Each further column is another tool on the same cases.
 
 Inputs and outputs are tensors of numbers or bools in {count} cases: {good} pass. Of {others} cases with texts,
 sequences or optionals, {others_good} pass.

@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from stripe.cli.start import opt, run
 from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.onnx.importer import Network
 from stripe.frontends.onnx.model import parse_model
 from stripe.frontends.onnx.reader import import_model, program
 from stripe.ir import StripeError
@@ -151,7 +152,7 @@ def test_external_data(tmp_path: Path) -> None:
     onnx.save(net, folder / "net.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     data = (folder / "net.onnx").read_bytes()
 
-    def load(name: str) -> object:
+    def load(name: str) -> Network:
         return import_model(parse_model(data, name), name, ReadOptions())
 
     found = program(load(str(folder / "net.onnx")), "net")
