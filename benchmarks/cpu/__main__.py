@@ -72,15 +72,18 @@ def _measured(workload: Workload, workers: dict[str, Worker], threads: int, roun
     used: dict[str, list[float]] = {name: [] for name in order}
     for number in range(rounds):
         random.Random(number).shuffle(order)
-        for name in order:
+        for name in [name for name in order if name not in failed]:
             answer = workers[name].ask(do="batch")
+            if "error" in answer:
+                failed[name] = str(answer["error"])
+                continue
             walls[name].append(answer["wall"])
             used[name].append(answer["processor"])
     return table.Result(
         workload.key,
         threads,
-        {name: statistics.median(times) for name, times in walls.items()},
-        {name: statistics.median(times) for name, times in used.items()},
+        {name: statistics.median(times) for name, times in walls.items() if name not in failed},
+        {name: statistics.median(times) for name, times in used.items() if name not in failed},
         compile_seconds,
         failed,
     )

@@ -92,6 +92,10 @@ def run_passes(
     from stripe.pipeline.manager import PassManager
     from stripe.pipeline.timing import Timing
 
+    if spec.tune is not None and job.entries:
+        from stripe.pipeline.tuning import tuned  # the C compiler, where it is asked for
+
+        job.entries = tuned(job.entries, job.hardware, program, spec.tune, _remark if spec.remarks else len)
     timing = Timing(reading) if spec.timing else None
     instruments: list[Instrument] = [timing] if timing else []
     instruments += _watchers(job, spec)
@@ -145,6 +149,10 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
 def policy(spec: CompileSpec) -> Policy:
     """The answers of proofs that the user accepts."""
     return Policy(parse_assumptions(spec.assume), spec.verify_unknown == "fail")
+
+
+def _remark(line: str) -> None:
+    to_stderr(f"remark: {line}\n")
 
 
 def to_stderr(text: str) -> None:

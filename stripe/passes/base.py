@@ -7,7 +7,7 @@ line is the summary; the rest shows a block before and after.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -175,6 +175,12 @@ class Pass(BaseModel):
     @abstractmethod
     def run(self, program: Program, context: PassContext) -> Program:
         """The rewritten program; the same object when nothing changed."""
+
+    def settings(self, program: Program, context: PassContext, count: int) -> Sequence[Sequence[Pass]]:
+        """The choices that `--tune` may settle by measuring: for each the best `count` settings of this pass by its own
+        cost, of which the first is the pass as it is. A pass without a search has none."""
+        del program, context, count
+        return ()
 
     def settled(self, block: Block, answer: Block | Refusal, context: PassContext) -> Block:
         """The block that stands after `answer`, with a remark where that is a refusal."""

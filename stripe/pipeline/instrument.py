@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from stripe.ir import Program
 from stripe.passes.base import Pass, Remark
 
@@ -15,6 +17,8 @@ class PassEntry:
 
     name: str
     pass_: Pass
+    tune: tuple[tuple[str, tuple[JsonValue, ...]], ...] = ()
+    """Options with the values that tuning may try beside that of the pass."""
 
     @property
     def label(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -73,11 +75,43 @@ def _entry(document: Document, item: JsonValue, at: JsonPath) -> PassEntry:
         raise document.error("the key 'name' is missing", at, form)
     if not isinstance(name, str) or not name.strip():
         raise document.error("'name' is a text of your choosing", (*at, "name"), form)
-    keys = [key for key in item if key != "name"]
+    keys = [key for key in item if key not in ("name", "tune")]
     if not keys:
         raise document.error(f"entry '{name}' has no pass", at, form)
     pass_class = _one_pass(document, name, keys, at)
-    return PassEntry(name, validate(pass_class, document, (*at, keys[0])))
+    made = validate(pass_class, document, (*at, keys[0]))
+    return PassEntry(name, made, tuple(_choices(document, made, item.get("tune", {}), (*at, "tune"))))
+
+
+def _choices(
+    document: Document, made: Pass, tune: JsonValue, at: JsonPath
+) -> Iterator[tuple[str, tuple[JsonValue, ...]]]:
+    """The options that the key `tune` names, with the values to try."""
+    if not isinstance(tune, dict):
+        raise document.error("'tune' is an object", at, 'write "tune": { OPTION: [VALUE, …] }')
+    for option, values in tune.items():
+        if option not in type(made).model_fields:
+            hint = did_you_mean(option, type(made).model_fields, "")
+            raise document.error(f"the pass has no option '{option}'", (*at, option), hint, on_key=True)
+        if not isinstance(values, list):
+            raise document.error("the values to try are a list", (*at, option), "write [VALUE, …]")
+        for value in values:
+            validate_option(made, option, value, document, (*at, option))
+        yield option, tuple(values)
+
+
+def validate_option(made: Pass, option: str, value: JsonValue, document: Document, at: JsonPath) -> None:
+    """Raises ConfigError for a value that an option of a pass does not have."""
+    try:
+        with_option(made, option, value)
+    except ValueError as error:
+        reason = f"{json.dumps(value)} is no value of '{option}'"
+        raise document.error(reason, at, str(error).splitlines()[-1].strip()) from None
+
+
+def with_option(made: Pass, option: str, value: JsonValue) -> Pass:
+    """A pass with an option set. Raises ValueError."""
+    return type(made).model_validate(made.model_dump(mode="json", by_alias=True) | {option: value})
 
 
 def _one_pass(document: Document, name: str, keys: list[str], at: JsonPath) -> type[Pass]:

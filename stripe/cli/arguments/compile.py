@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from stripe.cli.option import OTHER, Option, Spec, option, spelled
-from stripe.cli.usage import file_name, one_of
+from stripe.cli.usage import file_name, number, one_of
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import BUILTIN, languages
 
@@ -98,6 +98,10 @@ class CompileSpec(InputSpec):
     define: tuple[str, ...] = _passes(
         "-D", metavar="NAME=VALUE", many=True,
         help="sets a parameter of the hardware model or the pass list; may be repeated",
+    )  # fmt: skip
+    tune: int | None = _passes(
+        "--tune", metavar="N", read=number(2),
+        help="try the N best settings of each choice of the passes on this machine, and keep the fastest",
     )  # fmt: skip
     verify: str = option(
         "--verify", group="watching the passes", choices=VERIFY_LEVELS, default="structural",

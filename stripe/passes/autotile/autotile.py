@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
@@ -115,6 +116,11 @@ class Autotile(Pass):
         default_factory=dict[str, int], description="the size of an index, by its name, instead of a search"
     )
 
+    ranks: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=dict[str, int],
+        description="for a block, by its name: how many better tiles are passed over; `--tune` sets it",
+    )
+
     max_per_input_size: int = Field(
         default=0, ge=0,
         description="most bytes that a tile reads of any view (inout counts too); 0: no limit, as in all that follow",
@@ -137,6 +143,16 @@ class Autotile(Pass):
             return block if excluded else self.settled(block, run.tiled(block), context)
 
         return with_entry(program, rewrite_matching(program.entry, self.reqs, tile))
+
+    @override
+    def settings(self, program: Program, context: PassContext, count: int) -> Sequence[Sequence[Pass]]:
+        """For each block the tiles of the first ranks."""
+        blocks = matching(program, self.reqs)
+        names = dict.fromkeys(block.name for block in blocks if not block.words.has_any(self.exclude))
+        return [
+            [self.model_copy(update={"ranks": self.ranks | {name: rank}}) for rank in range(count)]
+            for name in names
+        ]
 
     def candidates(self, tiling: Tiling, *, sums: bool) -> list[Ints]:
         """The sizes to try of each index, ascending; with or without parts of sums."""
@@ -197,16 +213,17 @@ class _Run:
         statements = self.program.main.statements if group else ()
         partners = (s for n in group if isinstance(s := statements[n], Block))
         kind = (nameless(block), *map(nameless, partners))
-        if kind not in self._known:
+        rank = self.options.ranks.get(block.name, 0)
+        if kind not in self._known and not rank:
             self._known[kind] = self._priced(block, number, group) or self._searched(self._tiling(block))
-        known = self._known[kind]
+        known = self._searched(self._tiling(block), wanted=rank + 1) if rank else self._known[kind]
         tiling, found = known.tiling, known.found
         if not found:
             smallest = [int(sizes[0]) for sizes in known.search.candidates]
             return tiling.refusal(smallest)
         self.context.analysis(block, tiling.table(known.search, known.tiles, found))
         choice = known.choice if isinstance(known.choice, Choice) else None
-        best = found[0] if choice is None else choice.ranked
+        best = found[min(rank, len(found) - 1)] if choice is None else choice.ranked
         exact = "" if choice is None else _exact_text(choice)
         self.context.applied(block, tiling.describe(best) + exact)
         return self._split(block, best)
@@ -214,7 +231,7 @@ class _Run:
     def _tiling(self, block: Block, *, stencils: bool = False) -> Tiling:
         return Tiling(self.options, block, self.context.hardware, stencils=stencils)
 
-    def _searched(self, tiling: Tiling, *, sums: bool = True) -> _Searched:
+    def _searched(self, tiling: Tiling, *, sums: bool = True, wanted: int = SHOWN) -> _Searched:
         """Of sizes that make the same number of tiles the smallest is at least as good as the others: no tile has more
         points, touches more elements or takes more instructions.
         """
@@ -222,7 +239,7 @@ class _Run:
         counts = (-(-size // each) for size, each in zip(tiling.ranges, sizes, strict=True))
         firsts = (np.sort(np.unique(count, return_index=True)[1]) for count in counts)
         smallest = [each[first] for each, first in zip(sizes, firsts, strict=True)]
-        search = TileSearch(smallest, tiling.ranges, tiling.price, SHOWN)
+        search = TileSearch(smallest, tiling.ranges, tiling.price, max(SHOWN, wanted))
         return _Searched(tiling, search, prod(map(len, sizes)), search.run())
 
     def _priced(self, block: Block, number: int | None, group: Sequence[int]) -> _Searched | None:
