@@ -43,6 +43,8 @@ class ReadOptions:
     dims: tuple[tuple[str, int], ...] = ()
     operators: tuple[str, ...] = ()
     random_weights: bool = False
+    layers: bool = False
+    """Whether the value of each layer of a network is an output (`--compare-layers`)."""
 
 
 def refuse_network_options(options: ReadOptions, language: str) -> None:
@@ -53,6 +55,7 @@ def refuse_network_options(options: ReadOptions, language: str) -> None:
         "--dim": options.dims,
         "--operators": options.operators,
         "--random-weights": options.random_weights,
+        "--compare-layers": options.layers,
     }
     for option, value in given.items():
         if value:

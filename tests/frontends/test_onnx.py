@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from stripe.cli.start import opt, run
 from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.onnx import reader
 from stripe.frontends.onnx.importer import Network
 from stripe.frontends.onnx.model import parse_model
 from stripe.frontends.onnx.reader import import_model, program
@@ -60,6 +61,24 @@ def test_the_reference_agrees(path: Path, capsys: Capture) -> None:
     assert run([str(path), "--random", "0", "--compare", "onnx"]) == 0
     assert run([str(path), "--engine", "c", "--compare", "onnx"]) == 0
     assert "agrees with onnx" in capsys.readouterr().out
+
+
+def test_the_first_layer_that_differs_comes_first(
+    path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run([str(path), "--compare", "onnx", "--compare-layers"]) == 0
+    assert "r: fp32(1, 4, 4, 4)" in capsys.readouterr().out
+    evaluate = reader.run_model
+
+    def wrong(found: ModelProto, *rest: object) -> dict[str, np.ndarray]:
+        results = evaluate(found, *rest)
+        return {name: array if name == "c" else array + 1 for name, array in results.items()}
+
+    monkeypatch.setattr(reader, "run_model", wrong)
+    assert run([str(path), "--compare", "onnx", "--compare-layers"]) == 3
+    text = capsys.readouterr().out
+    assert "'c'" not in text and text.index("'r'") < text.index("'y'")
+    assert run([str(path), "--compare-layers"]) == 2
 
 
 def test_nodes_name_kernels_and_tags(path: Path, capsys: Capture) -> None:

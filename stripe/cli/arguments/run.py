@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from stripe.cli.arguments.compile import PassDiffSpec
 from stripe.cli.option import exclusive, option
-from stripe.cli.usage import file_name, number
+from stripe.cli.usage import UsageError, file_name, number
+from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import BUILTIN, references
 
 BUILTIN_REFERENCES = tuple(
@@ -73,6 +74,10 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         "--compare", choices=("interp", *BUILTIN_REFERENCES), more=references, complete="references",
         help="compare the results with the program before the passes, or with a reference of its language",
     )  # fmt: skip
+    compare_layers: bool = _running(
+        "--compare-layers",
+        help="compare the value of each layer of a network as well, in order: the first that differs comes first",
+    )
     bench: int | None = _running(
         "--bench",
         metavar="N",
@@ -100,7 +105,13 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         given = {"threads": self.threads, "cc": self.cc, "cflags": self.cflags}
         return {name: value for name, value in given.items() if value is not None}
 
+    @property
+    def reading(self) -> ReadOptions:
+        return replace(super().reading, layers=self.compare_layers)
+
     def check(self) -> None:
+        if self.compare_layers and self.compare is None:
+            raise UsageError("--compare-layers has nothing to compare with", "add --compare onnx")
         exclusive(
             self.data is not None and self.random is not None,
             "--data and --random are two sources for the same inputs",

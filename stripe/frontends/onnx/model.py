@@ -94,6 +94,24 @@ def _where(graph: GraphProto, place: int) -> str:
     return node_text(node, node.name or next(iter(node.output), ""))
 
 
+def with_layers(model: ModelProto) -> ModelProto:
+    """The model with the value of each node as an output, in the order of the nodes."""
+    found = ModelProto()
+    found.CopyFrom(model)
+    graph = found.graph
+    used = {info.name for info in graph.output}.union(*map(names_used, graph.node))
+    given = {info.name: info for info in model.graph.output}
+    del graph.output[:]
+    for node in graph.node:
+        for name in node.output:
+            if name in used:
+                graph.output.append(
+                    given.pop(name, None) or onnx.helper.make_value_info(name, onnx.TypeProto())
+                )
+    graph.output.extend(given.values())
+    return found
+
+
 def read_constants(
     graph: GraphProto, path: str, folder: Path | None, *, random: bool
 ) -> dict[str, TensorValue]:

@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
 from stripe.frontends.onnx.importer import Network, import_graph
-from stripe.frontends.onnx.model import input_types, parse_model, read_constants
+from stripe.frontends.onnx.model import input_types, parse_model, read_constants, with_layers
 from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorValue, constant
 from stripe.ir import ConfigError, Program, StripeError
@@ -59,7 +59,12 @@ def network(source: Source, options: ReadOptions) -> Network:
     if options.shapes:
         reason = "--shape is for Tile inputs; a model says its shapes"
         raise ConfigError(reason, hint="bind symbolic sizes with --dim N=1")
-    return import_model(parse_model(source.data, source.name), source.name, options)
+    return import_model(_model(source, options), source.name, options)
+
+
+def _model(source: Source, options: ReadOptions) -> ModelProto:
+    model = parse_model(source.data, source.name)
+    return with_layers(model) if options.layers else model
 
 
 def import_model(
@@ -79,7 +84,7 @@ def import_model(
 def evaluate(source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:
     """The outputs by ONNX Runtime where it is installed, else by the reference evaluator of onnx."""
     found = network(source, options)
-    model = parse_model(source.data, source.name)
+    model = _model(source, options)
     outside = {outer: np.asarray(inputs[tile]) for outer, tile in found.inputs.items()}
     results = run_model(model, outside, list(found.outputs))
     return {found.outputs[name]: np.asarray(array) for name, array in results.items()}
