@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from stripe.ir import (
     Affine,
     Block,
+    Buffer,
     ConfigError,
     ConstantBuffer,
     Edit,
@@ -33,10 +34,13 @@ from stripe.ir import (
 )
 from stripe.ir.index_map import IndexMap
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
+from stripe.passes.layout.choose import Tensor, choose
+from stripe.poly import accesses
 from stripe.poly.index_maps import collision, physical_sizes
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
 from stripe.rewrite.pack import Packing, packed_data, repacked, unpackable
 from stripe.rewrite.refusal import Refusal
+from stripe.rewrite.strides import memory_order
 
 
 class Layout(Pass):
@@ -52,10 +56,11 @@ class Layout(Pass):
 
     `map` gives the physical place of each element; it has to keep elements apart. `order` and `block` are a short form:
     the dimensions as they shall lie in memory, the outermost first; each dimension of `block` is cut into blocks of so
-    many elements, which become the innermost dimensions. Where the last block is not full, its other elements stay
-    undefined and are never read. Tensors of the user keep their layout: the program works on a
-    temporary, which a block tagged `layout_copy` copies in from them or out to them, on the unit of the kernel that it
-    serves. The data of constants is packed while compiling.
+    many elements, which become the innermost dimensions. `choose` gives each buffer the innermost dimension for which
+    all kernels together, vectors along the best index of each, take the fewest memory operations. Where the last block
+    is not full, its other elements stay undefined and are never read. Tensors of the user keep their layout: the
+    program works on a temporary, which a block tagged `layout_copy` copies in from them or out to them, on the unit of
+    the kernel that it serves. The data of constants is packed while compiling.
     """
 
     pass_name: ClassVar[str] = "layout"
@@ -75,11 +80,24 @@ class Layout(Pass):
         "form of it, `NHWC -> NCHW16c`; a name alone, `NHWC8h8w32c`, has its capital letters as dimensions",
     )
 
+    choose: bool = Field(
+        default=False,
+        description="instead of all these, choose the innermost dimension of all buffers, such that kernels and copies "
+        "of user tensors take the fewest memory operations",
+    )
+    vector_bytes: int | None = Field(
+        default=None,
+        gt=0,
+        description="with choose: width of a vector in bytes, instead of the hardware model's",
+    )
+
     @model_validator(mode="after")
     def _check_map(self) -> Self:
         """Raises ValueError for a text that is no map, and for a map beside order or blocks."""
         if self.map and (self.order or self.block):
             raise ValueError("`map` stands instead of `order` and `block`")
+        if self.choose and (self.map or self.order or self.block):
+            raise ValueError("`choose` stands instead of `map`, `order` and `block`")
         if self.map:
             try:
                 IndexMap.read(self.map)
@@ -92,21 +110,20 @@ class Layout(Pass):
     def run(self, program: Program, context: PassContext) -> Program:
         buffers = (ref.name for block in matching(program, self.reqs) for ref in block.allocs)
         context.unknown_names("refs", "buffer", self.refs, buffers)
+        orders = self._chosen(program, context) if self.choose else {}
         packings: dict[Path, dict[str, Packing]] = {}
         users: dict[str, Packing] = {}
         for path, block in walk(program.entry):
             for ref in block.allocs if block.words.has_all(self.reqs) else ():
-                if not ref.words.has_all(self.alloc_reqs) or (self.refs and ref.name not in self.refs):
+                if not self._wants(ref) or (self.choose and Buffer(path, ref.name) not in orders):
                     continue
-                packing = self._packing(block, ref)
+                packing = self._packing(block, ref, orders.get(Buffer(path, ref.name), self.order))
                 if isinstance(packing, Packing) and _is_same(ref, packing):
                     continue
-                views = [view for view in program.main.refinements if view.source == ref.name]
-                whole = [view for view in views if view.sizes == ref.sizes and view.access == ref.access]
                 if (
-                    ref.role is Role.USER
-                    and isinstance(packing, Packing)
-                    and not len(views) == len(whole) == 1
+                    isinstance(packing, Packing)
+                    and ref.role is Role.USER
+                    and not _is_seen_whole(program, ref)
                 ):
                     packing = Refusal("main does not see all of it by one view")
                 if isinstance(packing, Refusal):
@@ -131,9 +148,44 @@ class Layout(Pass):
         entry, made = self._with_copies(program, users, context)
         return with_entry(program, repacked(entry, {(0,): made} if made else {}))
 
-    def _packing(self, block: Block, ref: Refinement) -> Packing | Refusal:
-        """The layout that the options describe."""
-        order = self.order or tuple(range(ref.rank))
+    def _wants(self, ref: Refinement) -> bool:
+        return ref.words.has_all(self.alloc_reqs) and (not self.refs or ref.name in self.refs)
+
+    def _chosen(self, program: Program, context: PassContext) -> dict[Buffer, tuple[int, ...]]:
+        """The order in memory of the buffers that gain by another one than they have."""
+        width = self.vector_bytes
+        if width is None:
+            width = (
+                context.need_hardware("layout{choose} without vector_bytes")
+                .exec_unit_with("vectors")
+                .vector_bytes
+            )
+        found = accesses(program.entry)
+        tensors: dict[Buffer, Tensor] = {}
+        for path, block in walk(program.entry):
+            for ref in block.allocs if block.words.has_all(self.reqs) else ():
+                free = (
+                    self._wants(ref)
+                    and ref.rank > 1
+                    and not isinstance(self._packing(block, ref, ()), Refusal)
+                )
+                if free and (ref.role is not Role.USER or _is_seen_whole(program, ref)):
+                    present = memory_order(ref)[-1]
+                    labels = (
+                        present,
+                        *(dim for dim in range(ref.rank) if dim != present and ref.sizes[dim] > 1),
+                    )
+                    tensors[Buffer(path, ref.name)] = Tensor(ref, labels)
+        orders: dict[Buffer, tuple[int, ...]] = {}
+        for buffer, innermost in choose(tensors, found, width or 1).items():
+            ref = tensors[buffer].ref
+            if innermost != tensors[buffer].labels[0]:
+                orders[buffer] = (*(dim for dim in memory_order(ref) if dim != innermost), innermost)
+        return orders
+
+    def _packing(self, block: Block, ref: Refinement, order: tuple[int, ...]) -> Packing | Refusal:
+        """The layout that the options describe; `order` is that in memory, of dimensions as they are where empty."""
+        order = order or tuple(range(ref.rank))
         blocks = {dim: size for dim, size in self.block.items() if size > 1}
         if sorted(order) != list(range(ref.rank)):
             return Refusal(f"it has {ref.rank} dimensions, the order names {', '.join(map(str, order))}")
@@ -221,6 +273,13 @@ class Layout(Pass):
             Tags.of("kernel", "layout_copy"),
             location=beside(user),
         )
+
+
+def _is_seen_whole(program: Program, ref: Refinement) -> bool:
+    """Whether main sees all of a tensor of the user, by one view."""
+    views = [view for view in program.main.refinements if view.source == ref.name]
+    whole = [view for view in views if view.sizes == ref.sizes and view.access == ref.access]
+    return len(views) == len(whole) == 1
 
 
 def _is_same(ref: Refinement, packing: Packing) -> bool:
