@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -262,3 +264,16 @@ def test_no_contraction_with_native_code() -> None:
         if toolchain.shutil.which(compiler):
             options = CompileOptions(compiler, level="O3", native=True)
             assert not compile_program(built, options).run(data)["O"].any()
+
+
+def test_a_bound_call_keeps_its_tensors() -> None:
+    sample = matmul()
+    built = compile_program(sample.program)
+    call, outputs = built.bind({name: array.copy() for name, array in sample.inputs.items()})
+    call()
+    assert np.array_equal(outputs()["C"], sample.expected["C"])
+    alive = weakref.ref(next(iter(outputs().values())).base)
+    del outputs
+    gc.collect()
+    assert alive() is not None
+    call()
