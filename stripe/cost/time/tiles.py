@@ -365,19 +365,24 @@ class TileTimes:
             best = np.minimum(best, found)
         return best, move
 
-    def compute(self, low: Ints, high: Ints) -> Floats:
-        """Cycles that the execution unit works for all tiles."""
+    def compute(self, low: Ints, high: Ints, parallel: int | None = None) -> Floats:
+        """Cycles that the execution unit works for all tiles; or each of `parallel` units."""
         totals = [operand.footprint.total(low, high) for operand in self.operands]
         return np.min(
             [
-                self._computing(lanes, low, high, self._streams(lanes, low, high, totals))
+                self._computing(lanes, low, high, self._streams(lanes, low, high, totals), parallel)
                 for lanes in self.lanes
             ],
             axis=0,
         )
 
     def _computing(
-        self, lanes: TileLanes, low: Ints, high: Ints, streams: Mapping[Resource, Floats]
+        self,
+        lanes: TileLanes,
+        low: Ints,
+        high: Ints,
+        streams: Mapping[Resource, Floats],
+        parallel: int | None = None,
     ) -> Floats:
         unit = self.unit
         if unit.array is not None and self._roles is not None:
@@ -391,7 +396,7 @@ class TileTimes:
                     work = uses * stencil.cycles
                 else:
                     work = work + uses * stencil.startup_cost * unit.cycles_per_point
-        work = work / self.parallel
+        work = work / (parallel or self.parallel)
         for need in streams.values():
             work = np.maximum(work, need)
         return work + product(-(-self.ranges // high)) * unit.latency_per_tile
@@ -449,6 +454,27 @@ class TileTimes:
             back = transfer.reads and not footprint.ref.dir.reads
             found.append(known[id(footprint)] * (visits - back))
         return found
+
+
+class PartTimes:
+    """Cycles of a block in parts on units of one name, on operands in one memory."""
+
+    def __init__(self, block: Block, hardware: HardwareModel, name: str, memory: str) -> None:
+        unit = hardware.exec_unit(name)
+        cycles, missing = _cycles(unit, nest_operations(block))
+        tiles = TileUnit(name, cycles, 0.0, 1, missing, unit.array)
+        views = [TileFootprint(block, ref) for ref in block.refinements if not ref.is_alloc]
+        operands = find_operands(Machine(hardware), views, memory, name)
+        self._names = [index.name for index in block.iterated]
+        self._ranges = [index.range for index in block.iterated]
+        self._times = TileTimes(block, (), tiles, 1, operands, find_lanes(block, unit))
+
+    def cycles(self, sizes: Mapping[str, int], parts: int) -> float:
+        """The time of parts of these sizes, which run at the same time; to 9 digits, so that equal times are equal."""
+        row = [sizes.get(name, size) for name, size in zip(self._names, self._ranges, strict=True)]
+        array = np.array([row], dtype=np.int64)
+        found = float(self._times.compute(array, array, parts)[0])
+        return float(f"{found:.9g}")
 
 
 def match_cycles(

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from stripe.cost.time.tiles import PartTimes
 from stripe.ir import (
     Affine,
     Block,
@@ -90,6 +91,12 @@ class Partition(Pass):
         default=False, description="each part runs on the unit of its number: sets the inner block's location"
     )
 
+    operands: str = Field(
+        default="",
+        description="with locate: memory that the units have their operands from, the main memory where empty. The "
+        "parts are the quickest by the rules of the simulator: units that share a bus may read more than one unit does",
+    )
+
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError without a number of parts, or for a unit that the hardware model lacks."""
         if self.memory:
@@ -138,11 +145,12 @@ class Partition(Pass):
                 hint="give num_parts or unit, or locate the block first",
             )
         parts = self.num_parts or self._units(name, context)
-        tiles = self._tiles(block, parts)
+        tiles = self._tiles(block, parts, self._times(block, context))
         counts = {i.name: -(-i.range // tiles.get(i.name, i.range)) for i in block.iterated}
         if prod(counts.values()) == 1:
             ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated) or "none"
-            context.missed(block, f"not partitioned into {parts}: no index to split (indices {ranges})")
+            reason = "one unit is as quick" if separating(block) and parts > 1 else "no index to split"
+            context.missed(block, f"not partitioned into {parts}: {reason} (indices {ranges})")
             return block
         used = block.points / _padded(block, tiles) * 100
         split = ", ".join(f"{name}:{count}" for name, count in counts.items() if count > 1)
@@ -150,8 +158,16 @@ class Partition(Pass):
         context.applied(block, f"{numbers}; {used:.1f} % of their points used")
         return self._tiled(block, tiles)
 
+    def _times(self, block: Block, context: PassContext) -> PartTimes | None:
+        """The times of parts of the block; None where the options or the machine do not tell them."""
+        hardware = context.hardware
+        if hardware is None or self.num_parts or not self.locate:
+            return None
+        memory = self.operands or hardware.main_memory
+        return PartTimes(block, hardware, self.unit, memory) if memory is not None else None
+
     @staticmethod
-    def _tiles(block: Block, parts: int) -> Mapping[str, int]:
+    def _tiles(block: Block, parts: int, times: PartTimes | None = None) -> Mapping[str, int]:
         """The tile of each index: the best over all combinations."""
         free = [block.index(name) for name in separating(block)]
         states: dict[tuple[int, ...], int] = {(): 1}
@@ -166,10 +182,11 @@ class Partition(Pass):
                 if count * -(-index.range // size) <= parts
             }
 
-        def cost(state: tuple[int, ...]) -> tuple[int, int, int]:
+        def cost(state: tuple[int, ...]) -> tuple[float, int, int, int]:
             tiles = {index.name: size for index, size in zip(free, state, strict=True)}
             split = sum(size < index.range for index, size in zip(free, state, strict=True))
-            return parts - states[state], _padded(block, tiles), split
+            time = times.cycles(tiles, states[state]) if times is not None else 0.0
+            return time, parts - states[state], _padded(block, tiles), split
 
         best = min(states, key=cost)
         return {index.name: size for index, size in zip(free, best, strict=True)}

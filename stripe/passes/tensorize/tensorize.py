@@ -57,6 +57,10 @@ class Tensorize(Pass):
         description="memory that operands come from: of the matches the one is taken that takes the least time, by the "
         "rules of the simulator for computing and for the traffic of operands",
     )
+    units: int | Literal["all"] = Field(
+        default=1,
+        description="with memory: units of the kind that share the operands' buses, as `partition` gives them",
+    )
     is_strict_dims: bool = Field(default=False, description="only whole tiles, without a test inside")
     unmatched: Literal["outside", "inside"] = Field(
         default="outside", description="where the indices go that no stencil index takes"
@@ -114,7 +118,9 @@ class Tensorize(Pass):
         name, hardware = self.unit or block.location.name, context.hardware
         if not self.memory or hardware is None or not name:
             return lambda _: 0.0
-        parallel = hardware.exec_unit(name).count if block.location.names() else 1
+        count = hardware.exec_unit(name).count
+        everywhere = self.units == "all" or bool(block.location.names())
+        parallel = count if everywhere else min(int(self.units), count)
         return lambda match: round(match_cycles(block, match, hardware, name, self.memory, parallel), 6)
 
 
