@@ -93,8 +93,8 @@ class Partition(Pass):
 
     operands: str = Field(
         default="",
-        description="with locate: memory that the units have their operands from, the main memory where empty. The "
-        "parts are the quickest by the rules of the simulator: units that share a bus may read more than one unit does",
+        description="memory that the units have their operands from: the number of parts and the split are the quickest "
+        "by the rules of the simulator, since units that share a bus may read more than one unit does",
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -161,10 +161,9 @@ class Partition(Pass):
     def _times(self, block: Block, context: PassContext) -> PartTimes | None:
         """The times of parts of the block; None where the options or the machine do not tell them."""
         hardware = context.hardware
-        if hardware is None or self.num_parts or not self.locate:
+        if hardware is None or not self.operands:
             return None
-        memory = self.operands or hardware.main_memory
-        return PartTimes(block, hardware, self.unit, memory) if memory is not None else None
+        return PartTimes(block, hardware, self.unit or block.location.name, self.operands)
 
     @staticmethod
     def _tiles(block: Block, parts: int, times: PartTimes | None = None) -> Mapping[str, int]:
