@@ -93,8 +93,8 @@ class Partition(Pass):
 
     operands: str = Field(
         default="",
-        description="memory that the units have their operands from: the number of parts and the split are the quickest "
-        "by the rules of the simulator, since units that share a bus may read more than one unit does",
+        description="memory that the units have their operands from: the number of parts and the split are the "
+        "quickest by the rules of the simulator, since units that share a bus may read more than one unit does",
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
