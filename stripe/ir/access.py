@@ -46,19 +46,22 @@ def step(view: Refinement | View | Affine, name: str) -> int | None:
     return None
 
 
-def separating(block: Block) -> tuple[str, ...]:
+def separating(block: Block, buffers: Mapping[str, object] | None = None) -> tuple[str, ...]:
     """The iterated indices of more than one value such that points that differ in any of them write different elements
-    of every output."""
-    apart = _apart(block)
+    of every output. `buffers` has the buffer of each source: two of one buffer keep no points apart."""
+    apart = _apart(block, buffers)
     return tuple(index.name for index in block.iterated if index.range > 1 and index.name in apart)
 
 
-def separates(block: Block, names: Iterable[str]) -> bool:
+def separates(block: Block, names: Iterable[str], buffers: Mapping[str, object] | None = None) -> bool:
     """Whether points of `block` that differ in any of the indices `names` write different elements of every output."""
-    return _apart(block).issuperset(names)
+    return _apart(block, buffers).issuperset(names)
 
 
-def _apart(block: Block) -> frozenset[str]:
+def _apart(block: Block, buffers: Mapping[str, object] | None) -> frozenset[str]:
+    sources = {ref.source for ref in block.outputs}
+    if buffers and len({id(buffers[source]) for source in sources}) < len(sources):
+        return frozenset()
     ranges = {index.name: UNKNOWN if index.is_passed else (0, index.range - 1) for index in block.indices}
     passed = [index.name for index in block.passed]
     boxes: dict[str, Box | None] = {}  # by source: two views of it may meet in one element

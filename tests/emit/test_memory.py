@@ -52,6 +52,28 @@ def test_buffers_that_overlap_are_not_restrict() -> None:
     assert "static void kernel_double_(const int32_t *A_placed, int32_t *T)" in text
 
 
+@pytest.mark.parametrize("options", BUILDS, ids=BUILD_NAMES)
+def test_specials_read_all_before_they_write(options: CompileOptions) -> None:
+    """C wrote over elements that a later row reads."""
+    data = {
+        "A": np.arange(1, 5, dtype=np.float32),
+        "I": np.array([3, 0, 1, 0], np.int32),
+        "O": np.zeros(4, np.float32),
+    }
+    for name, expected in (("special_in_place", [4, 1, 2, 1]), ("scatter_in_place", [6, 3, 0, 1])):
+        built = checked(source(f"emit/memory/{name}"))
+        assert interpret(built, data)["O"].tolist() == expected
+        assert compile_program(built, options).run(data)["O"].tolist() == expected
+
+
+def test_names_of_one_buffer_keep_no_threads_apart() -> None:
+    """Two threads added to one element at the same time, and lanes of one vector did."""
+    text = source("emit/memory/two_names_of_one_buffer")
+    for tag in ("#thread", "#parallel", "#vector"):
+        code = emit_c(checked(text.replace("#thread", tag)), COptions(openmp=True))
+        assert "#pragma omp" not in code
+
+
 def test_addresses_past_two_to_the_31() -> None:
     """Two bytes, three gigabytes apart: the pages between are never touched."""
     built = load("emit/memory/addresses_past_two_to_the_31")

@@ -11,6 +11,7 @@ from stripe.emit.c.function import THREADS, FunctionText
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.names import sanitize_comment
 from stripe.emit.c.options import COptions
+from stripe.emit.c.specials import emit_special
 from stripe.emit.c.statements import emit_statement, live_statements
 from stripe.emit.c.storage import Storage
 from stripe.emit.c.tiles import TileWriter, declare_registers
@@ -20,7 +21,7 @@ from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
 from stripe.emit.loops.tiles import fuses
-from stripe.ir import Block
+from stripe.ir import Block, Refinement, Special
 
 _DEEPEST = 24
 """Indentation at which a block goes into a function of its own: compilers limit how deep braces nest."""
@@ -59,8 +60,30 @@ class Emitter:
                 writer.fill(*fill)
             if isinstance(statement, Block):
                 self._block(statement, writer, depth=depth + 1)
+            elif isinstance(statement, Special):
+                self._special(statement, writer)
             elif number in live:
                 emit_statement(number, block, accumulators, writer)
+
+    def _special(self, special: Special, writer: Writer) -> None:
+        """Emits a special. It reads all of its inputs before it writes, so that those are copied that share memory with
+        an output.
+        """
+        areas = writer.scope.areas
+        outputs, inputs = ([areas[name] for name in side] for side in (special.outputs, special.inputs))
+        shared = [any(area.pointer.may_alias(out.pointer) for out in outputs) for area in inputs]
+        if not any(shared):
+            emit_special(special, outputs, inputs, writer)
+            return
+        with ExitStack() as stack:
+            stack.enter_context(writer.function.braces(""))
+            inner = writer.at(replace(writer.scope, names=writer.scope.names.child()))
+            for number, (name, area) in enumerate(zip(special.inputs, inputs, strict=True)):
+                if shared[number]:
+                    copy = Refinement.alloc(f"{name}_before", area.pointer.dtype, area.sizes)
+                    inputs[number] = self.storage.declare(copy, inner, stack)
+                    inner.copy(inputs[number], area)
+            emit_special(special, outputs, inputs, inner)
 
     def _block(self, block: Block, writer: Writer, *, depth: int) -> None:
         """Emits `block` in place when it is main, else as a function of its own when it is a kernel of main or when the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from stripe.emit.c.intrinsics import cast, merge
@@ -10,10 +11,8 @@ from stripe.emit.loops.scope import Area
 from stripe.ir import DTYPES, Affine, Agg, DType, Special
 
 
-def emit_special(special: Special, writer: Writer) -> None:
-    """Emits `special` on areas of the writer's scope."""
-    outputs = [writer.scope.areas[name] for name in special.outputs]
-    inputs = [writer.scope.areas[name] for name in special.inputs]
+def emit_special(special: Special, outputs: Sequence[Area], inputs: Sequence[Area], writer: Writer) -> None:
+    """Emits `special` on areas. No output shares memory with an input."""
     writer.line(f"// {', '.join(special.outputs)} = {special.op}({', '.join(special.inputs)})")
     if special.op == "gather":
         _gather(outputs[0], inputs[0], inputs[1], writer)

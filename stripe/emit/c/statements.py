@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 
 from stripe.emit.c.intrinsics import c_form, intrinsic, is_operator, merge
-from stripe.emit.c.specials import emit_special
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
 from stripe.emit.loops.tiles import products
@@ -48,12 +47,9 @@ def emit_statement(
     becomes part of a multiply-add.
     """
     statement = block.statements[number]
-    assert not isinstance(statement, Block)
+    assert not isinstance(statement, Block | Special)
     fused = products(block)
     if isinstance(statement, Intrinsic) and statement.into in fused:
-        return
-    if isinstance(statement, Special):
-        emit_special(statement, writer)
         return
     if isinstance(statement, Store):
         factors = fused.get(statement.value)

@@ -42,7 +42,7 @@ class Storage:
         loaded, begins = loaded_refs(block), beginnings(block)
         for ref in needed:
             check_size(ref)
-            area = self.placed(ref, ref.name, writer) or self._declared(ref, writer, stack)
+            area = self.placed(ref, ref.name, writer) or self.declare(ref, writer, stack)
             writer.scope.areas[ref.name] = area
             if ref.name not in loaded:
                 writer.line(f"(void){area.pointer.name};")
@@ -64,7 +64,8 @@ class Storage:
         writer.line(writer.dialect.pointer_into(ref.dtype, name, memory, ref.address, restrict=False))
         return arena.area(ref, name, writer.scope)
 
-    def _declared(self, ref: Refinement, writer: Writer, stack: ExitStack) -> Area:
+    def declare(self, ref: Refinement, writer: Writer, stack: ExitStack) -> Area:
+        """Declares an allocation that is in no arena. A call that frees its memory is left on `stack`."""
         dialect, name = writer.dialect, writer.scope.names.take(ref.name)
         writer.function.declare(name)
         c_type = dialect.memory_type(ref.dtype)

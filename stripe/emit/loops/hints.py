@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,14 +29,16 @@ class UnrollHint:
 Hint: TypeAlias = SimdHint | UnrollHint
 
 
-def hints_of(block: Block, loops: Sequence[tuple[Index, ForLoop]]) -> tuple[Hint | None, ...]:
-    """A hint for each of the loops of `block`, from the outermost in."""
-    return (*(None for _ in loops[1:]), *(_inner_hint(block, index) for index, _ in loops[-1:]))
+def hints_of(
+    block: Block, loops: Sequence[tuple[Index, ForLoop]], buffers: Mapping[str, object]
+) -> tuple[Hint | None, ...]:
+    """A hint for each of the loops of `block`, from the outermost in. `buffers`: those of the sources it writes."""
+    return (*(None for _ in loops[1:]), *(_inner_hint(block, index, buffers) for index, _ in loops[-1:]))
 
 
-def _inner_hint(block: Block, index: Index) -> Hint | None:
+def _inner_hint(block: Block, index: Index, buffers: Mapping[str, object]) -> Hint | None:
     """The hint for the innermost loop. `unroll` says how far by its value, else the whole loop is unrolled."""
-    if "vector" in block.tags and separates(block, (index.name,)) and not _has_inner(block):
+    if "vector" in block.tags and separates(block, (index.name,), buffers) and not _has_inner(block):
         return SimdHint()
     if "unroll" not in block.tags:
         return None

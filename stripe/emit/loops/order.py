@@ -52,6 +52,14 @@ def fast_order(block: Block, outer: CodeScope) -> list[str] | None:
     return [*outside, *summed]
 
 
+def buffers_of(block: Block, outer: CodeScope) -> dict[str, object]:
+    """The memory of each source that `block` writes: two names outside may be views of one buffer."""
+    return {
+        ref.source: outer.areas[ref.source].pointer if ref.source in outer.areas else ref
+        for ref in block.outputs
+    }
+
+
 def parallel_indices(block: Block, order: Sequence[str], outer: CodeScope) -> tuple[str, ...]:
     """The indices over which threads share the points of a block that is tagged for it: the first in `order` that make
     enough items for any number of threads. The others stay plain loops inside, which vectors like better than one
@@ -61,7 +69,7 @@ def parallel_indices(block: Block, order: Sequence[str], outer: CodeScope) -> tu
         return ()
     if any(is_placed(ref) for _, inner in walk(block) for ref in inner.refinements):
         return ()
-    apart = separating(block)
+    apart = separating(block, buffers_of(block, outer))
     chosen: list[str] = []
     items = 1
     for name in (name for name in order if name in apart):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stripe.emit.loops.accumulators import Accumulator, find_accumulators
 from stripe.emit.loops.bounds import ForLoop, bounded
 from stripe.emit.loops.hints import Hint, hints_of
-from stripe.emit.loops.order import fast_order, parallel_indices
+from stripe.emit.loops.order import buffers_of, fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import VectorTile, find_tile
 from stripe.ir import Affine, Block
@@ -56,7 +56,9 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
         if not ref.is_alloc:
             scope.areas[ref.name] = scope.area(ref, outer)
     hints = hints_of(
-        block, [(block.index(name), loop) for name, loop in zip(order, found.loops, strict=True)]
+        block,
+        [(block.index(name), loop) for name, loop in zip(order, found.loops, strict=True)],
+        buffers_of(block, outer),
     )
     parallel = min(len(shared), 1)
     while parallel < len(shared) and not found.loops[parallel - 1].guards:
