@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -64,6 +64,37 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a file whole or not at all. Raises ConfigError."""
     with writing(path) as stream:
         stream.write(data)
+
+
+def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], mark: str) -> None:
+    """Writes a folder of files, whole or not at all. A folder that is there is empty, or holds the file `mark` of an
+    earlier run: then its files are replaced, and others stay. Raises ConfigError.
+    """
+    import tempfile
+
+    name = os.fspath(path)
+    try:
+        target = Path(os.path.realpath(name))
+        if target.exists() and not target.is_dir():
+            raise ConfigError("this is a file", path=name, hint="name a folder for the output")
+        if target.is_dir() and not (target / mark).is_file() and any(target.iterdir()):
+            hint = "name an empty folder, or the folder of an earlier run"
+            raise ConfigError(f"this folder is not empty, and has no '{mark}'", path=name, hint=hint)
+        if not target.parent.is_dir():
+            raise ConfigError(f"there is no folder '{target.parent}'", path=name, hint="make it first")
+        inside = target if target.is_dir() else target.parent
+        with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=inside) as folder:
+            made = Path(folder) / "made"
+            made.mkdir()
+            for file, data in files.items():
+                (made / file).write_bytes(data)
+            if target.is_dir():
+                for file in files:
+                    (made / file).replace(target / file)
+            else:
+                made.replace(target)
+    except OSError as error:
+        raise unwritable(name, error) from None
 
 
 def replace_file(target: Path, data: bytes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -47,6 +47,19 @@ class ProgramTarget(Target):
     @abstractmethod
     def emit(self, program: Program) -> str:
         """The whole text for `program`, which is structurally valid."""
+
+
+class FolderTarget(Target):
+    """A form of programs, after all passes, that is a folder of files."""
+
+    @property
+    @abstractmethod
+    def mark(self) -> str:
+        """The file by which a folder of an earlier run is known."""
+
+    @abstractmethod
+    def files(self, program: Program) -> Mapping[str, bytes]:
+        """The contents of all files, by name, for `program`, which is structurally valid."""
 
 
 class SourceTarget(Target):
@@ -104,6 +117,7 @@ TARGETS = Registry(
         "json": "emit.targets:JsonTarget",
         "dot": "emit.targets:DotTarget",
         "c": "emit.c.target:CTarget",
+        "library": "pipeline.library:LibraryTarget",
     },
     "stripe-opt --list-targets",
 )

@@ -166,7 +166,7 @@ def test_targets_are_listed_with_their_options(capsys: Capture) -> None:
     assert main(["--list-targets"]) == 0
     text = capsys.readouterr().out
     assert [line for line in text.splitlines() if line and line[0] != " "] == [
-        "ast", "c", "dot", "json", "stripe", "tile",
+        "ast", "c", "dot", "json", "library", "stripe", "tile",
     ]  # fmt: skip
     assert main(["--list-targets", "c"]) == 0
     assert "openmp: true or false; default false" in capsys.readouterr().out

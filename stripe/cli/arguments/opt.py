@@ -35,11 +35,12 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
 
     emit: str = _output(
         "--emit", metavar="TARGET", default="stripe", complete="targets",
-        help="form of the output: stripe (the default), tile, ast, json, dot, c, or with options 'c{openmp=true}'",
+        help="form of the output: stripe (the default), tile, ast, json, dot, c, library (a folder), or with options "
+        "'c{openmp=true}'",
     )  # fmt: skip
     output: str | None = _output(
         "-o", metavar="FILE", read=file_name, complete="files", replayed=False,
-        help="write FILE instead of standard output, whole or not at all",
+        help="write FILE (a folder for `library`) instead of standard output, whole or not at all",
     )  # fmt: skip
     list_targets: str | None = _output(
         "--list-targets", metavar="NAME", optional=True, complete="targets", replayed=False,

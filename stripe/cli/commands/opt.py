@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.compiling import begin, load, policy, require_bounds, require_claims, run_passes, to_stderr
@@ -13,13 +14,17 @@ from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
+from stripe.config.output import write_folder
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
 from stripe.frontends.registry import by_suffix, find_front_end
 from stripe.ir import ConfigError, Program, StripeError, print_program
 
 if TYPE_CHECKING:
     from stripe.cli.commands.expectations import Message
-    from stripe.emit.targets import SourceTarget, Target
+    from stripe.emit.targets import FolderTarget, SourceTarget, Target
+
+Product: TypeAlias = "str | Mapping[str, bytes]"
+"""A text, or the contents of the files of a folder by name."""
 
 
 def perform(job: Job, spec: OptSpec) -> int:
@@ -28,9 +33,12 @@ def perform(job: Job, spec: OptSpec) -> int:
     if spec.verify_against is not None and _source_target(target) is not None:
         reason = f"--verify-against compares results, and --emit {spec.emit} has none"
         raise UsageError(reason, "leave one out")
+    folder = _folder_target(target)
+    if folder is not None:
+        _require_folder(spec)
     source = begin(job, spec)
     against = None if spec.verify_against is None else _other_program(job, spec.verify_against)
-    products: list[str] = []
+    products: list[Product] = []
     status = OK
     for part in split_source(source) if spec.split_input_file else (source,):
         job.source = part
@@ -47,10 +55,46 @@ def perform(job: Job, spec: OptSpec) -> int:
         elif product:
             products.append(product)
     if status == OK and products:
-        write_text(
-            spec.output, (target or _parsed("stripe")).join(products) if len(products) > 1 else products[0]
-        )
+        _write(products, target, spec)
     return status
+
+
+def _write(products: Sequence[Product], target: Target | None, spec: OptSpec) -> None:
+    """Writes the products, which are one folder or texts."""
+    texts = [product for product in products if isinstance(product, str)]
+    if texts:
+        joined = (target or _parsed("stripe")).join(texts) if len(texts) > 1 else texts[0]
+        write_text(spec.output, joined)
+        return
+    folder = _folder_target(target)
+    assert folder is not None
+    assert spec.output is not None
+    for files in products:
+        assert not isinstance(files, str)
+        write_folder(spec.output, files, folder.mark)
+
+
+def _folder_target(target: Target | None) -> FolderTarget | None:
+    """The target, if it makes folders."""
+    if target is None:
+        return None
+    from stripe.emit.targets import FolderTarget
+
+    return target if isinstance(target, FolderTarget) else None
+
+
+def _require_folder(spec: OptSpec) -> None:
+    """Raises UsageError for options that do not fit a product that is a folder."""
+    if spec.output is None or spec.output == "-":
+        raise UsageError(f"--emit {spec.emit} writes a folder", "name it with -o DIR")
+    for option, given in (
+        ("--split-input-file", spec.split_input_file),
+        ("--verify-diagnostics", spec.verify_diagnostics),
+    ):
+        if given:
+            raise UsageError(
+                f"--emit {spec.emit} writes one folder, and {option} takes several parts", "leave one out"
+            )
 
 
 def _target(spelled: str) -> Target | None:
@@ -75,14 +119,14 @@ def _source_target(target: Target | None) -> SourceTarget | None:
 
 def _announced(
     job: Job, spec: OptSpec, target: Target | None, source: Source, against: Source | None
-) -> str | None:
+) -> Product | None:
     """`--verify-diagnostics`: the product of one part, empty for one with the errors that its comments announce, and
     None when its messages differ.
     """
     from stripe.cli.commands.expectations import error_messages, unmet  # a testing mode
 
     messages: list[Message] = []
-    product = ""
+    product: Product = ""
     try:
         product = _product(job, spec, target, source, against, messages)
     except StripeError as error:
@@ -100,7 +144,7 @@ def _product(
     source: Source,
     against: Source | None,
     messages: list[Message] | None = None,
-) -> str:
+) -> Product:
     """The product of one part; warnings and remarks are added to `messages` when it is a list."""
     if (shown := _source_target(target)) is not None:
         return _source_form(job, spec, shown, source)
@@ -121,6 +165,8 @@ def _product(
         return print_program(result)
     from stripe.emit.targets import ProgramTarget
 
+    if (folder := _folder_target(target)) is not None:
+        return folder.files(result)
     assert isinstance(target, ProgramTarget)
     return target.emit(result)
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from stripe.emit.c.dialect import Dialect
-from stripe.emit.c.function import THREADS, FunctionText
+from stripe.emit.c.function import THREADS, CFunction, FunctionText, normal_form
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.names import sanitize_comment
 from stripe.emit.c.options import COptions
@@ -36,11 +36,12 @@ class Emitter:
         self.options = options
         self.dialect = dialect
         self.helpers = Helpers(dialect)
-        self.functions: list[str] = []
+        self.functions: list[CFunction] = []
         self.storage = Storage(options, arenas)
         self.uses_threads = False
         self.kernels = 0
         self._function_names = names
+        self._names_of_forms: dict[str, str] = {}
 
     def writer(self, scope: CodeScope) -> Writer:
         """A writer into a new function."""
@@ -106,13 +107,19 @@ class Emitter:
 
     def _finish(self, function: FunctionText, wanted: str, scope: CodeScope, comments: list[str]) -> str:
         """Makes a C function of `function`, named like `wanted`; returns its name."""
-        wanted = self.dialect.identifier(wanted or "block")
-        wanted = wanted if wanted.startswith("kernel") else f"kernel_{wanted}"
-        name = self._function_names.take(wanted)
+        form = ""
+        if self.dialect.shares_functions:
+            form = normal_form(function.definition(""), self.dialect.identifier)
+            if known := self._names_of_forms.get(form):
+                return known
+        name = self._function_names.take(wanted or "block")
         while name in scope.names:  # a variable where the function is called
-            name = self._function_names.take(wanted)
-        scope.names.take(name)
-        self.functions.append("\n".join([*comments, *function.definition(name)]))
+            name = self._function_names.take(wanted or "block")
+        if form:
+            self._names_of_forms[form] = name
+        else:
+            scope.names.take(name)
+        self.functions.append(CFunction(name, comments, function.definition(name)))
         return name
 
     def _loops(self, block: Block, outer: Writer, depth: int, *, bare: bool) -> None:

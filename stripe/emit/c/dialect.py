@@ -46,6 +46,8 @@ class Dialect:
     bool_type: ClassVar[str] = "bool"
     own_functions: ClassVar[bool] = True
     """Whether exp and its kind on fp32 are functions of the file, so that compilers make vectors of them."""
+    shares_functions: ClassVar[bool] = False
+    """Whether blocks that are equal but for names are one function."""
     float_types: ClassVar[Mapping[int, str]] = {32: "float", 64: "double"}
     """The types of floats, by bits."""
 
@@ -69,6 +71,11 @@ class Dialect:
     def identifier(self, name: str) -> str:
         """An identifier like `name` that is no word of the language."""
         return sanitize(name)
+
+    def function_name(self, block: str) -> str:
+        """The name that the function of the block `block` gets where it is free."""
+        name = self.identifier(block)
+        return name if name.startswith("kernel") else f"kernel_{name}"
 
     def math(self, name: str, dtype: DType) -> str:
         """The function of the mathematical library on floats of `dtype`; narrow types compute in `float`."""

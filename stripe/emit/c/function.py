@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -14,6 +15,41 @@ WORKSPACE = "ws"
 """The memory for larger allocations of this thread."""
 THREADS = "threads"
 """The workspaces of the threads of a parallel loop, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class CFunction:
+    """A finished function: its comments, and its definition, whose first line is the head."""
+
+    name: str
+    comments: Sequence[str]
+    definition: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        return "\n".join([*self.comments, *self.definition])
+
+    @property
+    def prototype(self) -> str:
+        return self.definition[0].removesuffix(" {") + ";"
+
+
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
+
+
+def normal_form(definition: Sequence[str], identifier: Callable[[str], str]) -> str:
+    """A text that two functions share when they differ only in comments and in the names of their variables.
+
+    Variables are the words that `identifier` leaves as they are: it changes all words with a meaning of their own.
+    """
+    numbers: dict[str, str] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        word = match[0]
+        return numbers.setdefault(word, f"${len(numbers)}") if identifier(word) == word else word
+
+    lines = (line.split("//", 1)[0] for line in definition)
+    return "\n".join(line if line.startswith("#") else _WORD.sub(numbered, line) for line in lines)
 
 
 @dataclass(slots=True)

@@ -63,10 +63,12 @@ def emit_module(program: Program, options: COptions | None = None, dialect: Dial
 
     The program must be valid (`verify_structural`). Raises StripeError for sizes that no machine can address.
     """
-    return _ModuleEmitter(program, options or COptions(), dialect).module()
+    return ModuleEmitter(program, options or COptions(), dialect).module()
 
 
-class _ModuleEmitter:
+class ModuleEmitter:
+    """Emits a program into pieces: the body of its entry, the functions of blocks, and all that these need."""
+
     def __init__(self, program: Program, options: COptions, dialect: Dialect) -> None:
         self.program = program = with_entry(program, unfolded(program.entry))
         self.dialect = dialect
@@ -75,7 +77,7 @@ class _ModuleEmitter:
         self.names = names
         self.begins = beginnings(program.entry)
         self.arenas = plan_arenas(program, names) if options.arenas else {}
-        self.emitter = Emitter(options, dialect, Names(dialect.identifier, [self.entry]), self.arenas)
+        self.emitter = Emitter(options, dialect, Names(dialect.function_name, [self.entry]), self.arenas)
         self.parameters = tuple(self._parameters(options.constants == "arguments"))
         if any(index.range > 1 for index in program.entry.indices):
             raise StripeError(
@@ -96,6 +98,13 @@ class _ModuleEmitter:
             )
 
     def module(self) -> CModule:
+        """All pieces as one file."""
+        writer, constants = self.body()
+        lines = [*self._head(constants), *self._entry(writer)]
+        return CModule("\n".join(lines) + "\n", self.entry, self.parameters, self.emitter.kernels)
+
+    def body(self) -> tuple[Writer, list[str]]:
+        """The body of the entry, and the static arrays of the constants that are no parameters."""
         entry = self.program.entry
         for ref in entry.refinements:
             check_size(ref)
@@ -109,8 +118,7 @@ class _ModuleEmitter:
             self.emitter.entry(entry, writer)
             for target, source in results:
                 writer.copy(target, source)
-        lines = [*self._head(constants), *self._entry(writer)]
-        return CModule("\n".join(lines) + "\n", self.entry, self.parameters, self.emitter.kernels)
+        return writer, constants
 
     def _bind(self, parameter: EntryParameter, writer: Writer) -> Iterator[tuple[Area, Area]]:
         """Makes a parameter visible. One in an arena is copied in here, and yields the copy out at the end."""
@@ -152,22 +160,33 @@ class _ModuleEmitter:
         yield "//"
         yield from (f"//   {parameter.describe()}" for parameter in self.parameters)
         yield from ("//", f"// {self.dialect.build}", "")
+        yield from self.prelude()
+        for text in (*constants, *(function.text for function in self.emitter.functions)):
+            yield from (text, "")
+
+    def prelude(self) -> Iterator[str]:
+        """Includes, settings and helpers: all that the functions need."""
+        helpers, homes = self.emitter.helpers, self.emitter.storage.homes
         yield from (*self.dialect.includes(helpers.headers), "")
         yield from self.dialect.prelude(widest_vector(self.program.entry), local_arrays=homes.has_local)
         if self.emitter.options.profile:
             yield from ("void st_kernel_done(int kernel);", "")
         if self.emitter.uses_threads:
             yield from self.dialect.threads(homes.thread_bytes)
-        for text in (*helpers.texts(), *constants, *self.emitter.functions):
+        for text in helpers.texts():
             yield from (text, "")
+
+    def signature(self, writer: Writer) -> list[str]:
+        """The parameters of the entry as C declares them."""
+        texts: list[str] = []
+        for p in self.parameters:
+            written = p.name in writer.function.written or p.role in ("out", "inout")
+            texts.append(self.dialect.parameter(Pointer.of(p.name, p.ref), const=not written, restrict=True))
+        return texts
 
     def _entry(self, writer: Writer) -> Iterator[str]:
         dialect, function, homes = writer.dialect, writer.function, self.emitter.storage.homes
-        texts: list[str] = []
-        for p in self.parameters:
-            written = p.name in function.written or p.role in ("out", "inout")
-            texts.append(dialect.parameter(Pointer.of(p.name, p.ref), const=not written, restrict=True))
-        yield f"{dialect.entry} {self.entry}({', '.join(texts) or 'void'}) {{"
+        yield f"{dialect.entry} {self.entry}({', '.join(self.signature(writer)) or 'void'}) {{"
         yield from (f"  (void){p.name};" for p in self.parameters if p.name not in function.pointers)
         sizes = {arena.name: str(arena.bytes) for arena in self.arenas.values()}
         if homes.shared_bytes or homes.thread_bytes:

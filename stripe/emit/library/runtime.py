@@ -1,0 +1,168 @@
+"""The C that binds weights: checks of a file in memory, and the three ways to get it there.
+
+The texts call the library `net`; `with_prefix` puts its own prefix in place.
+"""
+
+from __future__ import annotations
+
+SETUP_PLAIN = """\
+int net_setup(net_model *net) {
+  if (net == NULL) return NET_ERROR_ARGUMENT;
+  memset(net, 0, sizeof *net);
+  net->ready = 1;
+  return NET_OK;
+}
+
+void net_release(net_model *net) {
+  if (net != NULL) memset(net, 0, sizeof *net);
+}
+"""
+
+
+def _crc_table() -> str:
+    """The remainders of all bytes, as the elements of an array."""
+    values: list[int] = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (0xEDB88320 if value & 1 else 0)
+        values.append(value)
+    lines = (", ".join(f"0x{v:08x}u" for v in values[n : n + 8]) for n in range(0, 256, 8))
+    return ",\n".join(f"  {line}" for line in lines)
+
+
+SETUP_MEMORY = (
+    """\
+// Remainders of CRC-32 (polynomial 0xedb88320) by byte.
+static const uint32_t net_crc_table[256] = {
+"""
+    + _crc_table()
+    + """
+};
+
+static uint32_t net_crc(const unsigned char *data, size_t bytes) {
+  uint32_t crc = 0xffffffffu;
+  for (size_t i = 0; i < bytes; ++i) crc = crc >> 8 ^ net_crc_table[(crc ^ data[i]) & 0xffu];
+  return crc ^ 0xffffffffu;
+}
+
+int net_setup_memory(net_model *net, const void *weights, size_t bytes) {
+  if (net == NULL) return NET_ERROR_ARGUMENT;
+  memset(net, 0, sizeof *net);
+  if (weights == NULL || (uintptr_t)weights % NET_ALIGNMENT != 0) return NET_ERROR_ARGUMENT;
+  if (bytes < 64) return NET_ERROR_SIZE;
+  const unsigned char *data = weights;
+  uint32_t format, order, layout, checksum;
+  uint64_t size;
+  memcpy(&format, data + 8, 4);
+  memcpy(&order, data + 12, 4);
+  memcpy(&size, data + 16, 8);
+  memcpy(&layout, data + 24, 4);
+  memcpy(&checksum, data + 28, 4);
+  if (memcmp(data, "STRIPEWT", 8) != 0 || format != 1 || order != 0x01020304u) return NET_ERROR_FORMAT;
+  if (layout != NET_WEIGHTS_LAYOUT) return NET_ERROR_LAYOUT;
+  if (size != bytes || size != NET_WEIGHTS_BYTES) return NET_ERROR_SIZE;
+  if (net_crc(data + 64, bytes - 64) != checksum) return NET_ERROR_CHECKSUM;
+  net->weights = data + 64;
+  net->ready = 1;
+  return NET_OK;
+}
+"""
+)
+
+SETUP_LINKED = """\
+extern const uint64_t net_weights_data[];
+
+int net_setup(net_model *net) { return net_setup_memory(net, net_weights_data, NET_WEIGHTS_BYTES); }
+
+void net_release(net_model *net) {
+  if (net != NULL) memset(net, 0, sizeof *net);
+}
+"""
+
+SETUP_FILE = """\
+#if defined(NET_NO_FILES)
+
+void net_release(net_model *net) {
+  if (net != NULL) memset(net, 0, sizeof *net);
+}
+
+#elif defined(__unix__) || defined(__APPLE__)
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int net_setup_file(net_model *net, const char *path) {
+  if (net == NULL) return NET_ERROR_ARGUMENT;
+  memset(net, 0, sizeof *net);
+  if (path == NULL) return NET_ERROR_ARGUMENT;
+  const int file = open(path, O_RDONLY);
+  if (file < 0) return NET_ERROR_FILE;
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(file);
+    return NET_ERROR_FILE;
+  }
+  if (status.st_size < 64) {
+    close(file);
+    return NET_ERROR_SIZE;
+  }
+  const size_t bytes = (size_t)status.st_size;
+  void *mapped = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  close(file);
+  if (mapped == MAP_FAILED) return NET_ERROR_FILE;
+  const int result = net_setup_memory(net, mapped, bytes);
+  if (result != NET_OK) {
+    munmap(mapped, bytes);
+    return result;
+  }
+  net->mapped = mapped;
+  net->mapped_bytes = bytes;
+  return NET_OK;
+}
+
+void net_release(net_model *net) {
+  if (net == NULL) return;
+  if (net->mapped != NULL) munmap(net->mapped, net->mapped_bytes);
+  memset(net, 0, sizeof *net);
+}
+
+#else
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int net_setup_file(net_model *net, const char *path) {
+  if (net == NULL) return NET_ERROR_ARGUMENT;
+  memset(net, 0, sizeof *net);
+  if (path == NULL) return NET_ERROR_ARGUMENT;
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return NET_ERROR_FILE;
+  const size_t bytes = (size_t)NET_WEIGHTS_BYTES;
+  unsigned char *memory = malloc(bytes + NET_ALIGNMENT + 1);
+  if (memory == NULL) {
+    fclose(file);
+    return NET_ERROR_FILE;
+  }
+  unsigned char *data = memory + (NET_ALIGNMENT - (uintptr_t)memory % NET_ALIGNMENT);
+  const size_t found = fread(data, 1, bytes + 1, file);
+  fclose(file);
+  const int result = net_setup_memory(net, data, found);
+  if (result != NET_OK) {
+    free(memory);
+    return result;
+  }
+  net->mapped = memory;
+  return NET_OK;
+}
+
+void net_release(net_model *net) {
+  if (net == NULL) return;
+  free(net->mapped);
+  memset(net, 0, sizeof *net);
+}
+
+#endif
+"""
