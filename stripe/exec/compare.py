@@ -69,10 +69,29 @@ class Difference:
         )
 
 
+def worst_ratio(
+    expected: Mapping[str, Array], actual: Mapping[str, Array], bounds: Mapping[str, Array]
+) -> float:
+    """The largest error of an element in units of its bound; infinite where one of two is NaN or infinite."""
+    worst = 0.0
+    for name, bound in bounds.items():
+        e, a = expected[name].astype(np.float64), actual[name].astype(np.float64)
+        differs = (e != a) & ~(np.isnan(e) & np.isnan(a))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratios = np.abs(a[differs] - e[differs]) / bound[differs]
+        worst = max(worst, float(np.nan_to_num(ratios, nan=np.inf).max(initial=0.0)))
+    return worst
+
+
 def compare(
-    expected: Mapping[str, Array], actual: Mapping[str, Array], tolerance: Tolerance = EXACT
+    expected: Mapping[str, Array],
+    actual: Mapping[str, Array],
+    tolerance: Tolerance = EXACT,
+    bounds: Mapping[str, Array] | None = None,
 ) -> list[Difference]:
-    """The outputs that differ, in the order of `expected`; empty when all agree. Integers and bools must be equal."""
+    """The outputs that differ, in the order of `expected`; empty when all agree. Integers and bools must be equal.
+    `bounds` has the largest error of each element (`stripe.exec.rounding`), and is used instead of the tolerance.
+    """
     found: list[Difference] = []
     for name in [*expected, *(name for name in actual if name not in expected)]:
         if name not in actual or name not in expected:
@@ -80,18 +99,23 @@ def compare(
                 Difference(name, f"is missing in what was {'computed' if name in expected else 'expected'}")
             )
             continue
-        difference = _compare_one(name, np.asarray(expected[name]), np.asarray(actual[name]), tolerance)
+        bound = bounds.get(name) if bounds else None
+        difference = _compare_one(
+            name, np.asarray(expected[name]), np.asarray(actual[name]), tolerance, bound
+        )
         if difference is not None:
             found.append(difference)
     return found
 
 
-def _compare_one(name: str, expected: Array, actual: Array, tolerance: Tolerance) -> Difference | None:
+def _compare_one(
+    name: str, expected: Array, actual: Array, tolerance: Tolerance, bound: Array | None
+) -> Difference | None:
     if expected.dtype != actual.dtype:
         return Difference(name, f"has dtype {actual.dtype}, expected {expected.dtype}")
     if expected.shape != actual.shape:
         return Difference(name, f"has the shape {actual.shape}, expected {expected.shape}")
-    differs = _differs(expected, actual, tolerance)
+    differs = _differs(expected, actual, tolerance, bound)
     count = int(differs.sum())
     if not count:
         return None
@@ -107,14 +131,17 @@ def _compare_one(name: str, expected: Array, actual: Array, tolerance: Tolerance
     return Difference(name, "", first, *shown, count=count, total=expected.size, max_error=largest)
 
 
-def _differs(expected: Array, actual: Array, tolerance: Tolerance) -> Bools:
+def _differs(expected: Array, actual: Array, tolerance: Tolerance, bound: Array | None) -> Bools:
     if _mantissa_bits(expected) is None:
         return np.asarray(expected != actual)
     e, a = expected.astype(np.float64), actual.astype(np.float64)
     same = (e == a) | (np.isnan(e) & np.isnan(a))
+    finite = np.isfinite(e) & np.isfinite(a)
+    if bound is not None:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(~(same | (finite & (np.abs(a - e) <= bound))))
     if tolerance.exact:
         return np.asarray(~same)
-    finite = np.isfinite(e) & np.isfinite(a)
     unit = 2.0 ** -(_mantissa_bits(expected) or 0)
     relative, absolute = min(_MOST, unit * tolerance.relative), min(_MOST, unit * tolerance.absolute)
     scale = float(np.abs(e[finite]).max(initial=0.0))

@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass, field
 
 from stripe.cli.commands.run_report import ComparisonJson
-from stripe.exec.compare import Tolerance, compare, tolerance_for
+from stripe.exec.compare import Tolerance, compare, tolerance_for, worst_ratio
 from stripe.exec.interp import interpret
+from stripe.exec.rounding import rounding_bounds
 from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, StripeError
@@ -45,7 +46,8 @@ class Subject:
         # Passes may change the order of sums, so the looser of the tolerances of both programs holds.
         both = [tolerance_for(p, small_integers=self.small_integers) for p in (self.original, self.program)]
         tolerance = max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
-        found = tuple(compare(expected, self.outputs, tolerance))
+        bounds = None if tolerance.exact else rounding_bounds(self.original, self.inputs)
+        found = tuple(compare(expected, self.outputs, tolerance, bounds))
         identical = not found and not compare(expected, self.outputs)
         blame = self._blame(reference, expected, tolerance) if found else ""
         return ComparisonJson(
@@ -55,6 +57,7 @@ class Subject:
             identical=identical,
             differences=tuple(map(str, found)),
             blame=blame,
+            worst_ratio=worst_ratio(expected, self.outputs, bounds) if bounds and not blame else None,
         )
 
     def _expected(self, reference: str) -> Arrays:

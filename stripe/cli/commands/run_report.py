@@ -34,6 +34,10 @@ class ComparisonJson(BaseModel):
     identical: bool = Field(description="whether it was equal bit for bit, demanded or not")
     differences: tuple[str, ...]
     blame: str
+    worst_ratio: float | None = Field(
+        description="the largest error of an element in units of its own rounding bound; null where bits must be equal "
+        "or no such bound is known"
+    )
 
 
 class SpeedJson(BaseModel):
@@ -149,7 +153,11 @@ def _output_line(output: OutputJson) -> str:
 def _comparison_lines(comparison: ComparisonJson, engine: str) -> list[str]:
     if comparison.equal:
         how = "bit for bit" if comparison.identical else "within rounding"
-        return [f"{engine} agrees with {comparison.reference}, {how}"]
+        ratio = comparison.worst_ratio
+        share = (
+            f" ({ratio:.2g} of the bound of an element at most)" if ratio and not comparison.identical else ""
+        )
+        return [f"{engine} agrees with {comparison.reference}, {how}{share}"]
     how = "bit for bit" if comparison.exact else "beyond rounding"
     lines = [f"{engine} DIFFERS from {comparison.reference} ({how}):"]
     lines += [f"  {difference}" for difference in comparison.differences]

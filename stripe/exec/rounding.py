@@ -1,0 +1,100 @@
+"""Bounds on rounding errors of each element of a result, from the number of its terms and the sum of their magnitudes.
+
+A term of a sum or product passes at most as many roundings as the sum has terms, in any order, with products fused or
+not. With `n` roundings on the longest way from an input to a result, each of them by at most `u` of its value, a result
+lies within `n*u / (1 - n*u)` of the sum of the magnitudes of its terms (Higham, Accuracy and Stability of Numerical
+Algorithms, 2002, section 3.1). The magnitudes are those of the same program on absolute values, in which differences
+are sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from stripe.exec.arith import Array
+from stripe.exec.interp import interpret
+from stripe.ir import (
+    Agg,
+    Block,
+    Constant,
+    Intrinsic,
+    Load,
+    Program,
+    Statement,
+    Store,
+    map_statements,
+    separating,
+    walk,
+    with_entry,
+)
+
+_MAGNITUDE = {
+    "add": "add", "sub": "add", "mul": "mul", "min": "max", "max": "max",
+    "neg": "ident", "abs": "ident", "relu": "ident", "zelu": "ident", "ident": "ident",
+}  # fmt: skip
+"""The operation on magnitudes that bounds an operation on values."""
+_ROUND = frozenset(("add", "sub", "mul"))
+
+
+def rounding_bounds(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+    """For each output of `program`, the largest difference of two computations of each element. None for programs with
+    other operations than sums, products, minima and maxima of floats, whose errors grow otherwise.
+    """
+    tensors = [ref for _, block in walk(program.entry) for ref in block.refinements]
+    if program.constants or any(not ref.dtype.is_float for ref in tensors):
+        return None
+    statements = [s for _, block in walk(program.entry) for s in block.statements if not isinstance(s, Block)]
+    if not all(map(_is_bounded, statements)):
+        return None
+    step = max(2.0**-ref.dtype.mantissa for ref in tensors)
+    count = _roundings(program) * step
+    if count >= 0.5:
+        return None
+    magnitudes = interpret(
+        with_entry(program, _on_magnitudes(program.entry)),
+        {name: np.abs(array) for name, array in inputs.items()},
+    )
+    # Twice, for two computations; the magnitudes are rounded themselves.
+    factor = 2.0 * count / (1.0 - count) * (1.0 + count)
+    return {name: np.asarray(m.astype(np.float64) * factor) for name, m in magnitudes.items()}
+
+
+def _is_bounded(statement: Statement) -> bool:
+    if isinstance(statement, Intrinsic):
+        return statement.op in _MAGNITUDE
+    return isinstance(statement, Load | Store | Constant)
+
+
+def _roundings(program: Program) -> int:
+    """The most roundings between an input and a result: a value passes each block with statements once."""
+    count = 0
+    for _, block in walk(program.entry):
+        operations = sum(isinstance(s, Intrinsic) and s.op in _ROUND for s in block.statements)
+        apart = separating(block)
+        stores = [s for s in block.statements if isinstance(s, Store)]
+        merges = any(block.ref(s.ref).agg in (Agg.ADD, Agg.MUL) for s in stores)
+        terms = prod(index.range for index in block.iterated if index.name not in apart) if merges else 0
+        count += operations + terms
+    return count
+
+
+def _on_magnitudes(block: Block) -> Block:
+    """The program on absolute values."""
+
+    def visit(statement: Statement) -> Statement:
+        match statement:
+            case Block():
+                return _on_magnitudes(statement)
+            case Intrinsic():
+                return replace(statement, op=_MAGNITUDE[statement.op])
+            case Constant():
+                return replace(statement, value=abs(statement.value))
+            case _:
+                return statement
+
+    refs = tuple(replace(ref, agg=Agg.MAX) if ref.agg is Agg.MIN else ref for ref in block.refinements)
+    return replace(map_statements(block, visit), refinements=refs)
