@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from stripe.ir import (
     Block,
-    Direction,
     Program,
     Role,
     keep_statements,
@@ -54,25 +54,32 @@ class DeadCodeElimination(Pass):
 
         def visit(block: Block) -> Block:
             if block.words.has_all(self.reqs):
-                live = {
-                    ref.name
-                    for ref in block.refinements
-                    if ref.dir is not Direction.NONE or ref.role is Role.USER
-                }
                 # inner blocks first, as an outer view may lose its last use
-                rest = with_directions(_eliminate(block, frozenset(live), context))
+                around = {ref.source: (0, ref.source) for ref in block.refinements if not ref.is_alloc}
+                kept = {(1, ref.name) for ref in block.allocs if ref.role is Role.USER}
+                rest = with_directions(_eliminate(block, around, {*around.values(), *kept}, context))
                 return rewrite_blocks(rest, partial(prune_refinements, user=user))
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
         return drop_constants(with_entry(program, with_inputs(visit(program.entry), program)))
 
 
-def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> Block:
-    """Drops the statements that do not reach the refinements `live_out` of `block`: backwards over its statements.
+def _eliminate(
+    block: Block,
+    around: Mapping[str, _Buffer],
+    live: Collection[_Buffer],
+    context: PassContext,
+    depth: int = 1,
+) -> Block:
+    """Drops the statements that do not reach the buffers `live`: backwards over the statements of `block`. `around` has
+    the buffers of the names outside, of which several may be views of one.
 
     Points of a block do not pass values to each other, so that one scan suffices.
     """
-    live = set(live_out)
+    buffers = {
+        ref.name: (depth, ref.name) if ref.is_alloc else around[ref.source] for ref in block.refinements
+    }
+    live = set(live)
     live_scalars: set[str] = set()
     kept: list[int] = []
     statements = list(block.statements)
@@ -81,17 +88,20 @@ def _eliminate(block: Block, live_out: frozenset[str], context: PassContext) -> 
         defined = scalar_defined(statement)
         main = isinstance(statement, Block) and statement.is_main  # every program has one
         if not (
-            main or live & set(writes_of(statement)) or (defined is not None and defined in live_scalars)
+            main
+            or any(buffers[name] in live for name in writes_of(statement))
+            or (defined is not None and defined in live_scalars)
         ):
             context.applied(block, f"dropped {print_statement(statement)}")
             continue
         if isinstance(statement, Block):
-            inner_live = frozenset(
-                r.name for r in statement.refinements if not r.is_alloc and r.source in live
-            )
-            statement = with_directions(_eliminate(statement, inner_live, context))
+            statement = with_directions(_eliminate(statement, buffers, live, context, depth + 1))
             statements[number] = statement
         kept.append(number)
-        live |= set(reads_of(statement))
+        live.update(buffers[name] for name in reads_of(statement))
         live_scalars |= set(scalars_used(statement))
     return keep_statements(with_statements(block, statements), reversed(kept))
+
+
+_Buffer: TypeAlias = tuple[int, str]
+"""Depth and name of an allocation."""

@@ -76,6 +76,11 @@ def cache_view(
     box = _local_box(parts)
     if box is None:
         return Refusal("nothing is touched through it")
+    for other in _other_views(nest, name):
+        if any(
+            _meet_while_copied(mine, part, nest) for mine in parts for part in _through(nest, name, other)
+        ):
+            return Refusal(f"'{other}' touches the same elements meanwhile")
     loads = _regions(nest, name, [part for part in parts if not part.is_write], box, exact=False)
     writes = [part for part in parts if part.is_write]
     agg = writes[0].agg if writes else Agg.ASSIGN
@@ -96,6 +101,37 @@ def cache_view(
     size = prod(sizes) * nest.block.ref(name).dtype.bytes
     where = options.memory or "a copy"
     return Cached(cached, f"{name}: {size} bytes in {where}, {'x'.join(map(str, sizes)) or '1'}")
+
+
+def _other_views(nest: Nest, name: str) -> list[str]:
+    """The other views that the innermost block has of the buffer of `name`."""
+    buffer = nest.views[name].buffer
+    return [
+        ref.name
+        for ref in nest.block.refinements
+        if ref.name != name and nest.views[ref.name].buffer == buffer
+    ]
+
+
+def _through(nest: Nest, name: str, other: str) -> list[Access]:
+    """The accesses through the view `other`, relative to the origin of `name`, another view of the buffer."""
+    origins = zip(nest.views[other].origin, nest.views[name].origin, strict=True)
+    shift = [theirs - ours for theirs, ours in origins]
+    return [
+        replace(part, index=tuple(a + b for a, b in zip(part.index, shift, strict=True)))
+        for part in through_view(nest, other)
+    ]
+
+
+def _meet_while_copied(mine: Access, other: Access, nest: Nest) -> bool:
+    """Whether a copy for `mine`, loaded first and stored last, hides a write from `mine` or from `other`."""
+    if mine.is_write:
+        merge = other.is_write and mine.agg is other.agg and mine.agg is not Agg.ASSIGN
+        hidden = mine.path < other.path and not merge
+    else:
+        hidden = other.is_write and other.path < mine.path
+    prefix = nest.prefix(nest.depth)
+    return hidden and not touched_at(mine, prefix).disjoint(touched_at(other, prefix))
 
 
 def _local_box(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
