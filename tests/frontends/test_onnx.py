@@ -203,6 +203,9 @@ def test_graphs_that_are_wrong() -> None:
     assert "node 'b' (Neg): error: 'y' is made twice" in fails(twice)
     contradiction = conv_net(w=np.zeros((4, 5, 3, 3), np.float32))
     assert "node 'conv/1' (Conv)" in fails(contradiction)
+    declared = conv_net()
+    declared.graph.value_info.append(helper.make_tensor_value_info("r", TensorProto.FLOAT, [1, 4, 9, 9]))
+    assert "node 'act' (Relu): error: its output 'r' is 1x4x4x4:fp32, and the model says" in fails(declared)
     bytes_ = conv_net()
     bytes_.graph.initializer[0].raw_data = b"abc"
     assert "initializer 'w': error: its bytes are no tensor" in fails(bytes_)

@@ -236,7 +236,13 @@ class Scope:
             if not name:
                 found.append(None)
                 continue
-            type = static_type(proto) or static_type(self.declared.get(name))
+            said = static_type(self.declared.get(name))
+            type = static_type(proto) or said
+            if type is not None and said is not None and type != said:
+                hint = "export the network again, or leave the shapes of values out"
+                raise Unsupported(
+                    f"its output '{printable_name(name)}' is {type}, and the model says {said}", hint
+                )
             if type is None and self.used is not None and name not in self.used:
                 found.append(None)
                 continue
