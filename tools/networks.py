@@ -108,8 +108,8 @@ def mobilenet_v2(size: int = 224) -> ModelProto:
 
 
 def efficientnet_lite0(size: int = 224) -> ModelProto:
-    rows = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5), (6, 192, 4, 2, 5),
-            (6, 320, 1, 1, 3)]  # fmt: skip
+    rows = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
+            (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)]  # fmt: skip
     return _inverted(Builder(), size, 32, rows, 1280)
 
 
