@@ -38,7 +38,8 @@ class CompileOptions:
     `thread` or `parallel` on `threads` threads, on as many as there are cores where that is None. `arenas` puts
     placed buffers at their addresses; `reorder` runs innermost loops in the order that suits caches and vectors;
     `profile` times kernels; `sanitize` runs the program in a process of its own under the address and undefined-
-    behaviour sanitizers. No option changes a bit of the results.
+    behaviour sanitizers. Products that sums take are rounded with
+    them where the processor can (`native`); no option changes another bit of the results.
     """
 
     compiler: str | None = None

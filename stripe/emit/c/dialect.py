@@ -15,7 +15,7 @@ from stripe.ir import DType
 
 FLAGS = (
     "-std=c11",
-    "-ffp-contract=off",  # a*b + c in one rounding would change bits
+    "-ffp-contract=off",  # an element-wise a*b + c rounds twice; sums of products say multiply-adds themselves
     "-fno-math-errno",  # errno is not read, and sqrt without it is one instruction
     "-fno-trapping-math",  # nor floating-point exceptions: lets conditions become selections
 )

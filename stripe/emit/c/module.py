@@ -3,7 +3,8 @@
     void stripe_NAME(const float *restrict A, …, float *restrict O);
 
 takes the user tensors that the program reads, then those that it writes, each as its elements under its strides. The
-file needs no library but libm. Compile without contraction of a*b + c (`-ffp-contract=off`), which would change bits.
+file needs no library but libm. Compile without contraction of a*b + c (`-ffp-contract=off`): each operation rounds,
+but for products that a sum by aggregation takes, which the code itself makes multiply-adds.
 """
 
 from __future__ import annotations

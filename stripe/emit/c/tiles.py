@@ -35,7 +35,7 @@ from stripe.ir import (
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _VectorVariable:
     """A variable that holds `lanes` elements, a scalar for one."""
 
     text: str
@@ -52,10 +52,12 @@ class TileWriter:
     plan: BlockPlan
     tile: VectorTile
     writer: Writer
-    accumulators: dict[tuple[int, Affine], _Value] = field(
-        default_factory=dict["tuple[int, Affine]", "_Value"]
+    accumulators: dict[tuple[int, Affine], _VectorVariable] = field(
+        default_factory=dict["tuple[int, Affine]", "_VectorVariable"]
     )
-    known: dict[tuple[object, ...], _Value] = field(default_factory=dict["tuple[object, ...]", "_Value"])
+    known: dict[tuple[object, ...], _VectorVariable] = field(
+        default_factory=dict["tuple[object, ...]", "_VectorVariable"]
+    )
 
     def open_accumulators(self, level: int, stack: ExitStack) -> None:
         """Declares the accumulators of a loop; their values go back to memory when `stack` unwinds to here."""
@@ -72,7 +74,7 @@ class TileWriter:
                 name = self.writer.scope.names.take(f"{statement.ref}_acc")
                 c_type = vector_type(dtype, point.lanes, self.writer)
                 self.writer.line(f"{c_type} {name} = {loaded(element, dtype, point.lanes, self.writer)};")
-                self.accumulators[number, place] = _Value(name, dtype, point.lanes)
+                self.accumulators[number, place] = _VectorVariable(name, dtype, point.lanes)
                 stack.callback(self.writer.line, stored(element, name, dtype, point.lanes, self.writer))
 
     def statements(self) -> None:
@@ -100,7 +102,7 @@ class TileWriter:
         block, live = self.plan.block, live_statements(self.plan.block)
         fused = products(block)
         for point in points:
-            values: dict[str, _Value] = {}
+            values: dict[str, _VectorVariable] = {}
             for number, statement in enumerate(block.statements):
                 match statement:
                     case Store():
@@ -116,9 +118,9 @@ class TileWriter:
     def _value(
         self,
         statement: Load | Intrinsic | Constant | LoadIndex,
-        values: Mapping[str, _Value],
+        values: Mapping[str, _VectorVariable],
         point: TilePoint,
-    ) -> _Value:
+    ) -> _VectorVariable:
         writer = self.writer
         match statement:
             case Load(into, ref):
@@ -140,13 +142,13 @@ class TileWriter:
                     text = applied(op, [self._wide(arg, lanes) for arg in args], dtypes, dtype, lanes, writer)
                 return self._let(into, text, dtype, lanes)
 
-    def _load(self, into: str, area: Area, point: TilePoint) -> _Value:
+    def _load(self, into: str, area: Area, point: TilePoint) -> _VectorVariable:
         lanes = point.lanes if self.tile.is_vector(area) else 1
         place, dtype = self.tile.element(area, point), area.pointer.dtype
         if area.pointer.registers is not None:
             held = area.pointer.registers[place.offset, lanes]
             self.writer.scope.fresh.discard(held)
-            return _Value(held, dtype, lanes)
+            return _VectorVariable(held, dtype, lanes)
         element = self._element(area, place)
         fixed = not any(
             self.writer.scope.areas[ref.name].pointer.may_alias(area.pointer)
@@ -154,7 +156,7 @@ class TileWriter:
         )
         return self._let(into, loaded(element, dtype, lanes, self.writer), dtype, lanes, shared=fixed)
 
-    def _let(self, into: str, text: str, dtype: DType, lanes: int, *, shared: bool = True) -> _Value:
+    def _let(self, into: str, text: str, dtype: DType, lanes: int, *, shared: bool = True) -> _VectorVariable:
         """A variable of the value `text`, or the one that has it already."""
         key = (text, dtype, lanes)
         if shared and key in self.known:
@@ -162,19 +164,19 @@ class TileWriter:
         wanted = f"{into}_v" if into in self.writer.scope.areas else into.lstrip("_") or into
         name = self.writer.scope.names.take(wanted)
         self.writer.line(f"const {vector_type(dtype, lanes, self.writer)} {name} = {text};")
-        value = _Value(name, dtype, lanes)
+        value = _VectorVariable(name, dtype, lanes)
         if shared:
             self.known[key] = value
         return value
 
-    def _wide(self, value: _Value, lanes: int) -> str:
+    def _wide(self, value: _VectorVariable, lanes: int) -> str:
         return value.text if value.lanes == lanes else splat(value.text, value.dtype, lanes, self.writer)
 
     def _store(
         self,
         number: int,
         statement: Store,
-        values: Mapping[str, _Value],
+        values: Mapping[str, _VectorVariable],
         point: TilePoint,
         factors: tuple[str, str] | None,
     ) -> None:
@@ -183,7 +185,7 @@ class TileWriter:
         agg = self.plan.block.ref(statement.ref).agg
         held, first = self.accumulators.get((number, place)), False
         if area.pointer.registers is not None:
-            held = _Value(area.pointer.registers[place.offset, lanes], dtype, lanes)
+            held = _VectorVariable(area.pointer.registers[place.offset, lanes], dtype, lanes)
             first = held.text in writer.scope.fresh and not (
                 self.plan.loops[: self.tile.level] or self.plan.guards
             )
