@@ -69,9 +69,9 @@ class Packing:
         """Elements per block of each logical dimension that is blocked or folded."""
         found: dict[int, int] = {}
         for digit in self.digits:
-            width = digit.place if digit.count is None else digit.place * digit.count
-            found[digit.dim] = max(width, found.get(digit.dim, 1))
-        return {dim: width for dim, width in found.items() if width > 1}
+            if digit.count is not None or digit.place > 1:
+                found[digit.dim] = max(digit.place * (digit.count or 1), found.get(digit.dim, 1))
+        return found
 
     def sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Sizes of the packed buffer; the last block of a dimension may be partly empty."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import (
+    Affine,
     ConstantBuffer,
     Program,
     Refinement,
@@ -21,6 +22,7 @@ from stripe.ir import (
 )
 from stripe.passes.base import RemarkKind
 from stripe.poly.index_maps import physical_sizes
+from stripe.rewrite.pack import Packing
 from stripe.rewrite.tile import tile_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import CONV, lines_of, run_pass, tiled
@@ -189,3 +191,11 @@ def test_any_map_keeps_the_results_of_nested_views(
     buffer = name if name == "T" else f"{name}_packed"
     found = [ref for ref in (*result.entry.allocs, *result.main.allocs) if ref.name == buffer]
     assert all(ref.span <= prod(physical_sizes(index_map, SHAPES[name])) for ref in found)
+
+
+def test_a_ring_of_one_row() -> None:
+    ring = Packing.ring(2, 0, 1)
+    x, y, zero = Affine.var("x"), Affine.var("y"), Affine()
+    assert ring.sizes((5, 3)) == (1, 3)
+    assert ring.widths == {0: 1}
+    assert ring.place((x, y), {0: zero}) == (zero, y)
