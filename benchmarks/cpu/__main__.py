@@ -62,6 +62,7 @@ def _measured(workload: Workload, workers: dict[str, Worker], threads: int, roun
     failed: dict[str, str] = {}
     compile_seconds: dict[str, float] = {}
     for name, worker in workers.items():
+        worker.renew()
         answer = worker.ask(do="prepare", workload=workload.key, threads=threads)
         if "error" in answer:
             failed[name] = str(answer["error"])

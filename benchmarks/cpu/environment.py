@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import venv
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,24 @@ class Worker:
         script = str(Path(__file__).with_name("worker.py"))
         log = FOLDER / "out" / "bench" / f"{peer}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w", encoding="utf-8") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable if own else str(python), script, "ours" if own else peer],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-                env={**os.environ, **settings, **compiler},
-            )  # fmt: skip
+        self._command = [sys.executable if own else str(python), script, "ours" if own else peer]
+        self._settings = {**os.environ, **settings, **compiler}
+        self._log = log
+        self._process = self._started()
         self.version = str(self.ask(do="begin").get("version", "unknown"))
+
+    def _started(self) -> subprocess.Popen[str]:
+        with self._log.open("w", encoding="utf-8") as errors:
+            return subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                env=self._settings,
+            )  # fmt: skip
+
+    def renew(self) -> None:
+        """Starts another process where a workload ended the last one."""
+        if self._process.poll() is not None:
+            self._process = self._started()
+            self.ask(do="begin")
 
     def ask(self, **request: object) -> dict[str, Any]:
         """The answer of the process; an `error` when it has ended."""
@@ -97,5 +109,6 @@ class Worker:
     def end(self) -> None:
         """Ends the process."""
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            with suppress(BrokenPipeError):  # it has ended by itself
+                self._process.stdin.close()
         self._process.wait()

@@ -135,11 +135,14 @@ def _table(results: list[Result], threads: int, found: Measurement) -> Iterator[
         )
         + "."
     )
+    failures: dict[tuple[str, str], list[str]] = {}
     for result in results:
         for name, reason in result.failed.items():
             if "NotImplementedError" not in reason:
-                yield ""
-                yield f"{result.key}, {name}: {reason}."
+                failures.setdefault((name, reason), []).append(result.key)
+    for (name, reason), keys in failures.items():
+        yield ""
+        yield f"{name} has no figure for {', '.join(keys)}: {reason}."
 
 
 def _median(values: list[float]) -> float:
