@@ -1,7 +1,7 @@
 """Elementary functions on fp32 as sequences of operations, which every engine carries out in the same order.
 
 Each operation rounds once (none is fused), and there are no branches: C compilers make vectors of the loops around
-them, and numpy computes the same bits. The bounds hold for all arguments (`tests/emit/test_elementary.py`); an ulp is
+them, and numpy computes the same bits. `tests/emit/test_elementary.py` tests the bounds; an ulp is
 the distance of two neighbours of the exact result. The polynomials were fitted by Lawson's iteration (reweighted least
 squares, which tends to the smallest maximum). The reductions are those of Cody and Waite, Software Manual for the
 Elementary Functions, 1980, and of Payne and Hanek, Radian reduction for trigonometric functions, 1983.
