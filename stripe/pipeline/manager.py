@@ -36,15 +36,16 @@ class PassManager:
         """
         for instrument in self.instruments:
             instrument.begin(program)
-        for number, entry in enumerate(self.entries):
-            require_stage(program, entry, self.entries[:number])
-            program = self._run_entry(number, program)
+        for number in range(len(self.entries)):
+            program = self.step(number, program)
         for instrument in self.instruments:
             instrument.end(program)
         return program
 
-    def _run_entry(self, number: int, program: Program) -> Program:
+    def step(self, number: int, program: Program) -> Program:
+        """The program after the pass with that number, from the one before it. Raises as `run`."""
         entry = self.entries[number]
+        require_stage(program, entry, self.entries[:number])
         try:
             for instrument in reversed(self.instruments):
                 instrument.before(entry, program)
@@ -84,7 +85,7 @@ class PassManager:
         """The simulated price of a program that goes through the entries behind this one. In that run decisions are
         made without such prices, so that the work stays a multiple of the number of candidates.
         """
-        model = self.hardware
+        model, entry = self.hardware, self.entries[number]
         if model is None or not self.asks_prices:
             return None
         rest = PassManager(self.entries[number + 1 :], model, asks_prices=False)
@@ -92,6 +93,8 @@ class PassManager:
         def price(program: Program) -> Price:
             from stripe.cost.time.price import price_program
 
+            for instrument in self.instruments:
+                instrument.priced(entry)
             return price_program(rest.run(program), model)
 
         return price

@@ -2,7 +2,7 @@
 
 A pass is run on a recording machine (`stripe.hw.trace`). Its result is taken again wherever the same entries ran before
 on the same program, and the machine agrees in all that they read. So a point that changes only a bus does not tile
-again where tiling never asked for the bus.
+again where tiling never asked for the bus. A pass that asked for prices depends on the entries behind it, too.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from typing_extensions import override
+
 from stripe.hw.trace import MachineFacts, Reads, traced
 from stripe.ir import Program, StripeError
-from stripe.pipeline.instrument import PassEntry
+from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import entry_json
 
@@ -21,14 +23,22 @@ MAX_PROGRAMS = 400
 """Programs that a memo keeps, over all workloads."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Result:
+    """The result of an entry, and all that it depends on beside the entry and the program."""
+
+    reads: Reads
+    rest: tuple[str, ...] | None
+    """The entries behind, as JSON, where the pass asked for prices."""
+    after: _Programs | StripeError
+
+
 @dataclass(slots=True, eq=False)
-class _Node:
+class _Programs:
     """A program reached by some entries, and the results of the next entry on it."""
 
     program: Program
-    next: dict[str, list[tuple[Reads, _Node | StripeError]]] = field(
-        default_factory=dict[str, "list[tuple[Reads, _Node | StripeError]]"]
-    )
+    next: dict[str, list[_Result]] = field(default_factory=dict[str, "list[_Result]"])
     """By the entry as JSON."""
 
 
@@ -40,46 +50,62 @@ class PassMemo:
     kept: int = MAX_PROGRAMS
     passes_run: int = 0
     passes_reused: int = 0
-    _tree: _Node | None = None
-    _used: OrderedDict[int, tuple[_Node, str, tuple[Reads, _Node | StripeError]]] = field(
-        default_factory=OrderedDict[int, "tuple[_Node, str, tuple[Reads, _Node | StripeError]]"]
-    )
+    _tree: _Programs | None = None
+    _used: OrderedDict[_Result, list[_Result]] = field(default_factory=OrderedDict[_Result, "list[_Result]"])
+    """The results, the least recently used first, each with the list that holds it."""
 
     def run(self, entries: tuple[PassEntry, ...], machine: MachineFacts, reads: Reads) -> Program:
         """The program after all entries. `reads` receives the fields of the machine that it, or the error, depends on.
         Raises StripeError.
         """
-        node = self._tree = self._tree or _Node(self.root)
-        for entry in entries:
-            depends, result = self._step(node, entry, machine)
-            reads |= depends
-            if isinstance(result, StripeError):
-                raise result
-            node = result
-        return node.program
+        reached = self._tree = self._tree or _Programs(self.root)
+        spelled = tuple(json.dumps(entry_json(entry), sort_keys=True) for entry in entries)
+        for number in range(len(entries)):
+            result = self._step(reached, entries, spelled, number, machine)
+            reads |= result.reads
+            if isinstance(result.after, StripeError):
+                raise result.after
+            reached = result.after
+        return reached.program
 
     def _step(
-        self, node: _Node, entry: PassEntry, machine: MachineFacts
-    ) -> tuple[Reads, _Node | StripeError]:
-        spelled = json.dumps(entry_json(entry), sort_keys=True)
-        known = node.next.setdefault(spelled, [])
+        self,
+        reached: _Programs,
+        entries: tuple[PassEntry, ...],
+        spelled: tuple[str, ...],
+        number: int,
+        machine: MachineFacts,
+    ) -> _Result:
+        rest = spelled[number + 1 :]
+        known = reached.next.setdefault(spelled[number], [])
         for found in known:
-            if machine.agree(found[0]):
+            if found.rest in (None, rest) and machine.agree(found.reads):
                 self.passes_reused += 1
-                if id(found) in self._used:
-                    self._used.move_to_end(id(found))
+                self._used.move_to_end(found)
                 return found
         self.passes_run += 1
         reads: Reads = {}
+        watch = _PriceWatch()
         try:
-            after = PassManager((entry,), traced(machine.model, reads)).run(node.program)
-            made = (reads, _Node(after))
+            manager = PassManager(entries, traced(machine.model, reads), (watch,))
+            after = _Programs(manager.step(number, reached.program))
         except StripeError as error:
-            made = (reads, error)
+            after = error
+        made = _Result(reads, rest if watch.asked else None, after)
         known.append(made)
-        self._used[id(made)] = (node, spelled, made)
+        self._used[made] = known
         while len(self._used) > self.kept:
-            _, (parent, oldest_entry, oldest) = self._used.popitem(last=False)
-            known = parent.next[oldest_entry]
-            parent.next[oldest_entry] = [other for other in known if other is not oldest]
+            oldest, holding = self._used.popitem(last=False)
+            holding.remove(oldest)
         return made
+
+
+class _PriceWatch(Instrument):
+    """Notices whether a pass asks for prices."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @override
+    def priced(self, entry: PassEntry) -> None:
+        self.asked = True

@@ -18,9 +18,14 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.start import sweep
+from stripe.hw.load import load_hardware
+from stripe.hw.trace import MachineFacts
 from stripe.ir import ConfigError
+from stripe.pipeline.files import load_pass_list
+from stripe.pipeline.manager import PassManager
 from stripe.sweep import evaluate
-from stripe.sweep.evaluate import Row, RowStatus
+from stripe.sweep.evaluate import Row, RowStatus, program_of
+from stripe.sweep.memo import PassMemo
 from stripe.sweep.plan import SweepPlan
 from stripe.sweep.results import pareto_front
 from stripe.sweep.run import SweepProgress, run_sweep
@@ -57,6 +62,31 @@ def test_each_point_has_a_row_with_parameters_metrics_and_provenance(plan_of: Pl
     assert row.parameters["NUM_SRAM"] == 4  # a default
     assert row.metrics["latency_cycles"] / row.metrics["latency_us"] == pytest.approx(400)
     assert set(row.provenance) == {"model", "passes", "workload", "program"}
+
+
+def test_rows_are_those_of_whole_runs_of_the_list(plan_of: Plans, tmp_path: Path) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
+    axes = {"SRAM_SIZE_KIB": {"values": [16, 32]}, "CLOCK_MHZ": {"values": [500, 1000]}}
+    plan = plan_of(workloads=[str(example)], axes=axes)
+    memo = PassMemo(program_of(plan.workloads[0]))
+    machines = [load_hardware("dsp_conv", point.choices) for point in plan.space.grid()]
+    for machine in machines:
+        values = dict(machine.parameters)
+        entries = load_pass_list(plan.space.templates.lists["dsp_conv"].path, values).entries
+        whole = PassManager(entries, machine).run(memo.root)
+        assert memo.run(entries, MachineFacts(machine), {}) == whole
+    assert memo.passes_reused >= memo.passes_run  # the list reads no clock
+
+
+def test_prices_of_other_entries_are_not_taken(plan_of: Plans) -> None:
+    """autotile asks what the rest of the list makes of a tile: its result holds under the same rest alone."""
+    example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
+    plan = plan_of(workloads=[str(example)])
+    machine = load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 16})
+    entries = load_pass_list(plan.space.templates.lists["dsp_conv"].path, dict(machine.parameters)).entries
+    memo = PassMemo(program_of(plan.workloads[0]))
+    memo.run(entries[:1], MachineFacts(machine), {})
+    assert memo.run(entries, MachineFacts(machine), {}) == PassManager(entries, machine).run(memo.root)
 
 
 def test_processes_and_cache_give_the_rows_of_a_serial_run(plan_of: Plans, tmp_path: Path) -> None:
