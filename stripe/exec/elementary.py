@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stripe.ir.elementary import Term, Terms, traced
+from stripe.ir.elementary import ScalarTerm, Terms, traced
 
 _TYPES = {"f32": np.float32, "f64": np.float64, "u32": np.uint32, "bool": np.bool_}
 
@@ -34,7 +34,7 @@ def evaluate(function: Terms, *args: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values[terms[-1]].reshape(np.broadcast_shapes(*(arg.shape for arg in args)))
 
 
-def _value(term: Term, args: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _value(term: ScalarTerm, args: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     kind = _TYPES[term.kind]
     if term.op == "constant":
         return np.full(1, term.value, kind)

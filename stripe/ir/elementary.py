@@ -17,12 +17,12 @@ from typing import Literal
 
 Kind = Literal["f32", "f64", "u32", "bool"]
 """The types of terms."""
-Terms = Callable[..., "Term"]
+Terms = Callable[..., "ScalarTerm"]
 """A function of arguments in f32, with a result in f32."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Term:
+class ScalarTerm:
     """The result of an operation on terms; u32 wraps. `value` is that of a constant, or the rows of a table.
 
     `count` takes a u32 below 2^31 as a number, `bits` and `float` go between f32 and its bits, `at` is an element of a
@@ -31,84 +31,84 @@ class Term:
 
     op: str
     kind: Kind
-    args: tuple[Term, ...] = ()
+    args: tuple[ScalarTerm, ...] = ()
     value: float | int | tuple[float, ...] = 0
 
-    def __add__(self, other: Operand) -> Term:
+    def __add__(self, other: Operand) -> ScalarTerm:
         return self._with("add", other)
 
-    def __radd__(self, other: Operand) -> Term:
+    def __radd__(self, other: Operand) -> ScalarTerm:
         return self.lifted(other) + self
 
-    def __sub__(self, other: Operand) -> Term:
+    def __sub__(self, other: Operand) -> ScalarTerm:
         return self._with("sub", other)
 
-    def __rsub__(self, other: Operand) -> Term:
+    def __rsub__(self, other: Operand) -> ScalarTerm:
         return self.lifted(other) - self
 
-    def __mul__(self, other: Operand) -> Term:
+    def __mul__(self, other: Operand) -> ScalarTerm:
         return self._with("mul", other)
 
-    def __rmul__(self, other: Operand) -> Term:
+    def __rmul__(self, other: Operand) -> ScalarTerm:
         return self.lifted(other) * self
 
-    def __truediv__(self, other: Operand) -> Term:
+    def __truediv__(self, other: Operand) -> ScalarTerm:
         return self._with("div", other)
 
-    def __rtruediv__(self, other: Operand) -> Term:
+    def __rtruediv__(self, other: Operand) -> ScalarTerm:
         return self.lifted(other) / self
 
-    def __and__(self, other: Operand) -> Term:
+    def __and__(self, other: Operand) -> ScalarTerm:
         return self._with("and", other)
 
-    def __or__(self, other: Operand) -> Term:
+    def __or__(self, other: Operand) -> ScalarTerm:
         return self._with("or", other)
 
-    def __xor__(self, other: Operand) -> Term:
+    def __xor__(self, other: Operand) -> ScalarTerm:
         return self._with("xor", other)
 
-    def __rshift__(self, other: Operand) -> Term:
+    def __rshift__(self, other: Operand) -> ScalarTerm:
         return self._with("shr", other)
 
-    def __lshift__(self, other: Operand) -> Term:
+    def __lshift__(self, other: Operand) -> ScalarTerm:
         return self._with("shl", other)
 
-    def __lt__(self, other: Operand) -> Term:
+    def __lt__(self, other: Operand) -> ScalarTerm:
         return self._with("lt", other, "bool")
 
-    def __gt__(self, other: Operand) -> Term:
+    def __gt__(self, other: Operand) -> ScalarTerm:
         return self.lifted(other) < self
 
-    def same(self, other: Operand) -> Term:
+    def same(self, other: Operand) -> ScalarTerm:
         """Whether two numbers are equal."""
         return self._with("eq", other, "bool")
 
-    def as_(self, op: str, kind: Kind) -> Term:
+    def as_(self, op: str, kind: Kind) -> ScalarTerm:
         """The result of an operation of one operand."""
-        return Term(op, kind, (self,))
+        return ScalarTerm(op, kind, (self,))
 
-    def at(self, table: tuple[float, ...]) -> Term:
+    def at(self, table: tuple[float, ...]) -> ScalarTerm:
         """The element of a table of f64."""
-        return Term("at", "f64", (self,), table)
+        return ScalarTerm("at", "f64", (self,), table)
 
-    def _with(self, op: str, other: Operand, kind: Kind | None = None) -> Term:
-        return Term(op, kind or self.kind, (self, self.lifted(other)))
+    def _with(self, op: str, other: Operand, kind: Kind | None = None) -> ScalarTerm:
+        return ScalarTerm(op, kind or self.kind, (self, self.lifted(other)))
 
-    def lifted(self, other: Operand) -> Term:
+    def lifted(self, other: Operand) -> ScalarTerm:
         """A number as a constant of the kind of this term."""
-        return other if isinstance(other, Term) else Term("constant", self.kind, (), other)
+        return other if isinstance(other, ScalarTerm) else ScalarTerm("constant", self.kind, (), other)
 
 
-Operand = Term | int | float
+Operand = ScalarTerm | int | float
 
 
 @lru_cache(maxsize=64)
-def traced(function: Terms, arity: int) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+def traced(function: Terms, arity: int) -> tuple[tuple[ScalarTerm, ...], tuple[ScalarTerm, ...]]:
     """The inputs of a function, and all its terms in an order in which they can be computed; the last is the result."""
-    inputs = tuple(Term("input", "f32", (), number) for number in range(arity))
-    order: dict[Term, None] = {}
+    inputs = tuple(ScalarTerm("input", "f32", (), number) for number in range(arity))
+    order: dict[ScalarTerm, None] = {}
 
-    def visit(term: Term) -> None:
+    def visit(term: ScalarTerm) -> None:
         if term not in order:
             for arg in term.args:
                 visit(arg)
@@ -118,33 +118,33 @@ def traced(function: Terms, arity: int) -> tuple[tuple[Term, ...], tuple[Term, .
     return inputs, tuple(term for term in order if term.op != "input")
 
 
-def _select(condition: Term, first: Operand, second: Term) -> Term:
-    return Term("select", second.kind, (condition, second.lifted(first), second))
+def _select(condition: ScalarTerm, first: Operand, second: ScalarTerm) -> ScalarTerm:
+    return ScalarTerm("select", second.kind, (condition, second.lifted(first), second))
 
 
-def _polynomial(x: Term, coefficients: Sequence[float]) -> Term:
+def _polynomial(x: ScalarTerm, coefficients: Sequence[float]) -> ScalarTerm:
     """By Horner's rule; the coefficients begin with the constant one."""
     result: Operand = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         result = result * x + coefficient
-    assert isinstance(result, Term)
+    assert isinstance(result, ScalarTerm)
     return result
 
 
-def _absolute(x: Term) -> Term:
+def _absolute(x: ScalarTerm) -> ScalarTerm:
     return (x.as_("bits", "u32") & 0x7FFFFFFF).as_("float", "f32")
 
 
-def _opposite(x: Term) -> Term:
+def _opposite(x: ScalarTerm) -> ScalarTerm:
     return (x.as_("bits", "u32") ^ 0x80000000).as_("float", "f32")
 
 
-def _signed(magnitude: Term, sign: Term) -> Term:
+def _signed(magnitude: ScalarTerm, sign: ScalarTerm) -> ScalarTerm:
     """A number without sign, with that of another one."""
     return (magnitude.as_("bits", "u32") | (sign.as_("bits", "u32") & 0x80000000)).as_("float", "f32")
 
 
-def _power_of_two(exponent: Term) -> Term:
+def _power_of_two(exponent: ScalarTerm) -> ScalarTerm:
     """2^(exponent - 150) as f32, for an exponent whose result is normal."""
     return ((exponent - (150 - 127)) << 23).as_("float", "f32")
 
@@ -159,13 +159,13 @@ _LN2_HIGH, _LN2_LOW = (
 _EXP = (0.5, 0.16666512191295624, 0.0416661873459816, 0.008369598537683487, 0.0013951717410236597)
 
 
-def _scaled(x: Term, exponent: Term) -> Term:
+def _scaled(x: ScalarTerm, exponent: ScalarTerm) -> ScalarTerm:
     """x * 2^(exponent - 300), in two factors, because the result may be subnormal."""
     half = exponent >> 1
     return x * _power_of_two(half) * _power_of_two(exponent - half)
 
 
-def exp(x: Term) -> Term:
+def exp(x: ScalarTerm) -> ScalarTerm:
     """Error below 1 ulp. x = k ln 2 + r, so that exp(x) = 2^k exp(r)."""
     x = _select(x > 89.0, 89.0, _select(x < -104.0, -104.0, x))
     shifted = x * _LOG2_E + _ROUND
@@ -189,11 +189,13 @@ _SQRT_HALF_BITS = 0x3F3504F3
 _SMALLEST = 2.0**-126
 
 
-def log(x: Term) -> Term:
+def log(x: ScalarTerm) -> ScalarTerm:
     """Error below 1 ulp. x = 2^k (1 + f) with f between sqrt(1/2) - 1 and sqrt(2) - 1."""
     small = x < _SMALLEST
     bits = _select(small, x * 2.0**23, x).as_("bits", "u32") + (0x3F800000 - _SQRT_HALF_BITS)
-    k = (bits >> 23).as_("count", "f32") - _select(small, 127.0 + 23.0, Term("constant", "f32", (), 127.0))
+    k = (bits >> 23).as_("count", "f32") - _select(
+        small, 127.0 + 23.0, ScalarTerm("constant", "f32", (), 127.0)
+    )
     f = ((bits & 0x7FFFFF) + _SQRT_HALF_BITS).as_("float", "f32") - 1.0
     square = f * f
     near = k * _LN2_LOW + square * f * _polynomial(f, _LOG) - square * 0.5
@@ -202,10 +204,10 @@ def log(x: Term) -> Term:
     return _select(x.same(0.0), float("-inf"), _select(x < 0.0, float("nan"), found))
 
 
-def sigmoid(x: Term) -> Term:
+def sigmoid(x: ScalarTerm) -> ScalarTerm:
     """1 / (1 + exp(-x)) with an error below 3 ulp: the exponential of a negative number does not overflow."""
     raised = exp(0.0 - _absolute(x))
-    return _select(x < 0.0, raised, Term("constant", "f32", (), 1.0)) / (raised + 1.0)
+    return _select(x < 0.0, raised, ScalarTerm("constant", "f32", (), 1.0)) / (raised + 1.0)
 
 
 _TANH = (
@@ -217,7 +219,7 @@ _TANH = (
 )
 
 
-def tanh(x: Term) -> Term:
+def tanh(x: ScalarTerm) -> ScalarTerm:
     """Error below 2 ulp: a polynomial near zero, else 1 - 2 / (exp(2x) + 1)."""
     size = _absolute(x)
     square = x * x
@@ -248,7 +250,7 @@ _ERFC = (
 )
 
 
-def erf(x: Term) -> Term:
+def erf(x: ScalarTerm) -> ScalarTerm:
     """Error below 1.4 ulp: a polynomial up to 1, else 1 - exp(-q), q a polynomial."""
     size = _absolute(x)
     near = size + size * _polynomial(x * x, _ERF)
@@ -280,12 +282,14 @@ _EXP2 = (
 _ROUND_64 = 6755399441055744.0  # 1.5 * 2^52
 
 
-def pow(x: Term, y: Term) -> Term:
+def pow(x: ScalarTerm, y: ScalarTerm) -> ScalarTerm:
     """Error below 1 ulp, in double precision: 2^(y log2 x). The special cases are those of C (Annex F)."""
     size = _absolute(x)
     small = size < _SMALLEST
     bits = _select(small, size * 2.0**24, size).as_("bits", "u32") + (0x3F800000 - _SQRT_HALF_BITS)
-    k = (bits >> 23).as_("count", "f32") - _select(small, 127.0 + 24.0, Term("constant", "f32", (), 127.0))
+    k = (bits >> 23).as_("count", "f32") - _select(
+        small, 127.0 + 24.0, ScalarTerm("constant", "f32", (), 127.0)
+    )
     m = ((bits & 0x7FFFFF) + _SQRT_HALF_BITS).as_("float", "f32").as_("widen", "f64")
     s = (m - 1.0) / (m + 1.0)
     wide = y.as_("widen", "f64")
@@ -296,15 +300,17 @@ def pow(x: Term, y: Term) -> Term:
     found = _scaled(_polynomial(exponent - whole, _EXP2).as_("narrow", "f32"), scale)
     # x of 0 and infinity
     grows = _select(size.same(0.0), y < 0.0, y > 0.0)
-    edge = _select(grows, float("inf"), Term("constant", "f32", (), 0.0))
+    edge = _select(grows, float("inf"), ScalarTerm("constant", "f32", (), 0.0))
     found = _select(size.same(0.0) | size.same(float("inf")), edge, found)
     # y of infinity
     large = _absolute(y)
     grows = _select(size < 1.0, y < 0.0, y > 0.0)
-    edge = _select(size.same(1.0), 1.0, _select(grows, float("inf"), Term("constant", "f32", (), 0.0)))
+    edge = _select(size.same(1.0), 1.0, _select(grows, float("inf"), ScalarTerm("constant", "f32", (), 0.0)))
     found = _select(large.same(float("inf")), edge, found)
     # x below 0: numbers of 2^24 and more are even, others are whole where rounding leaves them
-    clamped = _select(large < 16777216.0, large, Term("constant", "f32", (), 16777216.0)).as_("widen", "f64")
+    clamped = _select(large < 16777216.0, large, ScalarTerm("constant", "f32", (), 16777216.0)).as_(
+        "widen", "f64"
+    )
     is_whole = ((clamped + _ROUND_64) - _ROUND_64).same(clamped)
     half = clamped * 0.5
     is_even = ((half + _ROUND_64) - _ROUND_64).same(half)
@@ -316,7 +322,7 @@ def pow(x: Term, y: Term) -> Term:
     return _select(x.same(1.0) | y.same(0.0), 1.0, found)
 
 
-def _not(condition: Term) -> Term:
+def _not(condition: ScalarTerm) -> ScalarTerm:
     return condition.as_("not", "bool")
 
 
@@ -355,7 +361,7 @@ _COS = (0.04166664555668831, -0.0013887305976822972, 2.4431203200947493e-05)
 _HALF_PI = 1.57079632679489662
 
 
-def _circular(x: Term, quarter: float) -> Term:
+def _circular(x: ScalarTerm, quarter: float) -> ScalarTerm:
     """sin(x + quarter pi / 2): x = (k + r) pi / 2, where r lies between -1/2 and 1/2 and k counts modulo 4."""
     bits = x.as_("bits", "u32") & 0x7FFFFFFF
     biased = bits >> 23
@@ -367,10 +373,10 @@ def _circular(x: Term, quarter: float) -> Term:
     k = (coarse + fine + _ROUND_64) - _ROUND_64
     r = ((coarse - k) + fine + m * index.at(low)) * _HALF_PI
     angle = _select(tiny, _absolute(x), r.as_("narrow", "f32"))
-    sign = _select((x.as_("bits", "u32") >> 31).same(1), -1.0, Term("constant", "f32", (), 1.0))
+    sign = _select((x.as_("bits", "u32") >> 31).same(1), -1.0, ScalarTerm("constant", "f32", (), 1.0))
     turns = _select(tiny, 0.0, k)
     if quarter:
-        turns, sign = turns + quarter, Term("constant", "f32", (), 1.0)
+        turns, sign = turns + quarter, ScalarTerm("constant", "f32", (), 1.0)
     j = turns - ((turns * 0.25 + _ROUND_64) - _ROUND_64) * 4.0  # of -2 to 2
     square = angle * angle
     sine = angle + angle * square * _polynomial(square, _SIN)
@@ -381,11 +387,11 @@ def _circular(x: Term, quarter: float) -> Term:
     return _select((x - x).same(0.0), value, x - x)  # infinity and no number have none
 
 
-def sin(x: Term) -> Term:
+def sin(x: ScalarTerm) -> ScalarTerm:
     """Error below 1.6 ulp."""
     return _circular(x, 0.0)
 
 
-def cos(x: Term) -> Term:
+def cos(x: ScalarTerm) -> ScalarTerm:
     """Error below 1.6 ulp."""
     return _circular(x, 1.0)

@@ -7,7 +7,7 @@ import struct
 
 from stripe.emit.c.dialect import Dialect
 from stripe.ir.dtypes import FP32, FP64, U32
-from stripe.ir.elementary import Kind, Term, Terms, traced
+from stripe.ir.elementary import Kind, ScalarTerm, Terms, traced
 
 NEEDS = ("bits", "float")
 """Helpers that the functions call."""
@@ -56,7 +56,7 @@ def _type(kind: Kind, dialect: Dialect) -> str:
     return dialect.scalar_type({"f32": FP32, "f64": FP64, "u32": U32}[kind])
 
 
-def _literal(term: Term) -> str:
+def _literal(term: ScalarTerm) -> str:
     """A constant as C has it: floats as their bits are."""
     if term.kind == "u32":
         return f"{term.value}u"
