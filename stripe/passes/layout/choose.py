@@ -25,7 +25,7 @@ Choice: TypeAlias = Mapping[Buffer, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class FreeTensor:
     """A tensor with the dimensions that may lie innermost, the present one first."""
 
     ref: Refinement
@@ -47,7 +47,7 @@ class Factor:
 
 
 def choose(
-    tensors: Mapping[Buffer, Tensor], accesses: Sequence[Access], vector_bytes: int
+    tensors: Mapping[Buffer, FreeTensor], accesses: Sequence[Access], vector_bytes: int
 ) -> dict[Buffer, int]:
     """The innermost dimension of each tensor for the least cost; the present ones where others gain nothing."""
     factors = [_kernel_factor(group, tensors, vector_bytes) for group in _by_kernel(accesses)]
@@ -64,7 +64,9 @@ def _by_kernel(accesses: Sequence[Access]) -> list[list[Access]]:
     return list(groups.values())
 
 
-def _kernel_factor(group: Sequence[Access], tensors: Mapping[Buffer, Tensor], vector_bytes: int) -> Factor:
+def _kernel_factor(
+    group: Sequence[Access], tensors: Mapping[Buffer, FreeTensor], vector_bytes: int
+) -> Factor:
     ranges = group[0].nest.domain.ranges
     points = prod(high - low + 1 for low, high in ranges.values())
     own = [name for name in group[0].nest.own if ranges[name][1] > ranges[name][0]]

@@ -34,7 +34,7 @@ from stripe.ir import (
 )
 from stripe.ir.index_map import IndexMap
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
-from stripe.passes.layout.choose import Tensor, choose
+from stripe.passes.layout.choose import FreeTensor, choose
 from stripe.poly import accesses
 from stripe.poly.index_maps import collision, physical_sizes
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
@@ -161,7 +161,7 @@ class Layout(Pass):
                 .vector_bytes
             )
         found = accesses(program.entry)
-        tensors: dict[Buffer, Tensor] = {}
+        tensors: dict[Buffer, FreeTensor] = {}
         for path, block in walk(program.entry):
             for ref in block.allocs if block.words.has_all(self.reqs) else ():
                 free = (
@@ -175,7 +175,7 @@ class Layout(Pass):
                         present,
                         *(dim for dim in range(ref.rank) if dim != present and ref.sizes[dim] > 1),
                     )
-                    tensors[Buffer(path, ref.name)] = Tensor(ref, labels)
+                    tensors[Buffer(path, ref.name)] = FreeTensor(ref, labels)
         orders: dict[Buffer, tuple[int, ...]] = {}
         for buffer, innermost in choose(tensors, found, width or 1).items():
             ref = tensors[buffer].ref
