@@ -8,7 +8,7 @@ lower bounds: each is made of parts that are monotonic in every size, each taken
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -39,8 +39,8 @@ class TileUnit:
     array: SystolicArray | None = None
 
 
-def find_unit(hardware: HardwareModel, block: Block) -> TileUnit:
-    """The execution unit of the block's location or of what runs inside; else the first with the stencil inside; else
+def find_unit(hardware: HardwareModel, block: Block, named: str = "") -> TileUnit:
+    """The execution unit `named`, or of the block's location or of what runs inside; else the first with the stencil inside; else
     the quickest.
 
     Raises ConfigError for a machine that computes nothing.
@@ -50,7 +50,7 @@ def find_unit(hardware: HardwareModel, block: Block) -> TileUnit:
     located = (location.name for location in _locations(block) if location.name in units)
     stencils = (name for name, unit in units.items() if _stencil_use(unit, block) is not None)
     quickest = min(units, key=lambda name: _slowness(units[name], operations), default="")
-    name = next(located, "") or next(stencils, quickest)
+    name = named or next(located, "") or next(stencils, quickest)
     unit = hardware.exec_unit(name)
     cycles, missing = _cycles(unit, operations)
     use = _stencil_use(unit, block)
@@ -365,8 +365,14 @@ class TileTimes:
             best = np.minimum(best, found)
         return best, move
 
-    def compute(self, low: Ints, high: Ints, parallel: int | None = None) -> Floats:
-        """Cycles that the execution unit works for all tiles; or each of `parallel` units."""
+    def by_lanes(self, lanes: TileLanes, sizes: Ints, parallel: int) -> Floats:
+        """Cycles of each of `parallel` units that share the buses, each with tiles like these, by one kind of lanes."""
+        totals = [operand.footprint.total(sizes, sizes) for operand in self.operands]
+        streams = self._streams(lanes, sizes, sizes, totals)
+        return self._computing(lanes, sizes, sizes, {r: need * parallel for r, need in streams.items()})
+
+    def compute(self, low: Ints, high: Ints, parallel: Floats | None = None) -> Floats:
+        """Cycles that the execution unit works for all tiles; or each of `parallel` units, a number for each row."""
         totals = [operand.footprint.total(low, high) for operand in self.operands]
         return np.min(
             [
@@ -382,7 +388,7 @@ class TileTimes:
         low: Ints,
         high: Ints,
         streams: Mapping[Resource, Floats],
-        parallel: int | None = None,
+        parallel: Floats | None = None,
     ) -> Floats:
         unit = self.unit
         if unit.array is not None and self._roles is not None:
@@ -396,7 +402,7 @@ class TileTimes:
                     work = uses * stencil.cycles
                 else:
                     work = work + uses * stencil.startup_cost * unit.cycles_per_point
-        work = work / (parallel or self.parallel)
+        work = work / (self.parallel if parallel is None else parallel)
         for need in streams.values():
             work = np.maximum(work, need)
         return work + product(-(-self.ranges // high)) * unit.latency_per_tile
@@ -457,37 +463,35 @@ class TileTimes:
 
 
 class PartTimes:
-    """Cycles of a block in parts on units of one name, on operands in one memory."""
+    """Cycles of a block on units of one name, on operands in one memory: in parts, or by the uses of a stencil."""
 
     def __init__(self, block: Block, hardware: HardwareModel, name: str, memory: str) -> None:
         unit = hardware.exec_unit(name)
         cycles, missing = _cycles(unit, nest_operations(block))
+        self._block = block
         tiles = TileUnit(name, cycles, 0.0, 1, missing, unit.array)
         views = [TileFootprint(block, ref) for ref in block.refinements if not ref.is_alloc]
         operands = find_operands(Machine(hardware), views, memory, name)
-        self._names = [index.name for index in block.iterated]
-        self._ranges = [index.range for index in block.iterated]
         self._times = TileTimes(block, (), tiles, 1, operands, find_lanes(block, unit))
 
-    def cycles(self, sizes: Mapping[str, int], parts: int) -> float:
-        """The time of parts of these sizes, which run at the same time; to 9 digits, so that equal times are equal."""
-        row = [sizes.get(name, size) for name, size in zip(self._names, self._ranges, strict=True)]
-        array = np.array([row], dtype=np.int64)
-        found = float(self._times.compute(array, array, parts)[0])
-        return float(f"{found:.9g}")
+    def of_parts(self, sizes: Sequence[Sequence[int]], parts: Sequence[int]) -> list[float]:
+        """The times of parts of these sizes along all iterated indices, so many of which run at the same time."""
+        rows = np.array(sizes, dtype=np.int64)
+        return _digits(self._times.compute(rows, rows, np.array(parts, dtype=np.float64)))
+
+    def of_matches(self, matches: Sequence[Match], parallel: int) -> list[float]:
+        """The times of uses of stencils on each of `parallel` units, each of which has a block like this one."""
+        whole = np.array([[index.range for index in self._block.iterated]], dtype=np.int64)
+        known: dict[tuple[object, ...], float] = {}
+        found: list[float] = []
+        for match in matches:
+            lanes = TileLanes(self._block, match)
+            if lanes.key not in known:
+                known[lanes.key] = _digits(self._times.by_lanes(lanes, whole, parallel))[0]
+            found.append(known[lanes.key])
+        return found
 
 
-def match_cycles(
-    block: Block, match: Match, hardware: HardwareModel, name: str, memory: str, parallel: int
-) -> float:
-    """Cycles that `parallel` units of a name take for a block by the uses of a stencil, on operands in `memory`."""
-    unit = hardware.exec_unit(name)
-    cycles, missing = _cycles(unit, nest_operations(block))
-    tiles = TileUnit(name, cycles, unit.latency_cycles, 1, missing)
-    views = [TileFootprint(block, ref) for ref in block.refinements if not ref.is_alloc]
-    operands = find_operands(Machine(hardware), views, memory, name)
-    # each of the units has a block like this one
-    shared = [replace(each, needs=tuple((r, c * parallel) for r, c in each.needs)) for each in operands]
-    times = TileTimes(block, (), tiles, 1, shared, [TileLanes(block, match)])
-    whole = np.array([[index.range for index in block.iterated]], dtype=np.int64)
-    return float(times.compute(whole, whole)[0])
+def _digits(values: Floats) -> list[float]:
+    """To 9 digits, so that equal times are equal."""
+    return [float(f"{value:.9g}") for value in values.tolist()]

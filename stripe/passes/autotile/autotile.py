@@ -27,6 +27,7 @@ from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose, compan
 from stripe.passes.autotile.search import Ranked, TileSearch
 from stripe.passes.autotile.tiling import Tiling, cost_text
 from stripe.passes.base import (
+    UNIT_NAME,
     Pass,
     PassContext,
     PassExample,
@@ -94,6 +95,10 @@ class Autotile(Pass):
     pipeline_depth: int | None = Field(
         default=None, ge=1,
         description="tiles that share the memory, 2 for double buffering; default: that of the execution unit",
+    )  # fmt: skip
+    unit: str = Field(
+        default="", pattern=UNIT_NAME,
+        description="execution unit of the tiles; that of the block's location, or the quickest, where empty",
     )  # fmt: skip
     units: int | Literal["all"] = Field(
         default=1,

@@ -72,7 +72,7 @@ class Tiling:
         self.uses_stencils = False
         self._company = 0.0  # bytes of the memory beside those of a tile, for each byte of its results
         if options.memory and hardware is not None:
-            unit, memory = find_unit(hardware, block), hardware.memory(options.memory)
+            unit, memory = find_unit(hardware, block, options.unit), hardware.memory(options.memory)
             self.depth = options.pipeline_depth or unit.pipeline_depth
             self.alignment, self.memory_bytes = memory.alignment, memory.size
             machine = Machine(hardware)

@@ -181,14 +181,19 @@ class Partition(Pass):
                 if count * -(-index.range // size) <= parts
             }
 
-        def cost(state: tuple[int, ...]) -> tuple[float, int, int, int]:
-            tiles = {index.name: size for index, size in zip(free, state, strict=True)}
-            split = sum(size < index.range for index, size in zip(free, state, strict=True))
-            time = times.cycles(tiles, states[state]) if times is not None else 0.0
-            return time, parts - states[state], _padded(block, tiles), split
+        tiles = [{i.name: size for i, size in zip(free, state, strict=True)} for state in states]
+        cycles = [0.0] * len(tiles)
+        if times is not None:
+            rows = [[tile.get(index.name, index.range) for index in block.iterated] for tile in tiles]
+            cycles = times.of_parts(rows, list(states.values()))
 
-        best = min(states, key=cost)
-        return {index.name: size for index, size in zip(free, best, strict=True)}
+        def cost(number: int) -> tuple[float, int, int, int]:
+            tile = tiles[number]
+            split = sum(tile[index.name] < index.range for index in free)
+            count = prod(-(-index.range // tile[index.name]) for index in free)
+            return cycles[number], parts - count, _padded(block, tile), split
+
+        return tiles[min(range(len(tiles)), key=cost)]
 
     def _tiled(self, block: Block, tiles: Mapping[str, int]) -> Block:
         tiled = tile_block(block, {i.name: tiles.get(i.name, i.range) for i in block.iterated})

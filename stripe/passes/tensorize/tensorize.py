@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from stripe.cost.time.stencils import Match, body_of, find_matches, unfit
-from stripe.cost.time.tiles import match_cycles
+from stripe.cost.time.tiles import PartTimes
 from stripe.hw.schema import Stencil
 from stripe.ir import Block, Program, rewrite_blocks, unfolded, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
@@ -97,8 +97,10 @@ class Tensorize(Pass):
                 reasons.append(f"{_name(stencil)}: {unfit(body, stencil) or _unmatched(block, stencil)}")
         if not matches:
             return Refusal("; ".join(reasons) or "no stencil is given for it")
-        cycles = self._cycles(block, context)
-        best = min(matches, key=lambda match: (cycles(match), match.cost, match.uses))
+        cycles = self._cycles(block, matches, context)
+        _, best = min(
+            zip(cycles, matches, strict=True), key=lambda pair: (pair[0], pair[1].cost, pair[1].uses)
+        )
         pairs = zip(best.stencil.idxs, best.names, best.tiles, strict=True)
         roles = ", ".join(f"{rules.name} = {name or 'one point'}:{tile}" for rules, name, tile in pairs)
         useful = block.points / best.cost * 100 if best.cost else 100.0
@@ -113,15 +115,15 @@ class Tensorize(Pass):
         inner, tiled = _tag_indices(inner, best), _tag_indices(tiled, best)
         return replace(with_statements(tiled, [inner]), tags=tiled.tags.add(*self.outer_set))
 
-    def _cycles(self, block: Block, context: PassContext) -> Callable[[Match], float]:
-        """The time of a match on the unit, or on all units where an index of the block numbers them."""
+    def _cycles(self, block: Block, matches: Sequence[Match], context: PassContext) -> Sequence[float]:
+        """The times of the matches on the unit, or on all units where an index of the block numbers them."""
         name, hardware = self.unit or block.location.name, context.hardware
         if not self.memory or hardware is None or not name:
-            return lambda _: 0.0
+            return [0.0] * len(matches)
         count = hardware.exec_unit(name).count
         everywhere = self.units == "all" or bool(block.location.names())
         parallel = count if everywhere else min(int(self.units), count)
-        return lambda match: round(match_cycles(block, match, hardware, name, self.memory, parallel), 6)
+        return PartTimes(block, hardware, name, self.memory).of_matches(matches, parallel)
 
 
 def _tag_indices(block: Block, match: Match) -> Block:
