@@ -40,8 +40,8 @@ class TileUnit:
 
 
 def find_unit(hardware: HardwareModel, block: Block, named: str = "") -> TileUnit:
-    """The execution unit `named`, or of the block's location or of what runs inside; else the first with the stencil inside; else
-    the quickest.
+    """The execution unit `named`; else that of the block's location or of the blocks inside; else the first with the
+    stencil inside; else the quickest.
 
     Raises ConfigError for a machine that computes nothing.
     """
