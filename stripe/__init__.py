@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from stripe.api.compiling import hardware, prove, run_passes, translate
+    from stripe.api.compiling import hardware, prove, run_passes, translate, write_folder
     from stripe.api.reading import check, parse, read
     from stripe.api.running import SimulationReport, compile, random_inputs, run, simulate
     from stripe.hw.schema import HardwareModel
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from stripe.verify.proof.judge import Judgement
 
 _HOMES = {
-    "api.compiling": ("hardware", "prove", "run_passes", "translate"),
+    "api.compiling": ("hardware", "prove", "run_passes", "translate", "write_folder"),
     "api.reading": ("check", "parse", "read"),
     "api.running": ("SimulationReport", "compile", "random_inputs", "run", "simulate"),
     "hw.schema": ("HardwareModel",),
@@ -68,6 +68,7 @@ __all__ = [
     "Refinement", "Remark", "Role", "SimulationReport", "Special", "Store", "StripeError", "Tags", "check", "compile",
     "find_pass", "hardware", "parse", "parse_affine", "pass_names", "prove", "random_inputs", "read",
     "row_major", "run", "run_passes", "simulate", "translate", "walk",
+    "write_folder",
 ]  # fmt: skip
 
 

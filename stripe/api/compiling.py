@@ -125,12 +125,31 @@ def translate(program: Program, target: str = "stripe") -> str:
 
     Raises ConfigError for an unknown target or option.
     """
-    from stripe.emit.targets import ProgramTarget, parse_target
+    from stripe.emit.targets import FolderTarget, ProgramTarget, parse_target
 
     found = parse_target(require(target, str, "the name of a target", "as in 'c{openmp=true}'"), "target")
+    if isinstance(found, FolderTarget):
+        hint = f"write it with stripe.write_folder(program, FOLDER, {target!r})"
+        raise ConfigError(f"the target '{found.target_name}' is a folder of files", hint=hint)
     if not isinstance(found, ProgramTarget):
         raise ConfigError(f"the target '{found.target_name}' shows Tile sources, and a Program is given")
     return found.emit(require_structure(program))
+
+
+def write_folder(program: Program, folder: str | os.PathLike[str], target: str = "library") -> None:
+    """Writes the program as a folder, whole or not at all, in the form of a target that is one: `"library{name=net}"`.
+
+    Raises ConfigError for an unknown target or option, and for a folder that has other contents.
+    """
+    from stripe.config import output
+    from stripe.emit.targets import FolderTarget, parse_target
+
+    found = parse_target(require(target, str, "the name of a target", "as in 'library{name=net}'"), "target")
+    if not isinstance(found, FolderTarget):
+        hint = f"stripe.translate(program, {target!r}) gives it"
+        raise ConfigError(f"the target '{found.target_name}' is a text", hint=hint)
+    output.check_folder(folder, found.mark)
+    output.write_folder(folder, found.files(require_structure(program)), found.mark, found.owned)
 
 
 def _step(step: PassLike) -> tuple[Literal["config", "passes"], str] | PassEntry:

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import stat
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -66,12 +66,10 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         stream.write(data)
 
 
-def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], mark: str) -> None:
-    """Writes a folder of files, whole or not at all. A folder that is there is empty, or holds the file `mark` of an
-    earlier run: then its files are replaced, and others stay. Raises ConfigError.
+def check_folder(path: str | os.PathLike[str], mark: str) -> Path:
+    """The folder to write, with links followed: a new one, an empty one, or that of an earlier run, known by the file
+    `mark`. Raises ConfigError for others.
     """
-    import tempfile
-
     name = os.fspath(path)
     try:
         target = Path(os.path.realpath(name))
@@ -82,19 +80,42 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes], mark:
             raise ConfigError(f"this folder is not empty, and has no '{mark}'", path=name, hint=hint)
         if not target.parent.is_dir():
             raise ConfigError(f"there is no folder '{target.parent}'", path=name, hint="make it first")
-        inside = target if target.is_dir() else target.parent
-        with tempfile.TemporaryDirectory(prefix=f".{target.name[:40]}.", dir=inside) as folder:
+    except OSError as error:
+        raise unwritable(name, error) from None
+    except ValueError as error:
+        raise ConfigError(f"this is no file name: {error}", path=repr(name), hint="name a folder") from None
+    return target
+
+
+def write_folder(
+    path: str | os.PathLike[str], files: Mapping[str, bytes], mark: str, owned: Collection[str] = ()
+) -> None:
+    """Writes a folder of files, whole or not at all. In the folder of an earlier run, files that the patterns `owned`
+    match and the new ones lack go; others stay. Raises ConfigError.
+    """
+    import tempfile
+
+    target = check_folder(path, mark)
+    try:
+        new = not target.is_dir()
+        with tempfile.TemporaryDirectory(
+            prefix=f".{target.name[:40]}.", dir=target.parent if new else target
+        ) as folder:
             made = Path(folder) / "made"
             made.mkdir()
             for file, data in files.items():
                 (made / file).write_bytes(data)
-            if target.is_dir():
-                for file in files:
-                    (made / file).replace(target / file)
-            else:
+            if new:
                 made.replace(target)
+                return
+            for file in files:
+                (made / file).replace(target / file)
+            for pattern in owned:
+                for stale in sorted(target.glob(pattern)):
+                    if stale.name not in files:
+                        stale.unlink()
     except OSError as error:
-        raise unwritable(name, error) from None
+        raise unwritable(os.fspath(path), error) from None
 
 
 def replace_file(target: Path, data: bytes) -> None:

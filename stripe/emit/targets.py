@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -57,9 +57,14 @@ class FolderTarget(Target):
     def mark(self) -> str:
         """The file by which a folder of an earlier run is known."""
 
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """Patterns of files that some runs write, and others leave out."""
+        return ()
+
     @abstractmethod
-    def files(self, program: Program) -> Mapping[str, bytes]:
-        """The contents of all files, by name, for `program`, which is structurally valid."""
+    def files(self, program: Program, say: Callable[[str], None] | None = None) -> Mapping[str, bytes]:
+        """The contents of all files, by name, for `program`, which is structurally valid; `say` takes remarks."""
 
 
 class SourceTarget(Target):

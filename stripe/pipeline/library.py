@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version as installed_version
 from typing import ClassVar, Literal
@@ -31,10 +31,12 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LocationSpec, PassContext
+from stripe.passes.base import LocationSpec, PassContext, Remark
 from stripe.passes.memory_placement.memory_placement import MemoryPlacement
+from stripe.pipeline.instrument import InternalFault
+from stripe.verify.machine.schedule import check_placement
 
-_ARENA = "buffers"
+_ARENA = "main"
 
 
 class LibraryTarget(FolderTarget):
@@ -69,10 +71,20 @@ class LibraryTarget(FolderTarget):
     def mark(self) -> str:
         return f"{self.name}.h"
 
+    @property
     @override
-    def files(self, program: Program) -> Mapping[str, bytes]:
+    def owned(self) -> tuple[str, ...]:
+        return (f"{self.name}_kernels_*.c", f"{self.name}_weights.*", f"{self.name}.weights")
+
+    @override
+    def files(self, program: Program, say: Callable[[str], None] | None = None) -> Mapping[str, bytes]:
         version = installed_version("stripe-opt")
-        placed = placed_in_order(program)
+
+        def listen(remark: Remark) -> None:
+            if say is not None:
+                say(f"remark: {self.target_name}: {remark}\n")
+
+        placed = placed_in_order(program, PassContext(None, listen))
         weights = Weights.of(_constants(placed))
         linked = bool(weights.slots) and self.weights != "file"
         options = COptions(openmp=self.openmp, reorder=self.reorder, constants="arguments")
@@ -104,10 +116,11 @@ def _constants(program: Program) -> Iterator[tuple[str, str, bytes]]:
         yield constant.name, f"{ref.dtype} {ref.sizes} {ref.strides}", data
 
 
-def placed_in_order(program: Program) -> Program:
+def placed_in_order(program: Program, context: PassContext) -> Program:
     """The program with its buffers between kernels in one arena, for a processor that runs the kernels in order.
 
-    Addresses in the memories of a machine are left out: the arena is memory of the processor that runs the C.
+    Addresses in the memories of a machine are left out: the arena is memory of the processor that runs the C. Raises
+    InternalFault where the independent checker of placements finds an overlap.
     """
     main = program.main
     chained = with_statements(
@@ -121,7 +134,10 @@ def placed_in_order(program: Program) -> Program:
     bare = rewrite_blocks(entry, lambda block: _without_addresses(block, arena=block.is_main))
     ready = with_entry(program, _without_addresses(bare, arena=True))
     placement = MemoryPlacement(reqs=(), locs=(LocationSpec(name=_ARENA),), alignment=ALIGNMENT)
-    return placement.run(ready, PassContext())
+    placed = placement.run(ready, context)
+    if found := check_placement(placed):
+        raise InternalFault("buffers of the arena overlap", tuple(map(str, found)))
+    return placed
 
 
 def _without_addresses(block: Block, *, arena: bool) -> Block:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from stripe import ConfigError, run_passes, translate, write_folder
 from stripe.cli.start import opt
 from stripe.exec.interp import interpret
 from stripe.ir import Program, parse_program, print_program, with_entry
@@ -37,6 +38,7 @@ function (X[H=10, W=10, C=4]: fp32, K1[D=3, D, C, C]: fp32, K2[D, D, C, C]: fp32
 """
 """Two equal layers of a convolution and a ReLU, and a Gemm."""
 
+SANITIZED = "CFLAGS=-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 STRICT = "CFLAGS=-O1 -Wall -Wextra -Werror"
 
 
@@ -59,10 +61,9 @@ def written(folder: Path, program: Program, **options: object) -> Path:
     return folder
 
 
-def built(folder: Path, *arguments: str) -> Path:
-    done = subprocess.run(
-        ["make", "ARCH=", STRICT, *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+def built(folder: Path, *arguments: str, flags: str = STRICT) -> Path:
+    command = ["make", "ARCH=", flags, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -234,6 +235,18 @@ def test_errors_are_codes_and_threads_have_their_own_arenas(library: Path, tmp_p
     )
 
 
+@pytest.mark.parametrize("openmp", [False, True], ids=["serial", "openmp"])
+def test_threads_and_sanitizers(openmp: bool, tmp_path: Path, program: Program, inputs: Arrays) -> None:
+    """After the list `cpu`, whose tiles have workspaces and threads."""
+    passed = run_passes(program, "cpu")
+    folder = written(tmp_path / "net", passed, openmp=openmp)
+    if openmp:
+        built(folder)
+    else:
+        built(folder, "LDFLAGS=-fsanitize=address,undefined", flags=SANITIZED)
+    assert same(ran(folder, program, inputs), interpret(program, inputs))
+
+
 def test_large_networks_are_several_files(
     tmp_path: Path, program: Program, inputs: Arrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +288,15 @@ def test_the_header(golden: Callable[[str, str], None], program: Program) -> Non
     golden("library_header", re.sub(r"stripe-opt [\d.]+", "stripe-opt VERSION", files["net.h"].decode()))
 
 
+def test_python_writes_the_folder(tmp_path: Path, program: Program) -> None:
+    write_folder(program, tmp_path / "net", "library{weights=c}")
+    assert (tmp_path / "net/net_weights.c").is_file()
+    with pytest.raises(ConfigError, match="is a text"):
+        write_folder(program, tmp_path / "other", "json")
+    with pytest.raises(ConfigError, match="is a folder of files"):
+        translate(program, "library")
+
+
 def test_the_folder_is_written_whole_or_not_at_all(tmp_path: Path, capsys: Capture) -> None:
     source = str(ROOT / "examples/matmul.tile")
     folder = tmp_path / "net"
@@ -282,8 +304,10 @@ def test_the_folder_is_written_whole_or_not_at_all(tmp_path: Path, capsys: Captu
     assert opt([source, "--emit", "library{name=int}", "-o", str(folder)]) == 2
     assert opt([source, "--emit", "library", "-o", str(folder)]) == 0
     (folder / "mine.txt").write_text("kept")
+    (folder / "net_kernels_7.c").write_text("of a larger network")
     assert opt([source, "--emit", "library", "-o", str(folder)]) == 0
     assert (folder / "mine.txt").read_text() == "kept"
+    assert not (folder / "net_kernels_7.c").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine.txt").write_text("kept")
     capsys.readouterr()

@@ -14,7 +14,7 @@ from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.usage import UsageError
-from stripe.config.output import write_folder
+from stripe.config.output import check_folder, write_folder
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
 from stripe.frontends.registry import by_suffix, find_front_end
 from stripe.ir import ConfigError, Program, StripeError, print_program
@@ -35,7 +35,7 @@ def perform(job: Job, spec: OptSpec) -> int:
         raise UsageError(reason, "leave one out")
     folder = _folder_target(target)
     if folder is not None:
-        _require_folder(spec)
+        _require_folder(spec, folder)
     source = begin(job, spec)
     against = None if spec.verify_against is None else _other_program(job, spec.verify_against)
     products: list[Product] = []
@@ -71,7 +71,7 @@ def _write(products: Sequence[Product], target: Target | None, spec: OptSpec) ->
     assert spec.output is not None
     for files in products:
         assert not isinstance(files, str)
-        write_folder(spec.output, files, folder.mark)
+        write_folder(spec.output, files, folder.mark, folder.owned)
 
 
 def _folder_target(target: Target | None) -> FolderTarget | None:
@@ -83,8 +83,9 @@ def _folder_target(target: Target | None) -> FolderTarget | None:
     return target if isinstance(target, FolderTarget) else None
 
 
-def _require_folder(spec: OptSpec) -> None:
-    """Raises UsageError for options that do not fit a product that is a folder."""
+def _require_folder(spec: OptSpec, folder: FolderTarget) -> None:
+    """Raises UsageError for options that do not fit a product that is a folder, ConfigError for a folder with other
+    contents: before long work."""
     if spec.output is None or spec.output == "-":
         raise UsageError(f"--emit {spec.emit} writes a folder", "name it with -o DIR")
     for option, given in (
@@ -95,6 +96,7 @@ def _require_folder(spec: OptSpec) -> None:
             raise UsageError(
                 f"--emit {spec.emit} writes one folder, and {option} takes several parts", "leave one out"
             )
+    check_folder(spec.output, folder.mark)
 
 
 def _target(spelled: str) -> Target | None:
@@ -166,7 +168,7 @@ def _product(
     from stripe.emit.targets import ProgramTarget
 
     if (folder := _folder_target(target)) is not None:
-        return folder.files(result)
+        return folder.files(result, to_stderr if spec.remarks else None)
     assert isinstance(target, ProgramTarget)
     return target.emit(result)
 

@@ -122,16 +122,6 @@ _EXAMPLE = """\
 
 #include "net.h"
 
-static void *buffer(size_t bytes) {
-  /* Some bytes more, for the alignment. The example ends with the process, and frees nothing. */
-  unsigned char *memory = (unsigned char *)calloc(bytes + NET_ALIGNMENT, 1);
-  if (memory == NULL) {
-    fprintf(stderr, "out of memory\\n");
-    exit(1);
-  }
-  return memory + (NET_ALIGNMENT - (uintptr_t)memory % NET_ALIGNMENT) % NET_ALIGNMENT;
-}
-
 static void transfer(void *data, size_t bytes, const char *path, int reads) {
   FILE *file = fopen(path, reads ? "rb" : "wb");
   if (file == NULL || (reads ? fread(data, 1, bytes, file) : fwrite(data, 1, bytes, file)) != bytes) {
@@ -149,7 +139,12 @@ int main(int count, char **arguments) {
     return 1;
   }
   const size_t bytes = net_arena_bytes();
-  void *arena = buffer(bytes);
+  unsigned char *memory = (unsigned char *)malloc(bytes + NET_ALIGNMENT);
+  if (memory == NULL) {
+    fprintf(stderr, "out of memory: %lu bytes\\n", (unsigned long)bytes);
+    return 1;
+  }
+  void *arena = memory + (NET_ALIGNMENT - (uintptr_t)memory % NET_ALIGNMENT);
 """
 
 
@@ -202,8 +197,8 @@ def _example(sources: Sources, weights: str, filled: Callable[..., str]) -> Iter
     yield filled(_EXAMPLE, SETUP=setup).rstrip("\n")
     macros = tensor_macros(sources)
     tensors = [(f"tensor_{n}", p, macros[p.name]) for n, p in enumerate(sources.tensors)]
-    for name, _, macro in tensors:
-        yield f"  {macro}_TYPE *{name} = ({macro}_TYPE *)buffer({macro}_BYTES);"
+    for name, parameter, macro in tensors:
+        yield f"  static {macro}_TYPE {name}[{macro}_ELEMENTS{'' if parameter.ref.elements else ' + 1'}];"
     yield "  int path = 1;"
     for name, parameter, macro in tensors:
         if parameter.role != "out":
@@ -228,6 +223,7 @@ def _example(sources: Sources, weights: str, filled: Callable[..., str]) -> Iter
         yield f'    printf("{" ..." if parameter.ref.span > _VALUES else ""}\\n");'
         yield "  }"
     yield f"  {prefix}_release(&model);"
+    yield "  free(memory);"
     yield "  return 0;"
     yield "}"
     yield ""

@@ -19,30 +19,25 @@ void net_release(net_model *net) {
 """
 
 
-def _crc_table() -> str:
-    """The remainders of all bytes, as the elements of an array."""
-    values: list[int] = []
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (0xEDB88320 if value & 1 else 0)
-        values.append(value)
-    lines = (", ".join(f"0x{v:08x}u" for v in values[n : n + 8]) for n in range(0, 256, 8))
-    return ",\n".join(f"  {line}" for line in lines)
-
-
-SETUP_MEMORY = (
-    """\
-// Remainders of CRC-32 (polynomial 0xedb88320) by byte.
-static const uint32_t net_crc_table[256] = {
-"""
-    + _crc_table()
-    + """
-};
-
+SETUP_MEMORY = """\
+// CRC-32 (polynomial 0xedb88320), four bytes at a time: row r has the remainders of a byte before r others.
 static uint32_t net_crc(const unsigned char *data, size_t bytes) {
+  uint32_t table[4][256];
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t value = byte;
+    for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1u ? 0xedb88320u : 0u);
+    table[0][byte] = value;
+  }
+  for (int row = 1; row < 4; ++row)
+    for (int byte = 0; byte < 256; ++byte) {
+      const uint32_t value = table[row - 1][byte];
+      table[row][byte] = value >> 8 ^ table[0][value & 0xffu];
+    }
   uint32_t crc = 0xffffffffu;
-  for (size_t i = 0; i < bytes; ++i) crc = crc >> 8 ^ net_crc_table[(crc ^ data[i]) & 0xffu];
+  for (; bytes >= 4; data += 4, bytes -= 4)
+    crc = table[3][(crc ^ data[0]) & 0xffu] ^ table[2][(crc >> 8 ^ data[1]) & 0xffu] ^
+          table[1][(crc >> 16 ^ data[2]) & 0xffu] ^ table[0][(crc >> 24 ^ data[3]) & 0xffu];
+  for (; bytes > 0; ++data, --bytes) crc = crc >> 8 ^ table[0][(crc ^ *data) & 0xffu];
   return crc ^ 0xffffffffu;
 }
 
@@ -68,7 +63,6 @@ int net_setup_memory(net_model *net, const void *weights, size_t bytes) {
   return NET_OK;
 }
 """
-)
 
 SETUP_LINKED = """\
 extern const uint64_t net_weights_data[];
