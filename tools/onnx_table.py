@@ -34,7 +34,7 @@ def page(ours: dict[str, Row], peers: dict[str, dict[str, Row]]) -> str:
     lines = [_row(heads), _row(["---"] * len(heads)), _row(_counts("all", list(static), static, peers))]
     lines += [_row(_counts(f"`{name}`", by_operator[name], static, peers)) for name in sorted(by_operator)]
     missing = [
-        f"| {name.partition('/')[2]} | {row['status']} | {row['reason'].replace('|', chr(92) + '|')[:140]} |"
+        _row([name.partition("/")[2], row["status"], _plain(row["reason"])])
         for name, row in static.items()
         if row["status"] not in PASSED
     ]
@@ -54,6 +54,11 @@ def _counts(
     row += [status.count("failed") + status.count("fault"), status.count("unsupported")]
     row += [sum(peer.get(name, {}).get("status") == "passed" for name in names) for peer in peers.values()]
     return list(map(str, row))
+
+
+def _plain(reason: str) -> str:
+    """The reason as a cell: without the name of the model, and without signs that tables use."""
+    return reason.removeprefix("<model>: ").replace("|", "/").replace("<", "").replace(">", "")[:120]
 
 
 def _row(cells: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from stripe.frontends.onnx import reader
 from stripe.frontends.onnx.importer import Network
 from stripe.frontends.onnx.model import parse_model
 from stripe.frontends.onnx.reader import import_model, program
+from stripe.frontends.onnx.values import Array
 from stripe.ir import StripeError
 from stripe.onnx_backend import compile_model
 
@@ -70,9 +72,9 @@ def test_the_first_layer_that_differs_comes_first(
     assert "r: fp32(1, 4, 4, 4)" in capsys.readouterr().out
     evaluate = reader.run_model
 
-    def wrong(found: ModelProto, *rest: object) -> dict[str, np.ndarray]:
-        results = evaluate(found, *rest)
-        return {name: array if name == "c" else array + 1 for name, array in results.items()}
+    def wrong(found: ModelProto, given: Mapping[str, Array], outputs: list[str]) -> dict[str, Array]:
+        results = evaluate(found, given, outputs)
+        return {name: array if name == "c" else np.negative(array) for name, array in results.items()}
 
     monkeypatch.setattr(reader, "run_model", wrong)
     assert run([str(path), "--compare", "onnx", "--compare-layers"]) == 3

@@ -29,6 +29,7 @@ from stripe.frontends.onnx.values import (
     static_type,
     stored,
 )
+from stripe.ir import fresh
 from stripe.ir.errors import StripeError, did_you_mean
 from stripe.tile.printer import tensor_id
 
@@ -77,8 +78,8 @@ class Writer:
     _taken: set[str] = field(default_factory=set[str])
 
     def fresh(self, wanted: str) -> str:
-        """A name in Tile that nothing else has."""
-        base = name = plain_name(wanted)
+        """A name in Tile that nothing else has, and that no word of Stripe's text is."""
+        base = name = fresh(plain_name(wanted), ())
         number = 1
         while name.lower() in self._taken:
             number += 1
