@@ -27,8 +27,8 @@ def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
     options.binary_location = CHROMIUM or ""
     for word in (
         "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--window-size=1200,1600", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-        f"--user-data-dir={tmp_path / 'profile'}",
+        "--window-size=1200,1600", "--disable-background-networking", "--disable-component-update",
+        "--disable-sync", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}",
     ):  # fmt: skip
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import stripe
 from stripe.cli.start import sweep
 from stripe.hw.load import load_hardware
 from stripe.hw.trace import MachineFacts
@@ -241,3 +242,17 @@ def test_a_sweep_that_is_killed_at_random_moments_has_every_point_once(
     serial(plan_of(axes=axes), tmp_path / "whole")
     assert rows_of(out) == rows_of(tmp_path / "whole")
     assert csv_bytes(open_store(out)).count(b"\n") == 101
+
+
+def test_a_row_has_the_numbers_of_a_compilation_of_its_own(plan_of: Plans, tmp_path: Path) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
+    axes = {"SRAM_SIZE_KIB": {"values": [64, 16]}, "DRAM_BYTES": {"values": [16, 64]}}
+    serial(plan_of(workloads=[str(example)], axes=axes), tmp_path / "out")
+    for row in rows_of(tmp_path / "out"):
+        parameters = dict(row.point.parameters)
+        machine = stripe.hardware("dsp_conv", **parameters)
+        alone = stripe.simulate(
+            stripe.run_passes(stripe.read(example), "dsp_conv", hardware=machine), machine
+        )
+        assert row.metrics["latency_cycles"] == alone.latency_cycles
+        assert row.metrics["energy_pJ"] == alone.energy_pJ
