@@ -315,3 +315,42 @@ def test_the_folder_is_written_whole_or_not_at_all(tmp_path: Path, capsys: Captu
     assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "net"]
+
+
+def test_a_network_with_hostile_names(tmp_path: Path) -> None:
+    """Names of ONNX go through Tile, C, make and the shell, and the result is that of the reference."""
+    onnx = pytest.importorskip("onnx")
+    helper, tensor = onnx.helper, onnx.helper.make_tensor_value_info
+    names = {
+        "x": 'x"; system("false"); //',
+        "w": "w\n*/",
+        "c": "c'$(false)",
+        "r": "int",
+        "f": "??/",
+        "y": "y;#\\",
+    }
+    held = [
+        onnx.numpy_helper.from_array(numbers(4, 3, 3, 3, seed=1), names["w"]),
+        onnx.numpy_helper.from_array(numbers(64, 5, seed=2), "g"),
+    ]
+    nodes = [
+        helper.make_node(
+            "Conv", [names["x"], names["w"]], [names["c"]], name="conv/1\n", strides=[2, 2], pads=[1, 1, 1, 1]
+        ),
+        helper.make_node("Relu", [names["c"]], [names["r"]]),
+        helper.make_node("Flatten", [names["r"]], [names["f"]]),
+        helper.make_node("Gemm", [names["f"], "g"], [names["y"]], name="*/ gemm"),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "g\n#", [tensor(names["x"], 1, [1, 3, 8, 8])], [tensor(names["y"], 1, [1, 5])], held
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    onnx.save(model, tmp_path / "net.onnx")
+    folder = tmp_path / "net"
+    assert opt([str(tmp_path / "net.onnx"), "--config", "cpu", "--emit", "library", "-o", str(folder)]) == 0
+    built(folder, "all", "example-cpp")
+    x = numbers(1, 3, 8, 8, seed=3)
+    (folder / "x.bin").write_bytes(x.tobytes())
+    subprocess.run(["./example", "x.bin", "y.bin"], cwd=folder, check=True)
+    (wanted,) = onnx.reference.ReferenceEvaluator(model).run(None, {names["x"]: x})
+    assert (np.frombuffer((folder / "y.bin").read_bytes(), np.float32) == wanted.ravel()).all()
