@@ -58,6 +58,11 @@ class LibraryTarget(FolderTarget):
         default=False,
         description="loops of innermost blocks in the order that suits caches and vectors, instead of that given",
     )
+    stack_bytes: int = Field(
+        default=16384,
+        ge=0,
+        description="largest allocation that becomes a local array; others lie in the arena",
+    )
 
     @field_validator("name")
     @classmethod
@@ -87,7 +92,9 @@ class LibraryTarget(FolderTarget):
         placed = placed_in_order(program, PassContext(None, listen))
         weights = Weights.of(_constants(placed))
         linked = bool(weights.slots) and self.weights != "file"
-        options = COptions(openmp=self.openmp, reorder=self.reorder, constants="arguments")
+        options = COptions(
+            openmp=self.openmp, reorder=self.reorder, stack_bytes=self.stack_bytes, constants="arguments"
+        )
         title = f"{program.name or 'program'}: a library by stripe-opt {version}"
         sources = emit_sources(placed, self.name, options, title)
         files = dict(sources.files(weights, linked))

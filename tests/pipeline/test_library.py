@@ -239,7 +239,7 @@ def test_errors_are_codes_and_threads_have_their_own_arenas(library: Path, tmp_p
 def test_threads_and_sanitizers(openmp: bool, tmp_path: Path, program: Program, inputs: Arrays) -> None:
     """After the list `cpu`, whose tiles have workspaces and threads."""
     passed = run_passes(program, "cpu")
-    folder = written(tmp_path / "net", passed, openmp=openmp)
+    folder = written(tmp_path / "net", passed, openmp=openmp, stack_bytes=0 if openmp else 16384)
     if openmp:
         built(folder)
     else:
