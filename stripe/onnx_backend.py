@@ -30,7 +30,7 @@ NAME = "<model>"
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledNetwork:
     """A network that an engine has loaded."""
 
     network: Network
@@ -50,12 +50,12 @@ class Compiled:
 
 def compile_model(
     model: ModelProto, engine: str = "c", values: Mapping[str, Array] | None = None
-) -> Compiled:
+) -> CompiledNetwork:
     """The model, ready to run; inputs in `values` become constants. Raises StripeError."""
     network = import_model(parse_model(model.SerializeToString(), NAME), NAME, ReadOptions(), values)
     if not network.outputs:
-        return Compiled(network, None)
-    return Compiled(network, parse_engine(engine).load(program(network, "model"), reorder=True))
+        return CompiledNetwork(network, None)
+    return CompiledNetwork(network, parse_engine(engine).load(program(network, "model"), reorder=True))
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class StripeRep(BackendRep):
 
     model: ModelProto
     engine: str
-    _static: Compiled | None = None
+    _static: CompiledNetwork | None = None
     _reason: StripeError | None = None
     _outputs: list[str] = field(default_factory=list[str])
 

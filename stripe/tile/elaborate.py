@@ -15,7 +15,7 @@ from stripe.tile import ast, fold
 from stripe.tile.builtins import call
 from stripe.tile.calls import operand_text
 from stripe.tile.diagnostics import CalledError, SourceText
-from stripe.tile.inputs import Names, bind_inputs, check_outputs, check_sizes
+from stripe.tile.inputs import Bindings, bind_inputs, check_outputs, check_sizes
 from stripe.tile.library import library
 from stripe.tile.operations import BINARY_OPS, UNARY_OPS, OperandError, broadcast, result_dtype
 from stripe.tile.polynomials import FailedAssertion, Poisoned, polynomial
@@ -81,7 +81,7 @@ class CallSite:
 
 
 @dataclass(slots=True, kw_only=True)
-class Elaborator(Names):
+class Elaborator(Bindings):
     """The state of one function: the main one, or one that is called at `site`."""
 
     function: ast.Function

@@ -16,7 +16,7 @@ from stripe.tile.typed import Tensor, Value
 
 
 @dataclass(slots=True)
-class Names:
+class Bindings:
     """The names of a function: their values so far, the places that define them, the errors found.
 
     A name that maps to None depends on a statement with an error; what uses it is skipped silently.
@@ -28,7 +28,7 @@ class Names:
     errors: list[StripeError] = field(default_factory=list[StripeError])
 
 
-def bind_inputs(state: Names, function: ast.Function, shapes: Mapping[str, Binding]) -> tuple[Tensor, ...]:
+def bind_inputs(state: Bindings, function: ast.Function, shapes: Mapping[str, Binding]) -> tuple[Tensor, ...]:
     """Defines inputs and dimensions in `state`, errors included, and gives the tensors among the inputs."""
     sizes = _dimension_sizes(state, function, shapes)
     found: list[Tensor] = []
@@ -64,7 +64,7 @@ def bind_inputs(state: Names, function: ast.Function, shapes: Mapping[str, Bindi
 
 
 def _dimension_sizes(
-    state: Names, function: ast.Function, shapes: Mapping[str, Binding]
+    state: Bindings, function: ast.Function, shapes: Mapping[str, Binding]
 ) -> dict[str, int | None]:
     """The size of each dimension name, None where it is not known; the caller's shapes go before the file's sizes."""
     sizes: dict[str, int | None] = {}
@@ -146,7 +146,7 @@ def check_sizes(source: SourceText, name: str, sizes: tuple[int, ...], width: in
         raise source.error(reason, span, "a tensor has less than 2^63 bytes")
 
 
-def check_outputs(state: Names, function: ast.Function) -> None:
+def check_outputs(state: Bindings, function: ast.Function) -> None:
     """Outputs are named once, are no inputs, and some statement defines each."""
     targets = [statement.target for statement in function.statements]
     seen: set[str] = set()

@@ -290,7 +290,7 @@ def test_a_missing_file_and_the_nearest_name(tmp_path: Path, capsys: Capture) ->
 @pytest.mark.parametrize(
     ("arguments", "reason", "hint"),
     [
-        ([], "no INPUT is given", "name a .tile, .stripe or .json file"),
+        ([], "no INPUT is given", "name a .tile, .stripe, .onnx or .json file"),
         (["{mm}", "{mm}"], "unexpected argument", "one input"),
         (["{mm}", "--emitt", "c"], "unknown option '--emitt'", "did you mean '--emit'?"),
         (["{mm}", "--emit", "jason"], "--emit:1:1: error: unknown target 'jason'", "did you mean 'json'?"),
@@ -340,7 +340,7 @@ def test_a_missing_file_and_the_nearest_name(tmp_path: Path, capsys: Capture) ->
         (["{mm}", "--hw", "dsp_conv", "-D", "NUM_SRAM"], "is no definition", "NAME=VALUE"),
         (["{mm}", "--shape", "A=3"], "--shape is for Tile inputs", "leave --shape out"),
         (["{mm}.txt"], "the suffix '.txt' is unknown", "--input-format"),
-        (["{mm}.onnx"], "the suffix '.onnx' is unknown", "say --input-format tile or --input-format stripe"),
+        (["{mm}.onnx"], "the suffix '.caffe' is unknown", "say --input-format tile or --input-format stripe"),
         (["{mm}", "-o", "{dir}"], "this is a directory", "name a file"),
         (["{mm}", "-o", "{dir}/none/x"], "there is no folder '", "make it first"),
         (["{mm}", "--run-reproducer", "{mm}"], "expected", ""),

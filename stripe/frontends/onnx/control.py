@@ -10,7 +10,7 @@ import onnx
 from onnx import GraphProto, NodeProto
 
 from stripe.frontends.onnx.values import (
-    Absent,
+    AbsentValue,
     SequenceValue,
     TensorType,
     TensorValue,
@@ -31,7 +31,7 @@ class Unsupported(Exception):
         self.hint = hint
 
 
-class Scope(Protocol):
+class Surroundings(Protocol):
     """The graph around a node."""
 
     @property
@@ -48,7 +48,7 @@ class Scope(Protocol):
         ...
 
 
-Handler: TypeAlias = Callable[[Scope, NodeProto, Sequence[Value]], Sequence[Value]]
+Handler: TypeAlias = Callable[[Surroundings, NodeProto, Sequence[Value]], Sequence[Value]]
 
 
 def attribute(node: NodeProto, name: str) -> onnx.AttributeProto | None:
@@ -74,16 +74,16 @@ def known(value: Value, name: str) -> int:
     raise Unsupported(f"its {name} is computed while the model runs", "give it a constant")
 
 
-def _if(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _if(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     branch = "then_branch" if known(inputs[0], "condition") else "else_branch"
     return scope.subgraph(_graph(node, branch), ())
 
 
-def _loop(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     limit, condition, *carried = inputs
     body = _graph(node, "body")
-    trips = MAX_TRIPS + 1 if isinstance(limit, Absent) else known(limit, "trip count")
-    going = isinstance(condition, Absent) or bool(known(condition, "condition"))
+    trips = MAX_TRIPS + 1 if isinstance(limit, AbsentValue) else known(limit, "trip count")
+    going = isinstance(condition, AbsentValue) or bool(known(condition, "condition"))
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     trip = 0
     while going and trip < trips:
@@ -95,25 +95,25 @@ def _loop(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Va
         for items, item in zip(scanned, results[1 + len(carried) :], strict=True):
             items.append(item)
         trip += 1
-        if trip < trips or isinstance(limit, Absent):
+        if trip < trips or isinstance(limit, AbsentValue):
             going = bool(known(results[0], "condition"))
     return [*carried, *(_stacked(scope, items, 0) for items in scanned)]
 
 
-def _stacked(scope: Scope, items: Sequence[Value], axis: int) -> Value:
+def _stacked(scope: Surroundings, items: Sequence[Value], axis: int) -> Value:
     if not items:
         raise Unsupported("it collects values in a loop without rounds")
     return scope.emit("ConcatFromSequence", items, axis=axis, new_axis=1)
 
 
-def _scan(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _scan(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
     if scope.opsets[""] < 9:
         return _scan_8(scope, node, inputs)
     return _scanned(scope, node, body, count, inputs)
 
 
-def _scan_8(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _scan_8(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     """The first form of Scan has a batch; one of a single element is the later form."""
     body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
     values = inputs[1:]
@@ -125,7 +125,7 @@ def _scan_8(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[
 
 
 def _scanned(
-    scope: Scope, node: NodeProto, body: GraphProto, count: int, inputs: Sequence[Value]
+    scope: Surroundings, node: NodeProto, body: GraphProto, count: int, inputs: Sequence[Value]
 ) -> Sequence[Value]:
     state = list(inputs[: len(inputs) - count])
     sources = inputs[len(inputs) - count :]
@@ -165,24 +165,24 @@ def _sequence(value: Value) -> SequenceValue:
     return value
 
 
-def _sequence_at(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _sequence_at(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     return [_sequence(inputs[0]).items[known(inputs[1], "position")]]
 
 
-def _sequence_insert(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items = list(_sequence(inputs[0]).items)
     place = known(inputs[2], "position") if len(inputs) > 2 else len(items)
     items.insert(place, inputs[1])
     return [SequenceValue(tuple(items))]
 
 
-def _sequence_erase(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _sequence_erase(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items = list(_sequence(inputs[0]).items)
     del items[known(inputs[1], "position") if len(inputs) > 1 else -1]
     return [SequenceValue(tuple(items))]
 
 
-def _sequence_map(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _sequence_map(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     body = _graph(node, "body")
     first = _sequence(inputs[0])
     collected: list[list[Value]] = [[] for _ in body.output]
@@ -193,20 +193,20 @@ def _sequence_map(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Seq
     return [SequenceValue(tuple(items)) for items in collected]
 
 
-def _concat_sequence(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _concat_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items, axis = _sequence(inputs[0]).items, integer(node, "axis", 0)
     new = integer(node, "new_axis", 0)
     return [scope.emit("ConcatFromSequence", items, axis=axis, new_axis=new)]
 
 
-def stack(scope: Scope, items: Sequence[Value], axis: int, new_axis: int) -> Value:
+def stack(scope: Surroundings, items: Sequence[Value], axis: int, new_axis: int) -> Value:
     """The concatenation of tensors, along a new axis where `new_axis` is 1."""
     if new_axis:
         items = [scope.emit("Unsqueeze", [item, constant(np.asarray([axis]))]) for item in items]
     return scope.emit("Concat", items, axis=axis)
 
 
-def _split_sequence(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _split_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     source, axis = inputs[0], integer(node, "axis", 0)
     if not isinstance(source, TensorValue):
         raise Unsupported("the type of its input is unknown")
@@ -230,29 +230,29 @@ def _split_sequence(scope: Scope, node: NodeProto, inputs: Sequence[Value]) -> S
     return [SequenceValue(tuple(parts))]
 
 
-def _optional_has(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    return [constant(np.asarray(bool(inputs) and not isinstance(inputs[0], Absent)))]
+def _optional_has(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [constant(np.asarray(bool(inputs) and not isinstance(inputs[0], AbsentValue)))]
 
 
-def _optional(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    return [inputs[0] if inputs else Absent()]
+def _optional(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    return [inputs[0] if inputs else AbsentValue()]
 
 
-def _sequence_length(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _sequence_length(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     return [constant(np.asarray(len(_sequence(inputs[0]).items), np.int64))]
 
 
-def _same(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _same(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     return [inputs[0]]
 
 
-def _shape(_: Scope, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _shape(_: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     sizes = _type(inputs[0]).sizes
     end = attribute(node, "end")
     return [constant(np.asarray(sizes[integer(node, "start", 0) : None if end is None else end.i], np.int64))]
 
 
-def _size(_: Scope, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def _size(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     return [constant(np.asarray(_type(inputs[0]).count, np.int64))]
 
 

@@ -18,11 +18,11 @@ from stripe.frontends.onnx.fold import MAX_FOLDED, RANDOM, evaluate, find_schema
 from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
 from stripe.frontends.onnx.operators import Library, Operator, formal_names
 from stripe.frontends.onnx.values import (
-    Absent,
+    AbsentValue,
     Array,
     TensorType,
     TensorValue,
-    Unknown,
+    UnknownValue,
     Value,
     constant,
     element_name,
@@ -61,7 +61,7 @@ def plain_name(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Writer:
+class TileFile:
     """The Tile file under construction, and the nodes that could not be imported."""
 
     path: str
@@ -106,10 +106,10 @@ class Writer:
 
 
 @dataclass(slots=True)
-class Scope:
+class GraphScope:
     """A graph or the body of a function: values by name, opsets, and the prefix of the names of its nodes."""
 
-    writer: Writer
+    writer: TileFile
     opsets: Mapping[str, int]
     env: dict[str, Value]
     prefix: str = ""
@@ -124,7 +124,7 @@ class Scope:
     def run(self, nodes: Sequence[NodeProto]) -> None:
         """Imports nodes in order."""
         for node in nodes:
-            inputs = [self.env[name] if name else Absent() for name in node.input]
+            inputs = [self.env[name] if name else AbsentValue() for name in node.input]
             for name, value in zip(node.output, self.node(node, inputs), strict=False):
                 if name:
                     self.env[name] = value
@@ -133,7 +133,7 @@ class Scope:
         """The outputs of a graph that a node holds, which sees the values around it."""
         env = {**self.env, **{info.name: value for info, value in zip(graph.input, inputs, strict=True)}}
         env |= {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
-        inner = Scope(
+        inner = GraphScope(
             self.writer, self.opsets, env, f"{self.prefix}{graph.name}_", attributes=self.attributes
         )
         inner.declared = {info.name: info.type for info in (*graph.value_info, *graph.output)}
@@ -144,12 +144,12 @@ class Scope:
         """The output of a node that is not in the model."""
         if op == "ConcatFromSequence":
             return stack(self, inputs, attributes["axis"], attributes["new_axis"])
-        if any(isinstance(value, Unknown) for value in inputs):
-            return Unknown()
+        if any(isinstance(value, UnknownValue) for value in inputs):
+            return UnknownValue()
         names = [f"i{place}" for place in range(len(inputs))]
         node = onnx.helper.make_node(op, names, [f"{self.prefix}{op}"])
         node.attribute.extend(onnx.helper.make_attribute(name, value) for name, value in attributes.items())
-        return Scope(self.writer, MODERN, {}, self.prefix).node(node, inputs)[0]
+        return GraphScope(self.writer, MODERN, {}, self.prefix).node(node, inputs)[0]
 
     def name(self, node: NodeProto) -> str:
         """The name of a node: its own, else that of its first output."""
@@ -160,9 +160,9 @@ class Scope:
         schema = find_schema(node, self.opsets)
         if schema is None:
             self.writer.refuse(node, self.name(node), *_unknown(node, self.opsets))
-            return [Unknown()] * len(node.output)
-        if any(isinstance(value, Unknown) for value in inputs):
-            return [Unknown()] * len(node.output)
+            return [UnknownValue()] * len(node.output)
+        if any(isinstance(value, UnknownValue) for value in inputs):
+            return [UnknownValue()] * len(node.output)
         node = self._with_attributes(node)
         try:
             return self._outputs(node, schema, inputs)
@@ -189,13 +189,13 @@ class Scope:
         if schema.domain == "" and node.op_type in HANDLERS:
             return HANDLERS[node.op_type](self, node, inputs)
         if node.op_type not in RANDOM and all(
-            isinstance(value, Absent) or (isinstance(value, TensorValue) and value.data is not None)
+            isinstance(value, AbsentValue) or (isinstance(value, TensorValue) and value.data is not None)
             for value in inputs
         ):
             return self._folded(node, schema, inputs)
         types = self._types(node, schema, inputs)
         if all(type is None or type.count == 0 for type in types):
-            return [Absent() if type is None else _empty(type) for type in types]
+            return [AbsentValue() if type is None else _empty(type) for type in types]
         if self.writer.library.has(node):
             return self._called(node, schema, inputs, types)
         if (body := definition(node, schema, inputs, self.opsets)) is not None:
@@ -220,7 +220,7 @@ class Scope:
         found: list[Value] = []
         for result, type in zip(results, types, strict=True):
             if result is None:
-                found.append(Absent())
+                found.append(AbsentValue())
             elif isinstance(result, (np.ndarray, np.generic)):
                 array = np.ascontiguousarray(cast("Array", result))
                 found.append(
@@ -263,8 +263,8 @@ class Scope:
         try:
             types = self._types(node, schema, inputs)
         except Unsupported:
-            return [Unknown()] * len(node.output)
-        return [Absent() if type is None else TensorValue(type, "refused") for type in types]
+            return [UnknownValue()] * len(node.output)
+        return [AbsentValue() if type is None else TensorValue(type, "refused") for type in types]
 
     def _called(
         self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], types: Sequence[TensorType | None]
@@ -284,7 +284,7 @@ class Scope:
             self.writer.statements.append(f"{tags} {tensor_id(whole)} = {call};")
         for output, type, formal_name in zip(node.output, types, formal, strict=True):
             if type is None:
-                results.append(Absent())
+                results.append(AbsentValue())
                 continue
             if type.count == 0:
                 results.append(_empty(type))
@@ -317,7 +317,7 @@ class Scope:
 
     def _expanded(self, node: NodeProto, body: FunctionProto, inputs: Sequence[Value]) -> Sequence[Value]:
         """The outputs of an operator that its definition writes as a graph."""
-        given = [*inputs, *(Absent() for _ in range(len(body.input) - len(inputs)))]
+        given = [*inputs, *(AbsentValue() for _ in range(len(body.input) - len(inputs)))]
         env: dict[str, Value] = dict(zip(body.input, given, strict=True))
         defaults = {attribute.name: attribute for attribute in body.attribute_proto}
         schema = find_schema(node, self.opsets)
@@ -327,14 +327,14 @@ class Scope:
         attributes = {**defaults, **{attribute.name: attribute for attribute in node.attribute}}
         own = {item.domain: item.version for item in body.opset_import}
         opsets = {**MODERN, **self.opsets, **own}
-        inner = Scope(self.writer, opsets, env, f"{self.name(node)}_", attributes=attributes)
+        inner = GraphScope(self.writer, opsets, env, f"{self.name(node)}_", attributes=attributes)
         for formal, name in zip(body.output, node.output, strict=False):
             if name in self.reserved:
                 inner.reserved = {**inner.reserved, formal: self.reserved[name]}
             if name in self.declared:
                 inner.declared = {**inner.declared, formal: self.declared[name]}
         inner.run(body.node)
-        return [inner.env[name] if wanted else Absent()
+        return [inner.env[name] if wanted else AbsentValue()
                 for name, wanted in zip(body.output, node.output, strict=False)]  # fmt: skip
 
 
@@ -371,7 +371,7 @@ def import_graph(
 
     Raises StripeError with all nodes that cannot be imported.
     """
-    graph, writer = model.graph, Writer(path, library)
+    graph, writer = model.graph, TileFile(path, library)
     opsets = {"" if item.domain == "ai.onnx" else item.domain: item.version for item in model.opset_import}
     env: dict[str, Value] = dict(given)
     names: dict[str, str] = {}
@@ -387,7 +387,7 @@ def import_graph(
                for info in graph.output}  # fmt: skip
     declared = {info.name: info.type for info in (*graph.value_info, *graph.output)}
     used = frozenset(outputs).union(*map(names_used, graph.node))
-    scope = Scope(writer, opsets, env, declared=declared, reserved=outputs, used=used)
+    scope = GraphScope(writer, opsets, env, declared=declared, reserved=outputs, used=used)
     scope.run(graph.node)
     _raise_problems(writer)
     fixed = _results(writer, scope.env, outputs)
@@ -404,14 +404,14 @@ def _elements(env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str,
     return {name: value.type.element for name, value in values.items() if isinstance(value, TensorValue)}
 
 
-def _raise_problems(writer: Writer) -> None:
+def _raise_problems(writer: TileFile) -> None:
     first, *others = [*writer.problems.values(), None]
     if first is not None:
         first.others = tuple(error for error in others if error is not None)
         raise first
 
 
-def _results(writer: Writer, env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, Array]:
+def _results(writer: TileFile, env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, Array]:
     """Writes the outputs that no call makes; gives those without elements. Raises StripeError for outputs that are no
     tensors.
     """
@@ -431,7 +431,7 @@ def _results(writer: Writer, env: Mapping[str, Value], outputs: Mapping[str, str
     return fixed
 
 
-def _text(writer: Writer, outputs: Mapping[str, str], fixed: Mapping[str, Array]) -> tuple[str, int]:
+def _text(writer: TileFile, outputs: Mapping[str, str], fixed: Mapping[str, Array]) -> tuple[str, int]:
     """The whole file, and the line of its first statement. A dimension has the name of its size."""
     inputs: list[str] = []
     for name, type in writer.types.items():

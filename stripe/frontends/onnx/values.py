@@ -86,16 +86,16 @@ class SequenceValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownValue:
     """A value whose node cannot be imported, or that is made from such a value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class AbsentValue:
     """An optional value that is left out, or an empty optional."""
 
 
-Value: TypeAlias = TensorValue | SequenceValue | Unknown | Absent
+Value: TypeAlias = TensorValue | SequenceValue | UnknownValue | AbsentValue
 
 
 def constant(data: Array, element: int | None = None) -> TensorValue:
