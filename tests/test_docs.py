@@ -2,8 +2,9 @@
 tables are those of the code.
 
 In a block marked `console`, a line that begins with `$ ` is a command and the lines under it are from its output, in
-their order and next to each other; a line `…` stands for any lines. Commands run in a folder of their own that holds
-`examples`; those for setting up (`make`, `git`) are left to continuous integration, which runs them as its first step.
+their order and next to each other; a line `…` stands for any lines. Commands are those of pyproject.toml, whatever was
+installed, and run in a folder of their own that holds `examples`; those for setting up (`make`, `git`) are left to
+continuous integration, which runs them as its first step.
 The Python blocks of a page run one after the other, in one module; a block `text` under one is all that it prints,
 where `…` stands for any text. A block marked `tile` or `stripe` is a program.
 """
@@ -17,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +58,24 @@ def _commands(page: Path) -> list[Shown]:
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the commands that pyproject.toml declares."""
+    folder = tmp_path_factory.mktemp("bin")
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    for name, target in declared.items():
+        module, function = target.split(":")
+        code = f"#!{sys.executable}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"
+        (folder / name).write_text(code, "utf-8")
+        (folder / name).chmod(0o755)
+    return folder
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-def test_commands_do_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+def test_commands_do_what_the_page_shows(page: Path, tmp_path: Path, commands: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = (str(commands), str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+    path = os.pathsep.join(found)
     for shown in _commands(page):
         done = subprocess.run(
             shown.command, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path},

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.reference import hardware, passes, passlists, stripe, tile
+from tools.reference import hardware, passes, passlists, stripe, sweeps, tile
 from tools.reference.markdown import filled
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,6 +18,7 @@ FILLED = {
     "docs/hardware.md": hardware.REGIONS,
     "docs/passlists.md": passlists.REGIONS,
     "docs/stripe.md": stripe.REGIONS,
+    "docs/sweeps.md": sweeps.REGIONS,
     "docs/tile.md": tile.REGIONS,
 }
 """Pages with regions that do."""

@@ -72,10 +72,6 @@ class ResultStore:
         found = self._database.execute("SELECT name, value FROM sweep")
         return SweepFacts.model_validate({name: json.loads(value) for name, value in found})
 
-    def finished(self) -> frozenset[str]:
-        """The keys of all points that have rows."""
-        return frozenset(key for (key,) in self._database.execute("SELECT DISTINCT point FROM rows"))
-
     def add(self, points: Iterable[tuple[Row, ...]]) -> None:
         """Keeps the rows of points, those of one point all or none. Raises ConfigError where the disk is full."""
         try:

@@ -26,6 +26,7 @@ from stripe.hw.schema import (
     Unit,
 )
 from stripe.pipeline.describe import options_of
+from tools.reference.keys import keys_of, short_type, shown_default
 from tools.reference.markdown import code, table
 from tools.reference.modules import nodes, parts
 
@@ -164,7 +165,7 @@ def _fields(class_name: str) -> Callable[[], str]:
 
     def text() -> str:
         rows = [
-            (f"`{option.name}`", _short(option.type), unit_of(option.name), _default(option.default),
+            (f"`{option.name}`", short_type(option.type), unit_of(option.name), shown_default(option.default),
              option.description, readers(class_name, option.name))
             for option in options_of(model)
             if option.name in own_fields(model)
@@ -172,28 +173,6 @@ def _fields(class_name: str) -> Callable[[], str]:
         return table(("field", "type", "unit", "default", "meaning", "read by"), rows)
 
     return text
-
-
-def _options(model: type[BaseModel]) -> Callable[[], str]:
-    def text() -> str:
-        rows = [
-            (f"`{option.name}`", _short(option.type), _default(option.default), option.description)
-            for option in options_of(model)
-        ]
-        return table(("key", "type", "default", "meaning"), rows)
-
-    return text
-
-
-def _short(kind: str) -> str:
-    """The type without the fields of objects, which have tables of their own."""
-    return re.sub(
-        r"object \{NAME: object\}", "objects by name", re.sub(r"object \{(?!NAME)[^{}]*\}", "object", kind)
-    )
-
-
-def _default(value: str | None) -> str:
-    return "required" if value is None else "" if value in ("null", '""', "[]", "{}") else f"`{value}`"
 
 
 def _models() -> str:
@@ -237,10 +216,10 @@ def _rates() -> str:
 
 REGIONS: dict[str, Callable[[], str]] = {
     **{name: _fields(name) for name in CLASSES},
-    "ParameterFile": _options(ParameterFile),
-    "Parameter": _options(Parameter),
-    "Check": _options(Check),
-    "Documented": _options(Documented),
+    "ParameterFile": keys_of(ParameterFile),
+    "Parameter": keys_of(Parameter),
+    "Check": keys_of(Check),
+    "Documented": keys_of(Documented),
     "models": _models,
     "sources": _sources,
     "rates": _rates,

@@ -40,9 +40,9 @@ class RunSweepSpec(Spec):
     usage = "stripe-sweep run FILE --out DIR [options]"
     epilog = f"""\
 examples:
-  stripe-sweep run sweeps/dsp_conv.json.j2 --out results/dsp_conv
-  stripe-sweep run sweeps/dsp_conv.json.j2 --out results/dsp_conv --resume --jobs 8
-  stripe-sweep run sweeps/dsp_conv.json.j2 --dry-run
+  stripe-sweep run examples/sweeps/dsp_conv.json.j2 --out results
+  stripe-sweep run examples/sweeps/dsp_conv.json.j2 --out results --resume --jobs 8
+  stripe-sweep run examples/sweeps/dsp_conv.json.j2 --dry-run
 
 DIR gets sweep.sqlite, with a row for each point and workload, as the rows come. A run that was
 stopped at any moment goes on with --resume; it repeats no point that has its rows.
@@ -110,16 +110,16 @@ class StoreSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BestSpec(StoreSpec):
-    """`stripe-sweep best`: prints the best points."""
+    """`stripe-sweep best`: prints the best point as options, or the front as a table."""
 
     prog = "stripe-sweep best"
     summary = "Prints the best point of a sweep as options of stripe-opt, stripe-run and stripe-sim."
     usage = "stripe-sweep best DIR [--objective METRIC]"
     epilog = f"""\
 examples:
-  stripe-sweep best results/dsp_conv --objective edp
-  stripe-sim net.tile $(stripe-sweep best results/dsp_conv --objective latency_us)
-  stripe-sweep best results/dsp_conv --front
+  stripe-sweep best results --objective edp
+  stripe-sim net.tile $(stripe-sweep best results --objective latency_us)
+  stripe-sweep best results --front
 
 {_STATUS}"""
     command = "sweep_best"
@@ -149,8 +149,8 @@ class ExportSpec(StoreSpec):
     usage = "stripe-sweep export DIR -o FILE"
     epilog = f"""\
 examples:
-  stripe-sweep export results/dsp_conv -o rows.csv
-  stripe-sweep export results/dsp_conv -o rows.parquet
+  stripe-sweep export results -o rows.csv
+  stripe-sweep export results -o rows.parquet
 
 {_STATUS}"""
     command = "sweep_export"
@@ -175,7 +175,7 @@ class ReportSpec(StoreSpec):
     usage = "stripe-sweep report DIR [-o FILE.html]"
     epilog = f"""\
 example:
-  stripe-sweep report results/dsp_conv
+  stripe-sweep report results
 
 {_STATUS}"""
     command = "sweep_report"
@@ -195,7 +195,7 @@ class VerifySweepSpec(StoreSpec):
     usage = "stripe-sweep verify DIR [--best N]"
     epilog = f"""\
 example:
-  stripe-sweep verify results/dsp_conv --best 5
+  stripe-sweep verify results --best 5
 
 {_STATUS}"""
     command = "sweep_verify"
@@ -225,7 +225,7 @@ class SweepSpec(Spec):
     epilog = f"""\
 subcommands (each has its own --help):
   run     evaluate the points of a sweep file
-  best    print the best points
+  best    print the best point as options, or the front as a table
   export  write the rows as CSV or Parquet
   report  write a page with pictures
   verify  prove the programs of the best points
