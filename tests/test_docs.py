@@ -65,8 +65,11 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
     for name, target in declared.items():
         module, function = target.split(":")
-        code = f"#!{sys.executable}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"
-        (folder / name).write_text(code, "utf-8")
+        lines = (
+            f"#!{sys.executable}", "import sys", f"from {module} import {function}",
+            "if __name__ == '__main__':", f"    sys.exit({function}())", "",
+        )  # fmt: skip
+        (folder / name).write_text("\n".join(lines), "utf-8")
         (folder / name).chmod(0o755)
     return folder
 

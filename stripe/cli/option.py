@@ -147,9 +147,9 @@ class Spec:
             value: object = getattr(self, name)
             if not made.replayed or value == getattr(defaults, name):
                 continue
-            flag = made.flags[0]
+            flag = f"{made.flags[0]}=" if made.flags else ""
             values = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-            found += [flag] if value is True else [f"{flag}={item}" for item in values]
+            found += [flag.rstrip("=")] if value is True else [f"{flag}{item}" for item in values]
         return tuple(found)
 
     def watched_as(self, other: Spec) -> Self:

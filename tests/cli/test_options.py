@@ -16,6 +16,7 @@ from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.arguments.reduce import ReduceSpec
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.arguments.sim import SimSpec
+from stripe.cli.arguments.sweep import RunSweepSpec, SweepSpec
 from stripe.cli.completion import completion
 from stripe.cli.option import Spec, option
 from stripe.cli.start import opt
@@ -24,7 +25,7 @@ from stripe.frontends.frontend import Source
 from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
-SPECS = (OptSpec, RunSpec, SimSpec, ReduceSpec)
+SPECS = (OptSpec, RunSpec, SimSpec, ReduceSpec, SweepSpec)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -66,6 +67,12 @@ def test_words_of_a_command_line_are_read_back(spec: type[Spec]) -> None:
         assert made.help
         assert name.isidentifier()
         assert described.metadata["options"]
+
+
+def test_a_positional_argument_is_recorded_as_a_word() -> None:
+    spec = RunSweepSpec.read(["sweep.json", "-D", "N=1", "--out", "results"])
+    assert spec.words() == ("sweep.json", "-D=N=1")
+    assert RunSweepSpec.read(spec.words()).define == ("N=1",)
 
 
 def test_the_record_leaves_out_what_is_recorded_as_read() -> None:
