@@ -340,7 +340,11 @@ def test_a_missing_file_and_the_nearest_name(tmp_path: Path, capsys: Capture) ->
         (["{mm}", "--hw", "dsp_conv", "-D", "NUM_SRAM"], "is no definition", "NAME=VALUE"),
         (["{mm}", "--shape", "A=3"], "--shape is for Tile inputs", "leave --shape out"),
         (["{mm}.txt"], "the suffix '.txt' is unknown", "--input-format"),
-        (["{mm}.caffe"], "the suffix '.caffe' is unknown", "say --input-format tile or --input-format stripe"),
+        (
+            ["{mm}.caffe"],
+            "the suffix '.caffe' is unknown",
+            "say --input-format tile or --input-format stripe",
+        ),
         (["{mm}", "-o", "{dir}"], "this is a directory", "name a file"),
         (["{mm}", "-o", "{dir}/none/x"], "there is no folder '", "make it first"),
         (["{mm}", "--run-reproducer", "{mm}"], "expected", ""),
