@@ -25,9 +25,11 @@ _NAMES: dict[str, Callable[[], tuple[str, ...]]] = {
 
 
 def completion(spec: type[Spec], shell: str) -> str:
-    """The script."""
+    """The script. It completes a command with the options of all its subcommands."""
     write = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
-    return "\n".join(write(spec.prog, [made for _, made in spec.options()])) + "\n"
+    family = spec.family()
+    options = {made.flags: made for member in reversed(family) for _, made in member.options()}
+    return "\n".join(write(family[0].prog, list(options.values()))) + "\n"
 
 
 def _values(made: Option) -> tuple[str, ...]:
@@ -35,6 +37,11 @@ def _values(made: Option) -> tuple[str, ...]:
     if isinstance(made.complete, tuple):
         return made.complete
     return () if made.complete == FILES else _NAMES[made.complete]()
+
+
+def _subcommands(options: list[Option]) -> str:
+    """The words that the positional argument may be."""
+    return " ".join(word for made in options if not made.flags for word in _values(made))
 
 
 def _takes_files(made: Option) -> bool:
@@ -54,7 +61,8 @@ def _bash(prog: str, options: list[Option]) -> Iterator[str]:
     yield "  esac"
     flags = " ".join(flag for made in options for flag in made.flags)
     yield f'  [[ "$word" == -* ]] && COMPREPLY=($(compgen -W "{flags}" -- "$word")) \\'
-    yield '    || COMPREPLY=($(compgen -f -- "$word"))'
+    words = f' -W "{found}"' if (found := _subcommands(options)) else ""
+    yield f'    || COMPREPLY=($(compgen -f{words} -- "$word"))'
     yield "}"
     yield f"complete -o filenames -F {function} {prog}"
 
@@ -72,10 +80,14 @@ def _zsh(prog: str, options: list[Option]) -> Iterator[str]:
             repeated = "*" if made.many else ""
             value = "" if made.read is None else f":{action}" if made.optional else action
             yield f"  '{repeated}{flag}[{text}]{value}' \\"
+    if words := _subcommands(options):
+        yield f"  '1:subcommand:({words})' \\"
     yield "  '*:file:_files'"
 
 
 def _fish(prog: str, options: list[Option]) -> Iterator[str]:
+    if words := _subcommands(options):
+        yield f"complete -c {prog} -n __fish_use_subcommand -a '{words}'"
     for made in options:
         for flag in made.flags:
             name = f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"

@@ -128,6 +128,11 @@ class Spec:
             for made in cast("tuple[Option, ...]", described.metadata["options"]):
                 yield described.name, made
 
+    @classmethod
+    def family(cls) -> tuple[type[Spec], ...]:
+        """The command, and its subcommands after it."""
+        return (cls,)
+
     def check(self) -> None:
         """Raises UsageError for options that contradict each other."""
 

@@ -1,4 +1,4 @@
-"""The configuration that a command line gives: passes, machine, and the passes at which the program is shown."""
+"""The configuration of a command line: passes and machine, and a check of the entries at which programs are shown."""
 
 from __future__ import annotations
 

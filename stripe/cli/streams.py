@@ -77,5 +77,5 @@ def safe_stderr() -> Generator[None]:
 
 
 def silence_stdout() -> None:
-    """Keeps the interpreter from complaining at exit about output that nobody takes."""
+    """Keeps the interpreter from complaining at exit about output without a reader."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - lives until the process ends

@@ -32,7 +32,7 @@ def isolated(work: Callable[[], _Result]) -> _Result:
     try:
         with os.fdopen(receive, "rb") as stream:
             answer = stream.read()
-    except BaseException:  # an interrupt: nobody waits for the result any more
+    except BaseException:  # an interrupt: the result has no reader any more
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise

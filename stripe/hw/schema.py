@@ -87,7 +87,7 @@ class MemUnit(Unit):
         "same time share its banks * ports * port_bytes bytes of each cycle",
     )
     port_bytes: int | None = Field(
-        default=None, gt=0, description="widest access of a port, bytes; absent: ports hold up nobody"
+        default=None, gt=0, description="widest access of a port, bytes; absent: ports limit nothing"
     )
     line_bytes: int = Field(
         default=1, gt=0, description="bytes fetched at once: a cache's line, a DRAM's burst"
@@ -125,7 +125,7 @@ class MemUnit(Unit):
 
     @property
     def port_bytes_per_cycle(self) -> int | None:
-        """Bytes that all ports of one unit read and write in a cycle; None: as many as anybody wants."""
+        """Bytes that all ports of one unit read and write in a cycle; None: no limit."""
         return None if self.port_bytes is None else self.banks * self.ports * self.port_bytes
 
     @property
@@ -441,5 +441,5 @@ class HardwareModel(ConfigModel):
         return cycles / self.clock_mhz
 
     def unverified(self) -> Iterator[Documented]:
-        """The numbers that nobody could source; reports print them."""
+        """The numbers without a source; reports print them."""
         return (entry for entry in self.sources if not entry.is_verified)

@@ -109,7 +109,7 @@ def _round_trip(program: Program, what: str) -> None:
 
 
 def _first_difference(program: Program, again: Program) -> tuple[str, ...]:
-    """The first line in which the two print differently; when all print alike, that is said."""
+    """The first line in which the two programs print differently, or the remark that there is none."""
     for first, second in zip(
         print_program(program).splitlines(), print_program(again).splitlines(), strict=False
     ):

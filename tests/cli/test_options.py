@@ -16,7 +16,7 @@ from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.arguments.reduce import ReduceSpec
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.arguments.sweep import RunSweepSpec, SweepSpec
+from stripe.cli.arguments.sweep import SUBCOMMANDS, RunSweepSpec, SweepSpec
 from stripe.cli.completion import completion
 from stripe.cli.option import Spec, option
 from stripe.cli.start import opt
@@ -25,7 +25,7 @@ from stripe.frontends.frontend import Source
 from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
-SPECS = (OptSpec, RunSpec, SimSpec, ReduceSpec, SweepSpec)
+SPECS = (OptSpec, RunSpec, SimSpec, ReduceSpec, SweepSpec, *SUBCOMMANDS.values())
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -127,13 +127,17 @@ def test_completion_knows_all_options(spec: type[Spec], shell: str) -> None:
         ("stripe-opt --verify ex", ["exact"]),
         ("stripe-opt --config dsp", ["dsp_conv"]),
         ("stripe-opt --print-ir-after-", ["--print-ir-after-all", "--print-ir-after-change"]),
+        ("stripe-sweep ver", ["verify"]),
+        ("stripe-sweep run --sched", ["--scheduler"]),
     ],
 )
 def test_bash_completes(line: str, wanted: list[str]) -> None:
     words = " ".join(f"'{word}'" for word in line.split())
+    spec = OptSpec if line.startswith("stripe-opt") else SUBCOMMANDS["run"]
     script = (
-        f"{completion(OptSpec, 'bash')}\nCOMP_WORDS=({words})\nCOMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n"
-        '_stripe_opt\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
+        f"{completion(spec, 'bash')}\nCOMP_WORDS=({words})\nCOMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n"
+        f"_{spec.family()[0].prog.replace('-', '_')}\n"
+        'printf "%s\\n" "${COMPREPLY[@]}"\n'
     )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert sorted(done.stdout.split()) == wanted

@@ -31,8 +31,16 @@ def _seconds(text: str) -> float:
 _running = partial(option, group="running", replayed=False)
 
 
+class SubcommandSpec(Spec):
+    """A subcommand of `stripe-sweep`; a shell completes all of them at once."""
+
+    @classmethod
+    def family(cls) -> tuple[type[Spec], ...]:
+        return SweepSpec.family()
+
+
 @dataclass(frozen=True, kw_only=True)
-class RunSweepSpec(Spec):
+class RunSweepSpec(SubcommandSpec):
     """`stripe-sweep run`: evaluates the points of a sweep file."""
 
     prog = "stripe-sweep run"
@@ -99,7 +107,7 @@ _store = partial(
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreSpec(Spec):
+class StoreSpec(SubcommandSpec):
     """A subcommand on the results of a sweep."""
 
     input: str | None = _store()
@@ -210,7 +218,7 @@ example:
     )  # fmt: skip
 
 
-SUBCOMMANDS: dict[str, type[Spec]] = {
+SUBCOMMANDS: dict[str, type[SubcommandSpec]] = {
     "run": RunSweepSpec, "best": BestSpec, "export": ExportSpec, "report": ReportSpec, "verify": VerifySweepSpec,
 }  # fmt: skip
 
@@ -234,8 +242,13 @@ subcommands (each has its own --help):
     command = "answers"
 
     subcommand: str | None = option(
-        group="input", metavar="SUBCOMMAND", help="run, best, export, report or verify"
-    )
+        group="input", metavar="SUBCOMMAND", help="run, best, export, report or verify",
+        complete=tuple(SUBCOMMANDS),
+    )  # fmt: skip
+
+    @classmethod
+    def family(cls) -> tuple[type[Spec], ...]:
+        return (SweepSpec, *SUBCOMMANDS.values())
 
     def check(self) -> None:
         known = ", ".join(SUBCOMMANDS)

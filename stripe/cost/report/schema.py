@@ -11,7 +11,7 @@ from stripe.cost.counts.loops import Halo
 
 
 class SourceJson(BaseModel):
-    """A number of the hardware model that nobody could source."""
+    """A number of the hardware model without a source."""
 
     path: str = Field(description="its place in the rendered model, or `parameters.NAME`")
     value: Scalar | None = Field(default=None, description="the number, where the entry tells it")

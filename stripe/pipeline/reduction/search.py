@@ -20,7 +20,7 @@ class Trial(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Ends the test, whose result nobody needs any more."""
+        """Ends the test without its result."""
         ...
 
 
