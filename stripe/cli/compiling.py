@@ -14,7 +14,7 @@ from stripe.cli.input import load_source, read_source
 from stripe.cli.job import Job
 from stripe.frontends.frontend import Loaded, Source, refusal
 from stripe.frontends.registry import find_front_end
-from stripe.ir import ConfigError, Program, print_program, walk
+from stripe.ir import ConfigError, Program, Stage, print_program, walk
 from stripe.verify.assumptions import Policy, parse_assumptions
 
 if TYPE_CHECKING:
@@ -52,14 +52,20 @@ def load(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = False) ->
 
 def require_claims(loaded: Loaded, hardware: HardwareModel | None) -> None:
     """Raises StripeError for errors in the locations, addresses, dependences and the schedule that a program has."""
-    entry = loaded.program.entry
-    if not any(block.location or any(ref.location for ref in block.refinements) for _, block in walk(entry)):
+    program = loaded.program
+    says_something = program.stage > Stage.TILED or any(
+        statement.deps for statement in program.main.statements
+    )
+    if not says_something and not any(
+        block.location or any(ref.location or ref.offset is not None for ref in block.refinements)
+        for _, block in walk(program.entry)
+    ):
         return
     from stripe.verify.machine.claims import (
         check_claims,  # isl: only where a program says something of a machine
     )
 
-    if found := check_claims(loaded.program, hardware):
+    if found := check_claims(program, hardware):
         raise refusal(found, loaded.place)
 
 
