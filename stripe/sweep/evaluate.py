@@ -21,11 +21,9 @@ from stripe.cost.report.schema import SimulationJson
 from stripe.cost.time.simulate import simulate_program
 from stripe.frontends.frontend import Source
 from stripe.frontends.registry import find_front_end
-from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.hw.trace import MachineFacts, Reads, traced
 from stripe.ir import Program, StripeError
-from stripe.pipeline.files import load_pass_list, parameters_of
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.passlist import entry_json
 from stripe.pipeline.reproducer import Reproducer
@@ -89,18 +87,9 @@ class Evaluator:
     def rows(self, point: DesignPoint) -> tuple[Row, ...]:
         """The rows of a point, one a workload."""
         templates = self.plan.space.templates
-        machine = templates.machine.path
         try:
             parameters = templates.resolved(point.choices, point.passes)
-            list_template = templates.lists[point.passes]
-            known = templates.names
-            given = {**templates.fixed[point.passes], **point.choices}
-            model = load_hardware(str(machine), given, known)
-            values = {
-                **model.parameters,
-                **parameters_of(list_template.path, given, known | model.parameters.keys()),
-            }
-            entries = load_pass_list(list_template.path, values).entries
+            model, listed = templates.rendered(point.choices, point.passes)
         except StripeError as error:
             return failed_rows(self.plan, point, RowStatus.INFEASIBLE, str(error))
         broken = self._broken({**parameters, "passes": point.passes, "area_mm2": area_mm2(model)})
@@ -108,7 +97,7 @@ class Evaluator:
             return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
         facts = MachineFacts(_anonymous(model))
         return tuple(
-            self._row(point, workload, entries, facts, parameters) for workload in self.plan.workloads
+            self._row(point, workload, listed.entries, facts, parameters) for workload in self.plan.workloads
         )
 
     def _broken(self, known: dict[str, Scalar]) -> str | None:

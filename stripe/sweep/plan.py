@@ -132,12 +132,7 @@ def _require_metrics(
             reason = f"there is no metric '{objective.metric}'"
             errors.append(document.error(reason, ("objectives", number), hint))
     templates = space.templates
-    described = {
-        name
-        for t in (templates.machine, *templates.lists.values())
-        for name in (t.described.parameters if t.described else ())
-    }
-    known = sorted({*metrics, *templates.names, *described, PASSES})
+    known = sorted({*metrics, *templates.names, *templates.described_names, PASSES})
     for number, constraint in enumerate(sweep.constraints):
         try:
             unknown = sorted(names_in(constraint) - set(known))

@@ -199,12 +199,7 @@ def _require_fitting(values: tuple[Scalar, ...], parameter: Parameter | None) ->
 
 
 def _require_names(expressions: tuple[str, ...], templates: Templates) -> None:
-    described = {
-        name
-        for template in (templates.machine, *templates.lists.values())
-        for name in (template.described.parameters if template.described else ())
-    }
-    known = sorted({*templates.names, *described, PASSES})
+    known = sorted({*templates.names, *templates.described_names, PASSES})
     for expression in expressions:
         for name in sorted(names_in(expression) - set(known)):
             hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")

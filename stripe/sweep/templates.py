@@ -11,8 +11,18 @@ from stripe.config.files import find_file, is_path, load_parameters, resolve_par
 from stripe.config.model import Scalar
 from stripe.config.parameters import Parameter, ParameterFile
 from stripe.config.template import free_names, names_in
+from stripe.hw.load import load_hardware
+from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
-from stripe.pipeline.files import hardware_of, includes_files, located_hardware, names_of
+from stripe.pipeline.files import (
+    hardware_of,
+    includes_files,
+    load_pass_list,
+    located_hardware,
+    names_of,
+    parameters_of,
+)
+from stripe.pipeline.passlist import PassList
 from stripe.sweep.schema import PassListSpec, SweepFile
 
 
@@ -78,6 +88,20 @@ class Templates:
         known = self.names
         values = resolve_parameters(self.machine.path, given, known)
         return {**given, **values, **resolve_parameters(template.path, given, known | values.keys())}
+
+    @property
+    def described_names(self) -> frozenset[str]:
+        """All parameters with a description, those computed included."""
+        templates = (self.machine, *self.lists.values())
+        return frozenset(name for t in templates if t.described for name in t.described.parameters)
+
+    def rendered(self, defines: Mapping[str, Scalar], list_name: str) -> tuple[HardwareModel, PassList]:
+        """The machine and the pass list of a design point. Raises ConfigError."""
+        path = self.lists[list_name].path
+        given = {**self.fixed[list_name], **defines}
+        model = load_hardware(str(self.machine.path), given, self.names)
+        known = self.names | model.parameters.keys()
+        return model, load_pass_list(path, {**model.parameters, **parameters_of(path, given, known)})
 
 
 def find_templates(sweep: SweepFile, document: Document, folder: Path) -> Templates:

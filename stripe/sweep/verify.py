@@ -11,9 +11,7 @@ from stripe.cost.report.report import simulation_json
 from stripe.cost.time.simulate import simulate_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
-from stripe.hw.load import load_hardware
 from stripe.ir import Program, StripeError
-from stripe.pipeline.files import load_pass_list, parameters_of
 from stripe.pipeline.machine import MachineCheck
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.proof import ExactCheck
@@ -38,17 +36,12 @@ def verified(plan: SweepPlan, row: Row, workload: Workload, run_below: int) -> V
     the programs before and after the passes where they do fewer than `run_below` multiply-accumulates.
     """
     point = row.point
-    templates = plan.space.templates
-    listed = templates.lists[point.passes]
-    given = {**templates.fixed[point.passes], **point.choices}
     executed = False
     try:
-        machine = load_hardware(str(templates.machine.path), given, templates.names)
-        known = templates.names | machine.parameters.keys()
-        values = {**machine.parameters, **parameters_of(listed.path, given, known)}
+        machine, listed = plan.space.templates.rendered(point.choices, point.passes)
         checks = (StructureCheck(machine), ExactCheck(_quiet, ANY), MachineCheck(_quiet))
         before = program_of(workload)
-        after = PassManager(load_pass_list(listed.path, values).entries, machine, checks).run(before)
+        after = PassManager(listed.entries, machine, checks).run(before)
         report = simulation_json(simulate_program(after, machine), workload.name)
         for name, value in metrics_of(report, machine).items():
             if row.metrics.get(name) != value:

@@ -12,10 +12,8 @@ from stripe.cli.commands.sweep_best import options_of
 from stripe.cli.guard import OK
 from stripe.cli.job import Job
 from stripe.config.output import write_bytes
-from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import StripeError
-from stripe.pipeline.files import load_pass_list, parameters_of
 from stripe.sweep.plan import SweepPlan, read_plan
 from stripe.sweep.report.data import page_data
 from stripe.sweep.report.page import page_html
@@ -55,13 +53,9 @@ def perform(_job: Job, spec: ReportSpec) -> int:
 def _rendered(result: PointResult, plan: SweepPlan) -> tuple[HardwareModel, str]:
     """The model and the pass list of a point. Raises StripeError where a template has changed since."""
     templates = plan.space.templates
-    listed = templates.lists.get(result.point.passes)
-    if listed is None:
+    if result.point.passes not in templates.lists:
         raise StripeError(
             f"the sweep file has no pass list '{result.point.passes}' any more", hint="run the sweep again"
         )
-    given = {**templates.fixed[result.point.passes], **result.point.choices}
-    model = load_hardware(str(templates.machine.path), given, templates.names)
-    known = templates.names | model.parameters.keys()
-    values = {**model.parameters, **parameters_of(listed.path, given, known)}
-    return model, json.dumps(load_pass_list(listed.path, values).data, indent=1)
+    model, listed = templates.rendered(result.point.choices, result.point.passes)
+    return model, json.dumps(listed.data, indent=1)
