@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.config.model import Scalar
 from stripe.config.template import evaluate
 from stripe.sweep.evaluate import Row, RowStatus
 from stripe.sweep.metrics import Metrics, mixed
@@ -22,11 +21,6 @@ class PointResult:
     rows: tuple[Row, ...]
     metrics: Metrics
     reason: str
-
-    @property
-    def parameters(self) -> dict[str, Scalar]:
-        """All parameters, those given and the others."""
-        return {**self.rows[0].parameters, **self.point.choices}
 
     def outcome(self, objectives: Sequence[ObjectiveSpec]) -> Outcome:
         """The objectives, smaller being better; None where the point is not feasible or has no such metric."""
