@@ -12,8 +12,8 @@ from stripe.ir import Block, ConstantBuffer, Direction, Program, Refinement, Rol
 
 @st.composite
 def varied(draw: st.DrawFn, program: Program) -> Program:
-    """The program with some of its inputs as constants, some of its outputs as temporaries (at least one stays), and
-    some views that nothing uses.
+    """The program with some of its inputs as constants, some of its outputs as temporaries (at least one stays),
+    some views that nothing uses, and some buffers with two names in main.
     """
     inputs = [ref.name for ref in program.inputs if ref not in program.outputs]
     outputs = [ref.name for ref in program.outputs if ref not in program.inputs]
@@ -23,7 +23,27 @@ def varied(draw: st.DrawFn, program: Program) -> Program:
     kept = draw(st.sampled_from(outputs)) if outputs else ""
     unused = {name for name in outputs if name != kept and draw(st.booleans())}
     program = without_outputs(with_constants(program, known, draw(st.integers(0, 99))), unused)
-    return with_idle_views(program) if draw(st.booleans()) else program
+    program = with_idle_views(program) if draw(st.booleans()) else program
+    return draw(with_twin_views(program)) if draw(st.booleans()) else program
+
+
+@st.composite
+def with_twin_views(draw: st.DrawFn, program: Program) -> Program:
+    """Some views of main have a twin, which some of the kernels use instead: two names of one buffer."""
+    main = program.main
+    chosen = [ref for ref in main.refinements if not ref.is_alloc and draw(st.booleans())]
+    twins = {ref.name: f"{ref.name}_twin" for ref in chosen}
+
+    def through_twins(block: Block) -> Block:
+        refs = (
+            replace(ref, source=twins[ref.source]) if ref.source in twins and draw(st.booleans()) else ref
+            for ref in block.refinements
+        )
+        return replace(block, refinements=tuple(refs))
+
+    refs = (*main.refinements, *(replace(ref, name=twins[ref.name]) for ref in chosen))
+    statements = tuple(through_twins(s) if isinstance(s, Block) else s for s in main.statements)
+    return with_main(program, replace(main, refinements=refs, statements=statements))
 
 
 def with_idle_views(program: Program) -> Program:
