@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from functools import cache
+from math import inf, prod
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -231,7 +232,7 @@ class _Run:
         best = found[min(rank, len(found) - 1)] if choice is None else choice.ranked
         exact = "" if choice is None else _exact_text(choice)
         self.context.applied(block, tiling.describe(best) + exact)
-        return self._split(block, best)
+        return self._split(block, best.sizes)
 
     def _tiling(self, block: Block, *, stencils: bool = False) -> Tiling:
         return Tiling(self.options, block, self.context.hardware, stencils=stencils)
@@ -257,9 +258,13 @@ class _Run:
         before = excerpt(self.program, group)
         path = (0, 0, group.index(number))
 
-        def priced(ranked: Ranked) -> Price:
-            entry = replace_at(before.entry, path, lambda _: self._split(block, ranked))
+        @cache
+        def price_of(sizes: tuple[int, ...]) -> Price:
+            entry = replace_at(before.entry, path, lambda _: self._split(block, sizes))
             return price(replace(before, entry=entry))
+
+        def priced(ranked: Ranked) -> Price:
+            return price_of(ranked.sizes)
 
         tiling = self._tiling(block, stencils=True)
         for _ in range(MOST_ROUNDS):
@@ -288,19 +293,18 @@ class _Run:
         best: _Searched | None = None
         refused: Refused | None = None
         for known in (whole, parts):
-            found = [r for r in known.found if best is None or best.price is None or r.cost < best.price]
-            answer = choose(found, priced, known.tiling.move_weight) if found else None
-            if isinstance(answer, Choice) and (
-                best is None or best.price is None or answer.cost < best.price
-            ):
+            limit = inf if best is None or best.price is None else best.price
+            found = [ranked for ranked in known.found if ranked.cost < limit]
+            answer = choose(found, priced, known.tiling.move_weight, limit) if found else None
+            if isinstance(answer, Choice) and answer.cost < limit:
                 best = replace(known, choice=answer)
             elif isinstance(answer, Refused):
                 refused = answer
         return best or replace(parts, choice=refused)
 
-    def _split(self, block: Block, best: Ranked) -> Block:
+    def _split(self, block: Block, sizes: Sequence[int]) -> Block:
         names = (index.name for index in block.iterated)
-        tiled = tile_block(block, dict(zip(names, best.sizes, strict=True)))
+        tiled = tile_block(block, dict(zip(names, sizes, strict=True)))
         (inner,) = tiled.blocks
         inner = replace(inner, tags=inner.tags.add(*self.options.inner_set))
         return replace(tiled, statements=(inner,), tags=tiled.tags.add(*self.options.outer_set))

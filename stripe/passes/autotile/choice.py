@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from stripe.cost.time.price import Price
 from stripe.ir import Block, Program, StripeError, reads_of, writes_of
@@ -41,12 +42,15 @@ class Refused:
 
 
 def choose(
-    found: Sequence[Ranked], price: Callable[[Ranked], Price], weight: Callable[[Ranked], float]
+    found: Sequence[Ranked],
+    price: Callable[[Ranked], Price],
+    weight: Callable[[Ranked], float],
+    known: float = inf,
 ) -> Choice | Refused:
     """The cheapest of the candidates by price and `weight`, which come in the order of their estimates.
 
-    It ends when no later candidate can be cheaper by more than CLOSE, if its price exceeds its estimate by GAP of the
-    least excess seen; or after MOST_PRICED that fit.
+    It ends when no later candidate can be cheaper by more than CLOSE, than the best and the `known` cost of a tile from
+    elsewhere, if its price exceeds its estimate by GAP of the least excess seen; or after MOST_PRICED that fit.
     """
     best: Choice | None = None
     refused = Refused(found[0], "")
@@ -54,7 +58,7 @@ def choose(
     excess = 0.0
     before: float | None = None
     for ranked in found:
-        if best is not None and ranked.cost + GAP * excess >= best.cost * (1 - CLOSE):
+        if best is not None and ranked.cost + GAP * excess >= min(best.cost, known) * (1 - CLOSE):
             break
         if before is not None and ranked.cost == before:
             continue  # the same tile with two indices exchanged
@@ -87,7 +91,7 @@ def choose(
 
 def company(program: Program, number: int) -> tuple[int, ...]:
     """The statements of main that may come to run with statement `number`: those before that initialize what it writes,
-    and the element-wise chain of those that follow it.
+    and the element-wise chain of those that follow it, without those that wait for others which wait for the chain.
     """
     statements = program.main.statements
     written = set(writes_of(statements[number]))
@@ -95,11 +99,13 @@ def company(program: Program, number: int) -> tuple[int, ...]:
         n for n in range(number) if "init" in statements[n].tags and written & set(writes_of(statements[n]))
     ]
     found.append(number)
+    behind: set[str] = set()  # buffers that other statements write from results of the chain
     for later in range(number + 1, len(statements)):
         statement = statements[later]
-        if not isinstance(statement, Block) or "eltwise" not in statement.tags:
-            continue
-        if written & set(reads_of(statement)):
-            found.append(later)
-            written |= set(writes_of(statement))
+        reads = set(reads_of(statement))
+        joins = isinstance(statement, Block) and "eltwise" in statement.tags and not reads & behind
+        if reads & (written if joins else written | behind):
+            (written if joins else behind).update(writes_of(statement))
+            if joins:
+                found.append(later)
     return tuple(found)
