@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import ClassVar
 
 from stripe.hw.graph import Route, UnitGraph, parse_unit
 from stripe.hw.schema import HardwareModel, MemUnit
@@ -31,6 +32,19 @@ def check_locations(entry: Block, model: HardwareModel) -> None:
 
 class Machine:
     """A hardware model with its graph, and the names of units in it."""
+
+    _latest: ClassVar[Machine | None] = None
+
+    @staticmethod
+    def of(model: HardwareModel) -> Machine:
+        """The machine of a model; the same one, with the routes found so far, until another model is asked for.
+
+        Models are compared by identity: a model that records its reads (`stripe.hw.trace`) has a machine of its own.
+        """
+        latest = Machine._latest
+        if latest is None or latest.model is not model:
+            latest = Machine._latest = Machine(model)
+        return latest
 
     def __init__(self, model: HardwareModel) -> None:
         self.model = model

@@ -73,7 +73,7 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     anything but blocks.
     """
     check_locations(program.entry, model)
-    machine = Machine(model)
+    machine = Machine.of(model)
     costs = _costs(program, machine)
     main = program.main
     scheduled = program.stage >= Stage.SCHEDULED or any(statement.deps for statement in main.statements)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from stripe.hw.schema import Stencil, StencilIndex
-from stripe.ir import Block, Intrinsic, Load, Refinement, Store, step
+from stripe.ir import Block, Intrinsic, Load, Refinement, Store, address, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +79,31 @@ def find_matches(block: Block, body: Body, stencil: Stencil, *, strict: bool = F
     """
     if unfit(body, stencil):
         return []
+    place = address(body.output)
+    output = [step(place, index.name) for index in block.iterated]
+    places = [address(ref) for ref in body.inputs]
+    inputs = [[step(place, index.name) for index in block.iterated] for place in places]
     matches = (
         _costed(block, stencil, *choice)
-        for inputs in permutations(body.inputs)
+        for order in permutations(inputs)
         for choice in _choices(
-            stencil.idxs,
-            [_candidates(block, rules, (body.output, *inputs), strict) for rules in stencil.idxs],
+            stencil.idxs, [_candidates(block, rules, (output, *order), strict) for rules in stencil.idxs]
         )
     )
     return sorted(dict.fromkeys(matches), key=lambda match: (match.cost, match.uses, match.names))
 
 
 def _candidates(
-    block: Block, rules: StencilIndex, refs: Sequence[Refinement], strict: bool
+    block: Block, rules: StencilIndex, steps: Sequence[Sequence[int | None]], strict: bool
 ) -> list[tuple[str, int]]:
-    """Indices whose row fits, with the tile; a stencil index that need move no operand also fits no index at all."""
+    """Indices whose row fits, with the tile; a stencil index that need move no operand also fits no index at all.
+    `steps` has for each operand the elements by which each iterated index moves it.
+    """
     found: list[tuple[str, int]] = []
     wanted = (*rules.outs, *rules.ins)
     constrained = {name for constraint in block.constraints for name in constraint.affine.names()}
-    for index in block.iterated:
-        row = [step(ref, index.name) for ref in refs]
+    for number, index in enumerate(block.iterated):
+        row = [operand[number] for operand in steps]
         if any(
             s is None or (rule != -1 and rule != s) for rule, s in zip(wanted, row, strict=True)
         ) or not any(row):

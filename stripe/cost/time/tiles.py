@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -341,7 +342,8 @@ class TileTimes:
 
     def time(self, low: Ints, high: Ints) -> tuple[Floats, Floats]:
         """Cycles from the first transfer to the last, and those of the transfers alone."""
-        moved = self._moved(low, high)
+        totals = self._totals(low, high)
+        moved = self._moved(totals, high)
         move = self._move(moved, high)
         best = np.full(len(low), np.inf)
         one_move = np.zeros(len(low), dtype=np.float64)
@@ -352,7 +354,6 @@ class TileTimes:
             for resource, cycles in transfer.needs:
                 shared[resource] = shared.get(resource, 0.0) + size * cycles
         share = product(low) / self._whole
-        totals = [operand.footprint.total(low, high) for operand in self.operands]
         for lanes in self.lanes:
             streams = self._streams(lanes, low, high, totals)
             compute = self._computing(lanes, low, high, streams)
@@ -365,15 +366,17 @@ class TileTimes:
             best = np.minimum(best, found)
         return best, move
 
-    def by_lanes(self, lanes: TileLanes, sizes: Ints, parallel: int) -> Floats:
-        """Cycles of each of `parallel` units that share the buses, each with tiles like these, by one kind of lanes."""
-        totals = [operand.footprint.total(sizes, sizes) for operand in self.operands]
-        streams = self._streams(lanes, sizes, sizes, totals)
-        return self._computing(lanes, sizes, sizes, {r: need * parallel for r, need in streams.items()})
+    def by_lanes(self, kinds: Iterable[TileLanes], sizes: Ints, parallel: int) -> Iterator[Floats]:
+        """Cycles of each of `parallel` units that share the buses, each with tiles like these, by kinds of lanes."""
+        totals = self._totals(sizes, sizes)
+        for lanes in kinds:
+            streams = self._streams(lanes, sizes, sizes, totals)
+            needs = {resource: need * parallel for resource, need in streams.items()}
+            yield self._computing(lanes, sizes, sizes, needs)
 
     def compute(self, low: Ints, high: Ints, parallel: Floats | None = None) -> Floats:
         """Cycles that the execution unit works for all tiles; or each of `parallel` units, a number for each row."""
-        totals = [operand.footprint.total(low, high) for operand in self.operands]
+        totals = self._totals(low, high)
         return np.min(
             [
                 self._computing(lanes, low, high, self._streams(lanes, low, high, totals), parallel)
@@ -408,19 +411,19 @@ class TileTimes:
         return work + product(-(-self.ranges // high)) * unit.latency_per_tile
 
     def _streams(
-        self, lanes: TileLanes, low: Ints, high: Ints, totals: Sequence[Ints]
+        self, lanes: TileLanes, low: Ints, high: Ints, totals: Mapping[int, Ints]
     ) -> dict[Resource, Floats]:
         """Cycles that operands take of each resource between the memory and the unit. An element goes there or back
         once in each instruction that touches it.
         """
         found: dict[Resource, Floats] = {}
         uses = lanes.all_uses(low, high) if self.operands else []
-        for operand, total in zip(self.operands, totals, strict=True):
+        for operand in self.operands:
             footprint = operand.footprint
             again: Floats = np.ones(len(high), dtype=np.float64)
             for column in footprint.others:
                 again = again * uses[column]
-            elements = total if lanes.stencil is None else lanes.elements(footprint, high)
+            elements = totals[id(footprint)] if lanes.stencil is None else lanes.elements(footprint, high)
             size: Floats = elements * again * (self._inside * footprint.ref.dtype.bytes)
             if operand.back:
                 size = size * (again > 1)  # partial results, which the unit reads to add to them
@@ -430,7 +433,12 @@ class TileTimes:
 
     def move(self, low: Ints, high: Ints) -> Floats:
         """Cycles that transfers take for all tiles."""
-        return self._move(self._moved(low, high), high)
+        return self._move(self._moved(self._totals(low, high), high), high)
+
+    def _totals(self, low: Ints, high: Ints) -> dict[int, Ints]:
+        """The elements of all tiles, by the identity of the view's footprint."""
+        footprints = {id(part.footprint): part.footprint for part in (*self.transfers, *self.operands)}
+        return {key: footprint.total(low, high) for key, footprint in footprints.items()}
 
     def _move(self, moved: Sequence[Floats], high: Ints) -> Floats:
         counts = -(-self.ranges // high)
@@ -444,21 +452,17 @@ class TileTimes:
                 total = total + transfer.latency_cycles * (tiles - first)
         return total
 
-    def _moved(self, low: Ints, high: Ints) -> list[Floats]:
+    def _moved(self, totals: Mapping[int, Ints], high: Ints) -> list[Floats]:
         """Bytes of each transfer in all tiles."""
         counts = -(-self.ranges // high)
-        known: dict[int, Floats] = {}
         found: list[Floats] = []
         for transfer in self.transfers:
             footprint = transfer.footprint
-            if id(footprint) not in known:
-                known[id(footprint)] = (
-                    footprint.total(low, high).astype(np.float64) * footprint.ref.dtype.bytes
-                )
+            total = totals[id(footprint)].astype(np.float64) * footprint.ref.dtype.bytes
             visits = product(counts, footprint.others)
             # a partial result comes back for all tiles but the first
             back = transfer.reads and not footprint.ref.dir.reads
-            found.append(known[id(footprint)] * (visits - back))
+            found.append(total * (visits - back))
         return found
 
 
@@ -471,25 +475,24 @@ class PartTimes:
         self._block = block
         tiles = TileUnit(name, cycles, 0.0, 1, missing, unit.array)
         views = [TileFootprint(block, ref) for ref in block.refinements if not ref.is_alloc]
-        operands = find_operands(Machine(hardware), views, memory, name)
-        self._times = TileTimes(block, (), tiles, 1, operands, find_lanes(block, unit))
+        operands = find_operands(Machine.of(hardware), views, memory, name)
+        self._unit = unit
+        self._times = partial(TileTimes, block, (), tiles, 1, operands)
 
     def of_parts(self, sizes: Sequence[Sequence[int]], parts: Sequence[int]) -> list[float]:
         """The times of parts of these sizes along all iterated indices, so many of which run at the same time."""
         rows = np.array(sizes, dtype=np.int64)
-        return _digits(self._times.compute(rows, rows, np.array(parts, dtype=np.float64)))
+        times = self._times(find_lanes(self._block, self._unit))
+        return _digits(times.compute(rows, rows, np.array(parts, dtype=np.float64)))
 
     def of_matches(self, matches: Sequence[Match], parallel: int) -> list[float]:
         """The times of uses of stencils on each of `parallel` units, each of which has a block like this one."""
         whole = np.array([[index.range for index in self._block.iterated]], dtype=np.int64)
-        known: dict[tuple[object, ...], float] = {}
-        found: list[float] = []
-        for match in matches:
-            lanes = TileLanes(self._block, match)
-            if lanes.key not in known:
-                known[lanes.key] = _digits(self._times.by_lanes(lanes, whole, parallel))[0]
-            found.append(known[lanes.key])
-        return found
+        lanes = [TileLanes(self._block, match) for match in matches]
+        kinds = {each.key: each for each in lanes}
+        cycles = self._times().by_lanes(kinds.values(), whole, parallel)
+        known = {key: _digits(found)[0] for key, found in zip(kinds, cycles, strict=True)}
+        return [known[each.key] for each in lanes]
 
 
 def _digits(values: Floats) -> list[float]:

@@ -208,6 +208,7 @@ class _Run:
             statements = ()
         self._numbers = {id(statement): number for number, statement in enumerate(statements)}
         self._known: dict[tuple[Block, ...], _Searched] = {}
+        self._searches: dict[tuple[object, ...], _Searched] = {}
 
     def tiled(self, block: Block) -> Block | Refusal:
         """The block in the best tiles."""
@@ -239,14 +240,19 @@ class _Run:
 
     def _searched(self, tiling: Tiling, *, sums: bool = True, wanted: int = SHOWN) -> _Searched:
         """Of sizes that make the same number of tiles the smallest is at least as good as the others: no tile has more
-        points, touches more elements or takes more instructions.
+        points, touches more elements or takes more instructions. Blocks that differ in what runs with them share it.
         """
+        wanted = max(SHOWN, wanted)
+        key = (nameless(tiling.block), tiling.uses_stencils, tiling.beside, sums, wanted)
+        if key in self._searches:
+            return replace(self._searches[key], tiling=tiling)
         sizes = self.options.candidates(tiling, sums=sums and self.options.acc_idxs)
         counts = (-(-size // each) for size, each in zip(tiling.ranges, sizes, strict=True))
         firsts = (np.sort(np.unique(count, return_index=True)[1]) for count in counts)
         smallest = [each[first] for each, first in zip(sizes, firsts, strict=True)]
-        search = TileSearch(smallest, tiling.ranges, tiling.price, max(SHOWN, wanted))
-        return _Searched(tiling, search, prod(map(len, sizes)), search.run())
+        search = TileSearch(smallest, tiling.ranges, tiling.price, wanted)
+        self._searches[key] = _Searched(tiling, search, prod(map(len, sizes)), search.run())
+        return self._searches[key]
 
     def _priced(self, block: Block, number: int | None, group: Sequence[int]) -> _Searched | None:
         """The search whose best candidates are priced by what the rest of the list makes of them; None where it makes

@@ -70,12 +70,12 @@ class Tiling:
         self.limits = [limit for limit in limits if limit.most]
         self.times, self.depth, self.alignment = None, 1, 1
         self.uses_stencils = False
-        self._company = 0.0  # bytes of the memory beside those of a tile, for each byte of its results
+        self.beside = 0.0  # bytes of the memory beside those of a tile, for each byte of its results
         if options.memory and hardware is not None:
             unit, memory = find_unit(hardware, block, options.unit), hardware.memory(options.memory)
             self.depth = options.pipeline_depth or unit.pipeline_depth
             self.alignment, self.memory_bytes = memory.alignment, memory.size
-            machine = Machine(hardware)
+            machine = Machine.of(hardware)
             transfers = find_transfers(machine, self.footprints, options.memory)
             operands = find_operands(machine, self.footprints, options.memory, unit.name)
             lanes = find_lanes(block, hardware.exec_unit(unit.name)) if stencils else ()
@@ -120,7 +120,7 @@ class Tiling:
         results = sum(int(self.bytes_of(footprint, sizes)[0]) for footprint in self.outputs)
         needed = fullness * self.memory_bytes / self.depth or TIGHTER * self.limits[-1].most
         company = (needed - int(self.held(sizes)[0])) / max(1, results)
-        self._company = max(company, self._company * TIGHTER)
+        self.beside = max(company, self.beside * TIGHTER)
 
     def move_weight(self, tile: Ranked) -> float:
         """The part of a cost beside the time."""
@@ -132,9 +132,9 @@ class Tiling:
         broken = np.zeros(len(sizes), dtype=np.bool_)
         for limit in self.limits:
             parts = [self.bytes_of(footprint, sizes) for footprint in limit.views]
-            if not limit.name and self._company:
+            if not limit.name and self.beside:
                 results = sum((self.bytes_of(f, sizes) for f in self.outputs), np.zeros(len(sizes), np.int64))
-                parts.append((self._company * results).astype(np.int64))
+                parts.append((self.beside * results).astype(np.int64))
             for part in parts if limit.each else [sum(parts)]:
                 broken |= part > limit.most
         return broken

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, prod
 
-from stripe.ir import Domain, coordinates
+import numpy as np
+
+from stripe.ir import Affine, Domain, Interval, coordinates
 from stripe.poly.access import Access
 from stripe.poly.connected import connected
 from stripe.poly.count.separable import distinct_values
@@ -23,6 +25,11 @@ from stripe.poly.limits import PolyLimit, operation_limit, within
 from stripe.poly.sets import Points, pieces, points_of, union
 
 _MAX_SLICES = 200_000
+_FEW = 1 << 14
+"""Points of a box that are tested one by one: that takes less time than the vertices of a polytope."""
+_ROUNDS = 2
+"""Passes over the rows that look for the box."""
+_MAX_INT = 1 << 62
 _OPERATIONS = 2_000_000
 """isl's steps for one count; see `stripe.poly.limits`."""
 _INJECTIVITY = 300_000
@@ -47,9 +54,14 @@ def count_domain(domain: Domain) -> int:
     ]
     if not constrained:
         return 0 if any(affine.offset < 0 for affine in domain.constraints) else prod(free)
-    names = tuple(name for name in domain.names if name in constrained)
-    bounds = {name: domain.ranges[name] for name in names}
-    return prod(free) * count_points(Points.build(names, bounds, domain.constraints))
+    bounds = tuple((name, domain.ranges[name]) for name in domain.names if name in constrained)
+    return prod(free) * _count_constrained(bounds, tuple(domain.constraints))
+
+
+@lru_cache(maxsize=1024)
+def _count_constrained(bounds: tuple[tuple[str, Interval], ...], constraints: tuple[Affine, ...]) -> int:
+    """The points of indices that constraints mention. Answers are kept: passes and costs ask for the same ones."""
+    return count_points(Points.build(tuple(name for name, _ in bounds), dict(bounds), constraints))
 
 
 def count_accesses(access: Access) -> int:
@@ -217,6 +229,9 @@ def _count_component(rows: list[Row], columns: list[int], budget: list[int]) -> 
     if opposite is not None:
         reduced = _eliminate([opposite], rows, len(opposite))
         return 0 if reduced is None else _count(reduced, budget)
+    few = _count_few(rows, columns)
+    if few is not None:
+        return few
     plan = slice_plan(tuple((row[0], *(row[k] for k in columns)) for row in rows))
     if plan is None:
         return 0
@@ -238,6 +253,52 @@ def _count_component(rows: list[Row], columns: list[int], budget: list[int]) -> 
             known = [at(start + period * k) for k in range(samples)]
             total += _polynomial_sum(known, (high - start) // period + 1)
     return total
+
+
+def _count_few(rows: list[Row], columns: list[int]) -> int | None:
+    """The number of points by a test of each point of the box around them; None where the box has more than _FEW."""
+    box = _box([(row[0], *(row[k] for k in columns)) for row in rows])
+    if box is None:
+        return None
+    sizes = [max(0, high - low + 1) for low, high in box]
+    farthest = [max(map(abs, interval)) for interval in box]
+    largest = max(
+        abs(row[0]) + sum(abs(row[k]) * far for k, far in zip(columns, farthest, strict=True)) for row in rows
+    )
+    if prod(sizes) > _FEW or largest > _MAX_INT:
+        return None
+    places = np.indices(sizes).reshape(len(columns), -1) + np.array([[low] for low, _ in box])
+    factors = np.array([[row[k] for k in columns] for row in rows])
+    constants = np.array([[row[0]] for row in rows])
+    return int(np.count_nonzero((factors @ places + constants >= 0).all(axis=0)))
+
+
+def _box(rows: Sequence[Row]) -> list[tuple[int, int]] | None:
+    """Intervals that hold the points of the rows, each row tightened by those of its other variables; None where some
+    variable has no bound."""
+    low: list[int | None] = [None] * (len(rows[0]) - 1)
+    high = low.copy()
+    for _ in range(_ROUNDS):
+        for constant, *factors in rows:
+            live = [k for k, factor in enumerate(factors) if factor]
+            most = {k: high[k] if factors[k] > 0 else low[k] for k in live}
+            for k in live:
+                rest = constant
+                for other in live:
+                    reach = most[other]
+                    if other != k and reach is not None:
+                        rest += factors[other] * reach
+                    elif other != k:
+                        break
+                else:
+                    if factors[k] > 0:
+                        bound = -(rest // factors[k])
+                        low[k] = bound if (known := low[k]) is None else max(known, bound)
+                    else:
+                        bound = rest // -factors[k]
+                        high[k] = bound if (known := high[k]) is None else min(known, bound)
+    found = [(a, b) for a, b in zip(low, high, strict=True) if a is not None and b is not None]
+    return found if len(found) == len(low) else None
 
 
 def _interval(rows: Iterable[Row], column: int) -> int:
