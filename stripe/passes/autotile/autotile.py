@@ -266,7 +266,10 @@ class _Run:
 
         @cache
         def price_of(sizes: tuple[int, ...]) -> Price:
-            entry = replace_at(before.entry, path, lambda _: self._split(block, sizes))
+            # The numbers of statements that it waits for are those of the excerpt.
+            entry = replace_at(
+                before.entry, path, lambda alone: replace(self._split(block, sizes), deps=alone.deps)
+            )
             return price(replace(before, entry=entry))
 
         def priced(ranked: Ranked) -> Price:
