@@ -17,6 +17,7 @@ from stripe.hw.load import load_hardware
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
 from stripe.ir import Block, ConfigError, Index, Location, Tags, print_block, print_program, verify_structural
 from stripe.passes.autotile.autotile import Autotile, Tiling
+from stripe.passes.autotile.choice import company
 from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
@@ -286,3 +287,16 @@ def test_the_time_of_one_tile_is_exactly_that_of_the_simulator() -> None:
     simulated, predicted, _, count = times_of(",pipeline_depth=1", pipeline_depth=1)
     assert count == 1
     assert simulated == predicted
+
+
+def test_the_company_of_a_block_leaves_out_what_waits_for_other_blocks() -> None:
+    source = """function (X[N=8, M=8], W[M, M], V[M, M]) -> (Z) {
+      A[n, o : N, M] = +(X[n, m] * W[m, o]);
+      B = relu(A);
+      C[n, o : N, M] = +(B[n, m] * V[m, o]);
+      D = C + B;
+      Z = relu(D);
+    }"""
+    program = compile_tile(source)
+    assert company(program, 0) == (0, 1)
+    assert company(program, 2) == (2, 3, 4)

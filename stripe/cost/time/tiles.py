@@ -354,8 +354,9 @@ class TileTimes:
             for resource, cycles in transfer.needs:
                 shared[resource] = shared.get(resource, 0.0) + size * cycles
         share = product(low) / self._whole
+        uses: dict[tuple[int, int], Ints] = {}
         for lanes in self.lanes:
-            streams = self._streams(lanes, low, high, totals)
+            streams = self._streams(lanes, low, high, totals, uses)
             compute = self._computing(lanes, low, high, streams)
             if not self.overlaps:
                 best = np.minimum(best, compute + move)
@@ -369,17 +370,19 @@ class TileTimes:
     def by_lanes(self, kinds: Iterable[TileLanes], sizes: Ints, parallel: int) -> Iterator[Floats]:
         """Cycles of each of `parallel` units that share the buses, each with tiles like these, by kinds of lanes."""
         totals = self._totals(sizes, sizes)
+        uses: dict[tuple[int, int], Ints] = {}
         for lanes in kinds:
-            streams = self._streams(lanes, sizes, sizes, totals)
+            streams = self._streams(lanes, sizes, sizes, totals, uses)
             needs = {resource: need * parallel for resource, need in streams.items()}
             yield self._computing(lanes, sizes, sizes, needs)
 
     def compute(self, low: Ints, high: Ints, parallel: Floats | None = None) -> Floats:
         """Cycles that the execution unit works for all tiles; or each of `parallel` units, a number for each row."""
         totals = self._totals(low, high)
+        uses: dict[tuple[int, int], Ints] = {}
         return np.min(
             [
-                self._computing(lanes, low, high, self._streams(lanes, low, high, totals), parallel)
+                self._computing(lanes, low, high, self._streams(lanes, low, high, totals, uses), parallel)
                 for lanes in self.lanes
             ],
             axis=0,
@@ -411,18 +414,26 @@ class TileTimes:
         return work + product(-(-self.ranges // high)) * unit.latency_per_tile
 
     def _streams(
-        self, lanes: TileLanes, low: Ints, high: Ints, totals: Mapping[int, Ints]
+        self,
+        lanes: TileLanes,
+        low: Ints,
+        high: Ints,
+        totals: Mapping[int, Ints],
+        uses: dict[tuple[int, int], Ints],
     ) -> dict[Resource, Floats]:
         """Cycles that operands take of each resource between the memory and the unit. An element goes there or back
-        once in each instruction that touches it.
+        once in each instruction that touches it. `uses` keeps the instructions along an index for other lanes, by its
+        column and the points of an instruction along it.
         """
         found: dict[Resource, Floats] = {}
-        uses = lanes.all_uses(low, high) if self.operands else []
         for operand in self.operands:
             footprint = operand.footprint
             again: Floats = np.ones(len(high), dtype=np.float64)
             for column in footprint.others:
-                again = again * uses[column]
+                key = (column, lanes.sizes.get(column, 1))
+                if key not in uses:
+                    uses[key] = lanes.uses(column, low, high)
+                again = again * uses[key]
             elements = totals[id(footprint)] if lanes.stencil is None else lanes.elements(footprint, high)
             size: Floats = elements * again * (self._inside * footprint.ref.dtype.bytes)
             if operand.back:
