@@ -66,20 +66,19 @@ class _Planned:
 class Schedule(Pass):
     """Moves operands through a near memory: copies in and out, their addresses, and the order of all statements.
 
-    With dependences in brackets, `{ "mem_loc": { "name": "SRAM" }, "xfer_loc": { "name": "DMA" } }`:
+    With `{ "mem_loc": { "name": "SRAM" }, "xfer_loc": { "name": "DMA" } }`:
 
-        0: #kernel block<DSP[0]> [x:64] (           #cached #placed none new<SRAM[0]> I^0[0] i8(64:1)
-            in<DRAM[0]> I[x] i8(1:1)                #cached #placed none new<SRAM[1]> O^0[0] i8(64:1)
-            out<DRAM[0]> O[x] i8(1:1)        =>     0: #cache #cache_load #swap_in block<DMA[0]> [d0:64] (
-        ) { … }                                     1[0]: #kernel block<DSP[0]> [x:64] (
-                                                        in<SRAM[0]> I = I^0[x] i8(1:1)
-                                                        out<SRAM[1]> O = O^0[x] i8(1:1)
-                                                    2[1]: #cache #cache_store #swap_out block<DMA[0]> [d0:64] (
+        0: #kernel block<DSP[0]> [x:64] (        0: #kernel #pipeline_depth=2 block<DSP[0]> [x:16] (
+            in<DRAM[0]> I[x] i8(1:1)                 #buffers=2 #cached #placed none new<SRAM[0]> I[0] i8(4:1)
+            out<DRAM[0]> O[x] i8(1:1)       =>       #buffers=2 #cached #placed none new<SRAM[1]> O[0] i8(4:1)
+        ) { … }                                      0: #cache #cache_load block<DMA[0]> [d0:4] (
+                                                     1: #streamed_tile block [x:4] (
+                                                     2: #cache #cache_store block<DMA[0]> [d0:4] (
 
-    Operands that fit become resident; others are streamed tile by tile, with `pipeline_depth` buffers so that transfers
-    overlap with computing. The copy with the latest next use makes room. Statements are then ordered by list
-    scheduling on the units of the machine; the remarks tell the estimated time beside its lower bound (critical path,
-    busiest unit, busiest bus).
+    Operands become resident, or are streamed tile by tile, with `pipeline_depth` buffers so that transfers overlap with
+    computing: on a machine, whichever is quickest. The copy with the latest next use makes room. Statements are then
+    ordered by list scheduling on the units of the machine; the remarks tell the estimated time beside its lower bound
+    (critical path, busiest unit, busiest bus).
     """
 
     pass_name: ClassVar[str] = "schedule"
