@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ("docs", "examples", "grammar", "hwmodels", "optconfigs", "stripe", "tests", "tools", "pyproject.toml")
+KEPT = (
+    "docs",
+    "examples",
+    "grammar",
+    "hwmodels",
+    "optconfigs",
+    "stripe",
+    "tests",
+    "tilelib",
+    "tools",
+    "pyproject.toml",
+)
 
 
 def _run(copy: Path, *command: str) -> str:

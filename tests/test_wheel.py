@@ -50,9 +50,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_all_data_files_and_no_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    for kind in ("grammar", "hwmodels", "optconfigs"):
-        for path in (ROOT / kind).iterdir():
-            assert f"stripe/data/{kind}/{path.name}" in names
+    for kind in ("grammar", "hwmodels", "optconfigs", "tilelib"):
+        for path in (ROOT / kind).rglob("*.*"):
+            assert f"stripe/data/{path.relative_to(ROOT).as_posix()}" in names
     assert "stripe/py.typed" in names
     assert not [name for name in names if name.startswith(("tests/", "grammar/", "examples/"))]
 

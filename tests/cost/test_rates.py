@@ -61,8 +61,9 @@ def test_a_rate_for_all_operations_is_noted_on_a_matrix_engine() -> None:
     program = compiled(one_rate, "epilogue_on_vec")
     found = report(program, one_rate)
     assert useful(found) == {"MAC[0]": True, "VEC[0]": False, "DMA[0]": True}
-    assert found.notes == (
-        "the matrix engine MAC does add:fp32, relu:fp32 at its rate for other operations; "
-        "give it rates by operation if it cannot (conv+kernel_1+kernel_2)",
+    assert found.notes == tuple(
+        f"the matrix engine MAC does {operation} at its rate for other operations; "
+        "give it rates by operation if it cannot (conv+kernel_1+kernel_2)"
+        for operation in ("add:fp32", "relu:fp32")  # of two blocks
     )
     assert report(program, with_rates({"mul": 128, "add": 8, "relu": 8})).notes == ()
