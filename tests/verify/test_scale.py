@@ -39,13 +39,13 @@ def calls(patch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[str]
 
 
 def test_dependences_of_many_readers(star: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = calls(monkeypatch, deps, "_dependence")
+    made = calls(monkeypatch, deps, "_boxes_meet")
     result = ComputeDeps().run(star, PassContext())
     assert all(not statement.deps for statement in result.main.statements)
     assert len(made) <= READERS
 
 
 def test_the_checker_with_many_readers(star: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = calls(monkeypatch, schedule, "_conflict")
+    made = calls(monkeypatch, schedule, "is_in")
     assert schedule.check_schedule(star) == []
     assert len(made) <= READERS
