@@ -25,7 +25,7 @@ MAX_SEARCHED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class DesignAxis:
     """A parameter that varies, its values in order, and the condition under which it varies at all."""
 
     name: str
@@ -57,7 +57,7 @@ class DesignSpace:
     """Axes, the first of which varies slowest, and conditions on points."""
 
     templates: Templates
-    axes: tuple[Axis, ...]
+    axes: tuple[DesignAxis, ...]
     fixed: Mapping[str, Scalar]
     conditions: tuple[str, ...]
 
@@ -123,9 +123,9 @@ def _distinct(points: Iterator[DesignPoint | None]) -> Iterator[DesignPoint]:
 def design_space(sweep: SweepFile, templates: Templates, document: Document) -> DesignSpace:
     """The space of a sweep file. Raises ConfigError for all that is wrong with its axes and conditions at once."""
     errors: list[ConfigError] = []
-    axes: list[Axis] = []
+    axes: list[DesignAxis] = []
     if len(templates.lists) > 1:
-        axes.append(Axis(PASSES, tuple(templates.lists)))
+        axes.append(DesignAxis(PASSES, tuple(templates.lists)))
     for name, spec in sweep.axes.items():
         place = ("axes", name)
         try:
@@ -134,7 +134,7 @@ def design_space(sweep: SweepFile, templates: Templates, document: Document) -> 
             values = spec.listed() or _described_values(parameter)
             _require_fitting(values, parameter)
             _require_names((spec.when,) if spec.when else (), templates)
-            axes.append(Axis(name, values, parameter.unit if parameter else "", spec.when))
+            axes.append(DesignAxis(name, values, parameter.unit if parameter else "", spec.when))
         except ConfigError as error:
             errors.append(document.error(error.reason, place, error.hint))
     for name, value in sweep.fixed.items():

@@ -61,7 +61,7 @@ class SweepFacts(BaseModel):
 
 
 class ResultStore:
-    """The results of one sweep. Made by `create` and `open_store`."""
+    """The results of one sweep. Made by `writing_store` and `open_store`."""
 
     def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
         self.folder = folder

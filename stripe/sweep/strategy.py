@@ -11,7 +11,7 @@ from stripe.config.model import Scalar
 from stripe.ir import ConfigError
 from stripe.sweep.extras import extra
 from stripe.sweep.plan import SweepPlan
-from stripe.sweep.space import Axis, DesignPoint
+from stripe.sweep.space import DesignAxis, DesignPoint
 
 Outcome = tuple[float, ...] | None
 """The objectives of a point, smaller being better; None where it has none."""
@@ -35,14 +35,12 @@ def strategy_of(plan: SweepPlan, limit: int | None) -> Strategy:
     most = min(counts, default=None)
     if plan.strategy.name == "grid":
         return Listed(plan.space.grid(), most)
-    if plan.strategy.name == "random":
-        if most is None:
-            raise ConfigError("the strategy 'random' needs a number of points", hint='add "points": 100')
-        return Listed(plan.space.sample(most, plan.strategy.seed), most)
     if most is None:
         raise ConfigError(
             f"the strategy '{plan.strategy.name}' needs a number of points", hint='add "points": 100'
         )
+    if plan.strategy.name == "random":
+        return Listed(plan.space.sample(most, plan.strategy.seed), most)
     return Sampled(plan, most)
 
 
@@ -68,7 +66,8 @@ class Listed:
 @dataclass(slots=True)
 class Sampled:
     """Points that a multi-objective sampler of Optuna proposes, a generation at a time. A generation does not depend on
-    the order in which the one before it was evaluated: with one seed all runs, parallel or resumed, propose the same.
+    the order in which the one before it was evaluated: with one seed
+    and one number of points all runs, parallel or resumed, propose the same.
     """
 
     plan: SweepPlan
@@ -108,7 +107,7 @@ class Sampled:
                 self._study.tell(trial, list(outcome))
 
 
-def _distributions(optuna: Any, axes: tuple[Axis, ...]) -> dict[str, Any]:
+def _distributions(optuna: Any, axes: tuple[DesignAxis, ...]) -> dict[str, Any]:
     """The positions of values: numbers have an order that the sampler may use, texts have none."""
     return {
         axis.name: optuna.distributions.IntDistribution(0, len(axis.values) - 1)

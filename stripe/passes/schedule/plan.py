@@ -61,7 +61,7 @@ class Execute:
 ScheduleStep = SwapIn | SwapOut | Execute
 
 
-class Policy(Enum):
+class Residency(Enum):
     """Which of the choices for a statement is preferred, of those that fit."""
 
     COPY = "the one that moves the fewest bytes"
@@ -111,7 +111,7 @@ class ResidencyPlanner:
         depth: int,
         outputs: frozenset[str],
         fresh: frozenset[str],
-        policy: Policy = Policy.COPY,
+        policy: Residency = Residency.COPY,
     ) -> None:
         self._policy = policy
         self._block = block
@@ -196,13 +196,13 @@ class ResidencyPlanner:
         if self._needs[number].streamable:
             candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
             once = [op for op in absent if op.streamed_bytes <= AGAIN * op.bytes * (op.reads + op.writes)]
-            if self._policy is Policy.MIXED and once:
+            if self._policy is Residency.MIXED and once:
                 choice = self._choice(number, once)
                 if choice is not None:
                     return choice
         choices = (self._choice(number, streamed) for streamed in candidates)
         fitting = [choice for choice in choices if choice is not None]
-        if self._policy is Policy.STREAM:
+        if self._policy is Residency.STREAM:
             return min(fitting, key=lambda choice: (choice.copied, choice.cost), default=None)
         return min(fitting, key=lambda choice: choice.cost, default=None)
 

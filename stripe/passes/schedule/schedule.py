@@ -38,7 +38,7 @@ from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.build import build_statements, reuse_deps, stream_operands
 from stripe.passes.schedule.plan import (
     NearCopy,
-    Policy,
+    Residency,
     ResidencyPlanner,
     ScheduleStep,
     SwapIn,
@@ -157,7 +157,7 @@ class Schedule(Pass):
         best: tuple[float, Block, list[Remark]] | None = None
         refused: ConfigError | None = None
         tried: list[object] = []
-        for policy in Policy:
+        for policy in Residency:
             if best is not None and context.hardware is None:
                 break  # without a machine times say too little to choose by
             remarks: list[Remark] = []
@@ -182,7 +182,7 @@ class Schedule(Pass):
                 context.listener(remark)
         return best[1]
 
-    def _planned(self, entry: Block, path: Path, policy: Policy, context: PassContext) -> _Planned:
+    def _planned(self, entry: Block, path: Path, policy: Residency, context: PassContext) -> _Planned:
         depth, unit = self.pipeline_depth, self.xfer_loc.fixed()
         banks = self._banks(block_at(entry, path), context.hardware)
         entry = replace_at(entry, path, lambda block: self._tiled(block, banks, policy, context))
@@ -237,7 +237,7 @@ class Schedule(Pass):
         widths = (ref.dtype.bytes for ref in block.refinements)
         return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
 
-    def _tiled(self, block: Block, banks: Banks, policy: Policy, context: PassContext) -> Block:
+    def _tiled(self, block: Block, banks: Banks, policy: Residency, context: PassContext) -> Block:
         """Tiles each statement whose operands cannot all be resident and that is not tiled yet; all statements where
         operands are to be streamed."""
         statements = list(block.statements)
@@ -247,9 +247,9 @@ class Schedule(Pass):
             if not isinstance(statement, Block) or any(True for _ in statement.blocks):
                 continue
             fits = whole <= banks.capacity and max(sizes, default=0) <= banks.bytes
-            if fits and policy is not Policy.STREAM:
+            if fits and policy is not Residency.STREAM:
                 continue
-            least = 2 if policy is Policy.COPY else STREAMED_TILES
+            least = 2 if policy is Residency.COPY else STREAMED_TILES
             tiled = tiled_to_fit(statement, banks, self.pipeline_depth, least)
             if tiled is not None:
                 remark = f"tiled into {tiled.points} tiles to stream: {whole} bytes, {banks.capacity} fit"
