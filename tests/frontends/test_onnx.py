@@ -155,6 +155,40 @@ def test_constants_fold_and_control_flow_unrolls() -> None:
     assert np.array_equal(compile_model(net, "interp").run({"x": x})["y"], np.maximum(x, 0))
 
 
+def test_constants_of_narrow_types_are_told_apart() -> None:
+    """Each turn of a loop has a constant of its own, which is gone after the turn; a later one took its name."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Cast", ["turn"], ["c"], to=TensorProto.INT4),
+            helper.make_node("DequantizeLinear", ["c", "scale"], ["d"]),
+            helper.make_node("Add", ["sum", "d"], ["next"]),
+            helper.make_node("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info(name, type, [])
+            for name, type in (
+                ("turn", TensorProto.INT64),
+                ("go", TensorProto.BOOL),
+                ("sum", TensorProto.FLOAT),
+            )
+        ],
+        [
+            helper.make_tensor_value_info(name, type, [])
+            for name, type in (("on", TensorProto.BOOL), ("next", TensorProto.FLOAT))
+        ],
+    )
+    net = model(
+        helper.make_node("ReduceMax", ["x"], ["scale"], keepdims=0),
+        helper.make_node("Loop", ["turns", "yes", "scale"], ["y"], body=body),
+        opset=21,
+        turns=np.asarray(100), yes=np.asarray(True),
+    )  # fmt: skip
+    x = np.ones((1, 3, 8, 8), np.float32)
+    expected = 1 + sum((turn + 8) % 16 - 8 for turn in range(100))
+    assert compile_model(net, "interp").run({"x": x})["y"] == expected
+
+
 def test_files_that_are_no_models(tmp_path: Path, capsys: Capture) -> None:
     whole = conv_net().SerializeToString()
     for name, data in {"cut": whole[: len(whole) // 2], "text": b"no protobuf", "empty": b""}.items():

@@ -74,7 +74,11 @@ class TileFile:
     """Of inputs and constants."""
     problems: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
     """By the name of the node."""
-    _held: dict[int, str] = field(default_factory=dict[int, str])
+    _held: dict[tuple[int, TensorType], tuple[Array, str]] = field(
+        default_factory=dict[tuple[int, TensorType], tuple[Array, str]]
+    )
+    """The name of each array that the program holds. The arrays stay alive with it: an `id` is that of one array only
+    as long as the array lives."""
     _taken: set[str] = field(default_factory=set[str])
 
     def fresh(self, wanted: str) -> str:
@@ -91,13 +95,14 @@ class TileFile:
         """The name of a value in the program, which gets the elements of a constant."""
         if value.data is None:
             return value.name
-        key = id(value.data)
+        key = (id(value.data), value.type)
         if key not in self._held:
             name = self.fresh(wanted)
-            self._held[key] = name
+            self._held[key] = (value.data, name)
             self.constants[name] = stored(value.data, value.type.element)
             self.types[name] = value.type
-        return self._held[key]
+        _, name = self._held[key]
+        return name
 
     def refuse(self, node: NodeProto, name: str, reason: str, hint: str = "") -> None:
         """Notes a node that cannot be imported."""
