@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from stripe.cost.mapping.machine import target_for
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
-from stripe.cost.mapping.search import LoopMapping, search
 from stripe.hw.schema import ExecUnit, HardwareModel
 from stripe.ir import (
     Agg,
@@ -29,6 +28,9 @@ from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Re
 from stripe.rewrite.cached import CacheOptions, cache_view
 from stripe.rewrite.prune import prune_indices
 from stripe.rewrite.tile import tile_block
+
+if TYPE_CHECKING:
+    from stripe.cost.mapping.search import LoopMapping
 
 Level = tuple[list[tuple[str, int]], list[Node]]
 """Loops, and the nodes that hold their operands at each point of these loops."""
@@ -70,6 +72,8 @@ class Map(NestPass):
 
     def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
         """Raises ConfigError without a hardware model, and for a unit that it lacks."""
+        from stripe.cost.mapping.search import search  # numpy takes long to load
+
         hardware = context.need_hardware("map")
         unit = self._unit(hardware)
         problem = loop_nest(nest)

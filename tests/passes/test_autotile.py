@@ -16,8 +16,9 @@ from stripe.cost.time.tiles import find_unit, nest_operations
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
 from stripe.ir import Block, ConfigError, Index, Location, Tags, print_block, print_program, verify_structural
-from stripe.passes.autotile.autotile import Autotile, Tiling
+from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.autotile.choice import company
+from stripe.passes.autotile.tiling import Tiling
 from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes

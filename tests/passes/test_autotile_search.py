@@ -15,8 +15,9 @@ from stripe.ir import Affine, Block, Dim, Index, Refinement, parse_affine, row_m
 from stripe.ir import Direction as D
 from stripe.ir.dtypes import FP32
 from stripe.ir.refinement import Agg
-from stripe.passes.autotile.autotile import Autotile, Tiling
+from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.autotile.search import TileSearch
+from stripe.passes.autotile.tiling import Tiling
 
 
 def view(

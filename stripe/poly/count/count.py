@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import comb, gcd, prod
 
-import numpy as np
-
 from stripe.ir import Affine, Domain, Interval, coordinates
 from stripe.poly.access import Access
 from stripe.poly.connected import connected
@@ -267,6 +265,8 @@ def _count_few(rows: list[Row], columns: list[int]) -> int | None:
     )
     if prod(sizes) > _FEW or largest > _MAX_INT:
         return None
+    import numpy as np  # takes long to load, and few counts come here
+
     places = np.indices(sizes).reshape(len(columns), -1) + np.array([[low] for low, _ in box])
     factors = np.array([[row[k] for k in columns] for row in rows])
     constants = np.array([[row[0]] for row in rows])
