@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,9 +12,11 @@ from stripe.cost.mapping.machine import target_for
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
 from stripe.hw.schema import ExecUnit, HardwareModel
 from stripe.ir import (
+    Affine,
     Agg,
     Block,
     ConfigError,
+    Index,
     Intrinsic,
     Load,
     Location,
@@ -23,6 +25,7 @@ from stripe.ir import (
     map_statements,
     nest_at,
     replace_at,
+    substitute,
 )
 from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Refusal, TagSet
 from stripe.rewrite.cached import CacheOptions, cache_view
@@ -75,24 +78,23 @@ class Map(NestPass):
         from stripe.cost.mapping.search import search  # numpy takes long to load
 
         hardware = context.need_hardware("map")
-        unit = self._unit(hardware)
+        unit_name, unit = self._unit(hardware)
         problem = loop_nest(nest)
         if isinstance(problem, Refusal):
             return problem
         dtype = nest.block.ref(problem.operands[0].name).dtype
-        found = [
-            search(problem, target_for(problem, stationary, hardware, unit, dtype), plans=self.plans)
-            for stationary in problem.operands[:-1]
+        targets = [
+            target_for(problem, stationary, hardware, unit, dtype) for stationary in problem.operands[:-1]
         ]
-        ranked = sorted((plan for one in found for plan in one.plans), key=lambda plan: plan.energy_pJ)[
-            : self.plans
-        ]
-        if not ranked:
+        found = search(problem, targets, plans=self.plans)
+        if not found.plans:
             return Refusal("no mapping fits into the memories of the machine")
-        for number, plan in enumerate(ranked[1:], 2):
+        best, *others = found.plans
+        for number, plan in enumerate(others, 2):
             context.analysis(nest.block, f"plan {number}: {_summary(plan, problem)}")
-        entry = replace_at(nest.blocks[0], nest.path, lambda block: self._tiled(block, ranked[0], problem))
-        levels = _levels(ranked[0], problem)
+        array = _Array.of(best, unit_name, unit)
+        entry = replace_at(nest.blocks[0], nest.path, lambda block: self._tiled(block, best, problem, array))
+        levels = _levels(best, problem)
         for depth in reversed(range(len(levels))):
             path = (*nest.path, *(0,) * depth)
             for node in reversed(levels[depth][1]):
@@ -101,36 +103,32 @@ class Map(NestPass):
                 if isinstance(cached, Refusal):
                     return cached
                 entry = cached.entry
-        priced = sum(one.priced for one in found)
-        context.applied(nest.block, f"{_summary(ranked[0], problem)}; {priced} mappings priced")
+        context.applied(nest.block, f"{_summary(best, problem)}; {found.priced} mappings priced")
         return nest_at(entry, nest.path).block
 
-    def _unit(self, hardware: HardwareModel) -> ExecUnit:
+    def _unit(self, hardware: HardwareModel) -> tuple[str, ExecUnit]:
         if self.unit:
-            return hardware.exec_unit(self.unit)
-        unit = next((unit for unit in hardware.exec_units.values() if unit.grid), None)
-        if unit is None:
+            return self.unit, hardware.exec_unit(self.unit)
+        found = next((item for item in hardware.exec_units.items() if item[1].grid), None)
+        if found is None:
             raise ConfigError("no execution unit of the machine has a grid", hint="name one with unit")
-        return unit
+        return found
 
-    def _tiled(self, block: Block, plan: LoopMapping, problem: LoopNest) -> Block:
+    def _tiled(self, block: Block, plan: LoopMapping, problem: LoopNest, array: _Array) -> Block:
         """The block as one block for each level of loops, and the innermost one for a step of the grid."""
-        spatial = {name: prod(split.spatial) for name, split in plan.splits.items()}
-        inside = dict(problem.ranges)
+        inside = {name: size // array.positions(name) for name, size in problem.ranges.items()}
+        space = {part.name: part.size for part in array.parts}
         sizes: list[tuple[list[str], dict[str, int]]] = []
         for loops, _ in _levels(plan, problem):
             inside = {name: size // dict(loops).get(name, 1) for name, size in inside.items()}
-            sizes.append(([name for name, _ in loops], inside))
-        order = [name for name, size in inside.items() if size > spatial[name]]
-        sizes.append((order, spatial))
-        return _pruned(self._nested(block, sizes))
+            sizes.append(([name for name, _ in loops], {**inside, **space}))
+        order = [name for name, size in inside.items() if size > 1]
+        sizes.append((order, {**dict.fromkeys(inside, 1), **space}))
+        return _pruned(self._nested(array.spread(block), sizes))
 
     def _nested(self, block: Block, sizes: list[tuple[list[str], dict[str, int]]]) -> Block:
         if not sizes:
-            indices = tuple(
-                replace(index, is_spatial=True) if index.range > 1 else index for index in block.indices
-            )
-            return replace(block, indices=indices, tags=block.tags.add(*self.inner_set))
+            return replace(block, tags=block.tags.add(*self.inner_set))
         (order, inside), *rest = sizes
         outer = tile_block(block, inside)
         (inner,) = outer.blocks
@@ -138,6 +136,62 @@ class Map(NestPass):
             outer.indices, key=lambda index: order.index(index.name) if index.name in order else len(order)
         )
         return replace(outer, indices=tuple(loops), statements=(self._nested(inner, rest),))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some values of an index along an axis of the grid, a position apart: `name` counts them, they are `step` values
+    apart and lie `stride` units apart."""
+
+    name: str
+    index: str
+    size: int
+    step: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class _Array:
+    """The part of a mapping that runs in space, on units called `unit`; none where the units are not the grid."""
+
+    unit: str | None
+    parts: tuple[_Part, ...]
+
+    @staticmethod
+    def of(plan: LoopMapping, name: str, unit: ExecUnit) -> _Array:
+        """The positions along each axis are a mixed radix of the indices that run along it."""
+        parts: list[_Part] = []
+        step = dict.fromkeys(plan.splits, 1)
+        first = 1
+        for number, axis in enumerate(unit.grid):
+            stride = first
+            for index, split in plan.splits.items():
+                size = split.spatial[number]
+                if size > 1:
+                    parts.append(_Part(f"{index}_{axis.name}", index, size, step[index], stride))
+                    step[index] *= size
+                    stride *= size
+            first *= axis.size
+        return _Array(name if first == unit.count else None, tuple(parts))
+
+    def positions(self, index: str) -> int:
+        return prod(part.size for part in self.parts if part.index == index)
+
+    def spread(self, block: Block) -> Block:
+        """The block with indices of their own for what runs in space, each point on the unit of its position."""
+        indices = [
+            index if index.is_passed else replace(index, range=index.range // self.positions(index.name))
+            for index in block.indices
+        ]
+        indices += [Index(part.name, part.size, is_spatial=True) for part in self.parts]
+        values = {
+            index.name: Affine.var(index.name) * self.positions(index.name)
+            + sum((Affine.var(p.name) * p.step for p in self.parts if p.index == index.name), Affine())
+            for index in block.iterated
+        }
+        place = sum((Affine.var(part.name) * part.stride for part in self.parts), Affine())
+        location = Location.of(self.unit, place) if self.unit else block.location
+        return replace(substitute(block, values), indices=tuple(indices), location=location)
 
 
 def _pruned(block: Block) -> Block:

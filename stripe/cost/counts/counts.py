@@ -55,7 +55,7 @@ def count_program(
     found: list[KernelCounts] = []
     for number, outer in nest.children():
         for inner, kernel in outer.children():
-            counted = _Counter(kernel, halo, main_memory, units).count((0, number, inner))
+            counted = _Counter(kernel, halo, main_memory, units, hardware).count((0, number, inner))
             if hardware is not None:
                 compute, total = count_energy(counted, hardware)
                 counted = replace(counted, energy_pJ=total, compute_pJ=compute)
@@ -66,8 +66,11 @@ def count_program(
 class _Counter:
     """Counts one kernel."""
 
-    def __init__(self, kernel: Nest, halo: Halo, main_memory: str, units: Sequence[str]) -> None:
+    def __init__(
+        self, kernel: Nest, halo: Halo, main_memory: str, units: Sequence[str], hardware: HardwareModel | None
+    ) -> None:
         self.kernel = kernel
+        self.hardware = hardware
         self.halo: Halo = halo
         self.main_memory = main_memory
         self.units = units
@@ -138,15 +141,50 @@ class _Counter:
         loops = tuple(name for name in fixed if name not in spatial)
         apart = tuple(name for name in fixed if name in spatial)
         shared = entering(access, loops, self.halo)
-        single = entering(access, loops, self.halo, apart) if apart else shared
+        reader = self._per_position(access, far) or (access, ())
+        held = self._per_position(access, near) or (access, apart)
+        outer, single = (
+            entering(needed, loops, self.halo, instances) if instances else shared
+            for needed, instances in (reader, held)
+        )
         if transfer.fills:
-            self._add(access, far, near, shared, single)
+            self._add(access, far, near, outer, single)
             return
-        self._add(access, near, far, single, shared)
+        self._add(access, near, far, single, outer)
         if transfer.aggregates and transfer.near.buffer not in self.filled:
-            back = count_elements(access)
-            own = count_points(touched_at(access, apart)) if apart else back
-            self._add(access, far, near, shared - back, single - own)
+            back, own = (_distinct(*needed) for needed in (reader, held))
+            self._add(access, far, near, outer - back, single - own)
+
+    def _per_position(self, access: Access, memory: str) -> tuple[Access, tuple[str, ...]] | None:
+        """The access of the block that computes to the elements of a copy in `memory`, and the indices that number the
+        instances of this memory: each holds what its position needs. None without such instances."""
+        used = [
+            (leaf, self.copies.rooted(found))
+            for leaf in self.leaves
+            for number in range(len(leaf.block.statements))
+            for found in leaf_accesses(leaf, number)
+        ]
+        found = [(leaf, rooted) for leaf, rooted in used if rooted.buffer == access.buffer]
+        instances = self._instances(found[0][0], memory) if len(found) == 1 else ()
+        return (found[0][1], instances) if instances else None
+
+    def _instances(self, leaf: Nest, memory: str) -> tuple[str, ...]:
+        """The names in the domain of the spatial indices along whose axes of the grid there is a memory each: those
+        that the location of the leaf multiplies by strides of these axes."""
+        place = leaf.block.location
+        if self.hardware is None or place.name not in self.hardware.exec_units or not place.devices[-1].units:
+            return ()
+        along = self.hardware.memory(memory).along
+        spatial = _spatial_names(leaf)
+        number = place.subs(dict(leaf.local)).devices[-1].units[0]
+        found: list[str] = []
+        stride = 1
+        for axis in self.hardware.exec_unit(place.name).grid:
+            if axis.name in along:
+                inside = range(stride, stride * axis.size)
+                found += [n for n in sorted(number.names() & spatial) if number.coeff(n) in inside]
+            stride *= axis.size
+        return tuple(found)
 
     def _check_order(self, transfer: Transfer, fixed: Sequence[str]) -> None:
         outside = set(fixed)
@@ -166,7 +204,8 @@ class _Counter:
 
     def _count_access(self, leaf: Nest, access: Access) -> None:
         memory = self._memory(access)
-        steps = _per_step(leaf, access)
+        apart = self._instances(leaf, memory)
+        steps = _per_step(leaf, access, apart)
         if not access.is_write:
             self._add(access, memory, ARRAY, steps, steps)
             return
@@ -179,8 +218,13 @@ class _Counter:
         if self.copies.is_copy(access.buffer):
             spatial = _spatial_names(leaf)
             inside = tuple(name for name in inside if name in spatial)
-        first = count_points(touched_at(rooted, inside)) if inside else count_elements(rooted)
+        first = _distinct(rooted, (*inside, *apart))
         self._add(access, memory, ARRAY, steps - first, 0)
+
+
+def _distinct(access: Access, instances: Sequence[str]) -> int:
+    """Distinct elements, those of each instance apart."""
+    return count_points(touched_at(access, instances)) if instances else count_elements(access)
 
 
 def _spatial_names(nest: Nest) -> frozenset[str]:
@@ -193,11 +237,12 @@ def _spatial_names(nest: Nest) -> frozenset[str]:
     )
 
 
-def _per_step(leaf: Nest, access: Access) -> int:
-    """Elements accessed, each once a step however many parallel units share it; copies of their own count apart."""
+def _per_step(leaf: Nest, access: Access, apart: Sequence[str]) -> int:
+    """Elements accessed, each once a step however many parallel units share it; copies of their own count apart, and
+    so do the instances of a memory that the indices `apart` number."""
     domain = leaf.domain
     spatial = _spatial_names(leaf)
-    outside = set(leaf.prefix(len(access.buffer.path) - 1))
+    outside = {*leaf.prefix(len(access.buffer.path) - 1), *apart}
     keys = tuple(name for name in domain.names if name not in spatial or name in outside)
     if len(keys) == len(domain.names):
         return count_domain(domain) * prod(access.sizes)

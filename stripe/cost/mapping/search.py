@@ -9,7 +9,7 @@ mappings that are known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace
 from itertools import product
@@ -110,11 +110,12 @@ def _slides(node: Node) -> list[Slide | None]:
     return [Slide(node, name) for name in dict.fromkeys(shared)] or [None]
 
 
-def search(nest: LoopNest, target: Hierarchy, *, plans: int = 1) -> Found:
-    """The cheapest mappings of a nest by energy; none when no mapping fits."""
-    best = _Best(plans)
-    priced = mappings = 0
-    problems = [_Combination(nest, target, skeleton) for skeleton in skeletons(nest, target)]
+def search(nest: LoopNest, targets: Sequence[Hierarchy], *, plans: int = 1) -> Found:
+    """The cheapest mappings of a nest onto any of the targets by energy; none when no mapping fits."""
+    priced = 0
+    problems = [
+        _Combination(nest, target, skeleton) for target in targets for skeleton in skeletons(nest, target)
+    ]
     problems = [problem for problem in problems if problem.mappings]
     problems.sort(key=lambda problem: problem.bound)
     mappings = sum(problem.mappings for problem in problems)

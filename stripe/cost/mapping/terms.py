@@ -135,57 +135,68 @@ class PriceTerms:
         positions = {name: spatial[name].prod(axis=1) for name in group}
         for operand in self.nest.operands:
             chain = self.skeleton.chain(operand)
-            shared = [name for name in group if name not in operand.indices]
+            parent = self.target.levels[0]
             for node in chain:
                 fills = _product(ranges[name] / inside(node)[name] for name in group)
-                slide = next((s for s in self.skeleton.slides if s.node is node and s.index in group), None)
-                if slide is None:
-                    moved = fills * _volume(operand, group, inside(node))
-                else:
-                    moved = self._slid(slide, group, within, inside(node), fills)
-                yield moved
-                copies = self._along(node.level if shared else None, spatial)
-                yield moved * _product(copies[name] for name in shared)
+                for level in (parent, node.level):
+                    apart = self._along(level, spatial)
+                    held = _apart(operand, inside(node), positions, apart)
+                    yield self._moved(node, group, within, inside(node), held, fills) * _product(
+                        apart.values()
+                    )
+                parent = node.level
             # The positions of one instance share what they need; each instance is read on its own.
-            apart = self._along(chain[-1].level if chain else None, spatial)
+            apart = self._along(parent, spatial)
             together = {name: positions[name] // apart[name] for name in group}
             steps = _product(ranges[name] / positions[name] for name in group)
             yield steps * _volume(operand, group, together) * _product(apart.values())
         for node in self._holds:
-            apart = self._along(node.level, spatial)
-            held = {name: extent // apart[name] for name, extent in inside(node).items()}
+            held = _apart(node.operand, inside(node), positions, self._along(node.level, spatial))
             # the size of an element is a factor of the first group
             size = node.operand.element_bytes if group[0] == self.nest.groups[0][0] else 1
             yield _volume(node.operand, group, held) * size
         for axis in range(len(self.target.axes)):
             yield _product(spatial[name][:, axis] for name in group)
 
-    def _along(self, level: Level | None, spatial: Extents) -> Extents:
-        """For each index the positions at which the level has an instance of its own; 1 without a level."""
-        axes = [
-            n for n, axis in enumerate(self.target.axes) if level is not None and axis.name in level.along
-        ]
+    def _along(self, level: Level, spatial: Extents) -> Extents:
+        """For each index the positions at which the level has an instance of its own."""
+        axes = [n for n, axis in enumerate(self.target.axes) if axis.name in level.along]
         return {name: values[:, axes].prod(axis=1) for name, values in spatial.items()}
 
-    def _slid(
-        self, slide: Slide, group: Sequence[str], within: Extents, inside: Extents, fills: Floats
+    def _moved(
+        self, node: Node, group: Sequence[str], within: Extents, inside: Extents, held: Extents, fills: Floats
     ) -> Floats:
-        """Elements moved when a window slides: the first box, then what each step adds."""
-        nodes = self.skeleton.nodes
-        place = nodes.index(slide.node)
+        """Elements that an instance which holds boxes of `held` gets: a box for each fill; where a window slides, the
+        first box, then what each step adds."""
+        slide = next((s for s in self.skeleton.slides if s.node is node and s.index in group), None)
+        if slide is None:
+            return fills * _volume(node.operand, group, held)
+        place = self.skeleton.nodes.index(node)
         above = (
             within[slide.index][:, place - 1] if place else np.full(len(fills), self.nest.ranges[slide.index])
         )
         steps = above / inside[slide.index]
         total = fills / steps
-        for form in slide.node.operand.index:
+        for form in node.operand.index:
             names = {name for name, c in form.items() if c} & set(group)
             if not names:
                 continue
-            size = 1.0 + sum(abs(form[name]) * (inside[name] - 1) for name in names)
+            size = 1.0 + sum(abs(form[name]) * (held[name] - 1) for name in names)
             step = abs(form.get(slide.index, 0)) * inside[slide.index]
             total = total * (size + (steps - 1) * np.minimum(size, step) if slide.index in names else size)
         return total
+
+
+def _apart(operand: Operand, inside: Extents, positions: Extents, apart: Extents) -> Extents:
+    """Extents of the box of one instance, of which there are `apart` for each index. Neighbouring positions take
+    neighbouring values, so an instance holds every `positions`-th of an index: gaps that windows fill."""
+    windows = {name for form in operand.index if sum(map(bool, form.values())) > 1 for name in form}
+    return {
+        name: extent - positions[name] + positions[name] // apart[name]
+        if name in windows
+        else extent // apart[name]
+        for name, extent in inside.items()
+    }
 
 
 def _table(rows: Sequence[tuple[int, ...]]) -> Integers:
