@@ -109,10 +109,6 @@ class UnitGraph:
 
     def __init__(self, model: HardwareModel) -> None:
         self.model = model
-        self.members = tuple((self._side(bus.sources), self._side(bus.sinks)) for bus in model.buses)
-        """Sources and sinks of each bus as units."""
-        self.sources = frozenset(unit for sources, _ in self.members for unit in sources)
-        self.sinks = frozenset(unit for _, sinks in self.members for unit in sinks)
         self._ports: dict[float, networkx.DiGraph[_Node]] = {}
         self._quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = {}
         self._reached: dict[tuple[str, float], frozenset[str]] = {}
@@ -120,8 +116,23 @@ class UnitGraph:
         self._before: dict[tuple[str, bool], Mapping[str, str]] = {}
         self._connections: dict[tuple[str, str], Route] = {}
 
+    @cached_property
+    def members(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+        """Sources and sinks of each bus as units."""
+        return tuple((self._side(bus.sources), self._side(bus.sinks)) for bus in self.model.buses)
+
     def _side(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(unit for text in names for unit in instances(self.model, text)))
+
+    @cached_property
+    def sources(self) -> frozenset[str]:
+        """The units that some bus leads from."""
+        return frozenset(unit for sources, _ in self.members for unit in sources)
+
+    @cached_property
+    def sinks(self) -> frozenset[str]:
+        """The units that some bus leads to."""
+        return frozenset(unit for _, sinks in self.members for unit in sinks)
 
     def instances(self, name: str) -> tuple[str, ...]:
         """The units called `name`: `NAME[0]`, `NAME[1]`, …; raises ConfigError for an unknown name."""
@@ -305,6 +316,14 @@ class UnitGraph:
                     result = result.then(self.route(here, there), stage=here)
                 return result
         return self.route(source, sink)  # there is none: the error says so
+
+    def nearest(self, name: str, unit: str, *, writes: bool) -> str:
+        """The first unit called `name` that `unit` reads or writes over a direct route; without any the first."""
+        for near in self.instances(name):
+            ends = (unit, near) if writes else (near, unit)
+            if self.find_route(*ends) is not None:
+                return near
+        return f"{name}[0]"
 
     def memories_of(self, unit: str, access: Literal["read", "write", "both"] = "both") -> tuple[str, ...]:
         """The memories that an execution unit can read, write, or both: the widest route first, then the nearest."""

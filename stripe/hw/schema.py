@@ -419,19 +419,23 @@ class HardwareModel(ConfigModel):
     @property
     def main_memory(self) -> str | None:
         """Name of the memory of inputs and outputs: the first marked `is_host`, else the largest explicit one."""
-        marked = [name for name, memory in self.mem_units.items() if memory.is_host]
+        marked = next((name for name, memory in self.mem_units.items() if memory.is_host), None)
+        if marked is not None:
+            return marked
         explicit = [name for name, memory in self.mem_units.items() if not memory.is_cache]
-        largest = sorted(explicit, key=lambda name: -self.mem_units[name].size * self.mem_units[name].count)
-        return next(iter(marked + largest), None)
+        return max(
+            explicit, key=lambda name: self.mem_units[name].size * self.mem_units[name].count, default=None
+        )
 
     def check_location(self, location: Location) -> None:
         """Raises ConfigError when a device of `location` does not exist in the machine."""
         for device in location.devices:
-            count = self.unit(device.name).count
+            unit = self.unit(device.name)
             if len(device.units) > 1:
                 raise ConfigError(f"'{device}' has {len(device.units)} numbers; units are counted by one")
             for number in device.units:
-                if number.is_constant and not 0 <= number.offset < count:
+                # Unit 0 always exists, so that it does not ask how many there are.
+                if number.is_constant and number.offset and not 0 <= number.offset < (count := unit.count):
                     raise ConfigError(
                         f"there is no '{device}': {device.name} has {count} unit{'s' * (count > 1)}"
                     )

@@ -3,28 +3,36 @@
 A result that a computation drew from a machine holds for every other machine that agrees with it in all fields that
 were read, so it may be used there again. The record is complete because fields are the only access to a model:
 each field is recorded when it is read, and comparing, hashing, copying or writing a model records all of it.
+Of a question about routes (`unit_graph`) the answer is recorded instead of all fields that lead to it: machines of
+different numbers of memories have the same route from the first of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from typing_extensions import override
 
+from stripe.hw.graph import Hop, Route, UnitGraph
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
+from stripe.ir.errors import ConfigError
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _PARTS = (HardwareModel, MemUnit, ExecUnit, TxUnit, Bus)
 """The classes whose fields are recorded one by one; other values are recorded whole."""
 
+_ROUTES = "routes "
+"""The beginning of the place of a question about routes: the method of `UnitGraph` and its arguments as JSON."""
+
 Reads = dict[str, str]
-"""The fields read: their places, such as `exec_units.CONV.count`, with the values as canonical JSON."""
+"""The fields read: their places, such as `exec_units.CONV.count`, with the values as canonical JSON; and questions
+about routes with their answers."""
 
 
 def traced(model: HardwareModel, reads: Reads) -> HardwareModel:
@@ -38,12 +46,22 @@ class MachineFacts:
 
     model: HardwareModel
     _found: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    _graphs: list[UnitGraph] = field(default_factory=list[UnitGraph])
 
     def at(self, place: str) -> str | None:
         """The value as canonical JSON; None where the model has no such place."""
         if place not in self._found:
-            self._found[place] = _look_up(self.model, place)
+            self._found[place] = (
+                _spelled(_answer(self._graph(), place))
+                if place.startswith(_ROUTES)
+                else _look_up(self.model, place)
+            )
         return self._found[place]
+
+    def _graph(self) -> UnitGraph:
+        if not self._graphs:
+            self._graphs.append(UnitGraph(self.model))
+        return self._graphs[0]
 
     def agree(self, reads: Reads) -> bool:
         """Whether the model has the same values at all places that were read."""
@@ -196,3 +214,77 @@ def _record_all(part: BaseModel) -> None:
 def _plain(part: BaseModel) -> BaseModel:
     """The model that a recording one was made from; another model itself."""
     return part.__dict__[_RECORD][2] if _RECORD in part.__dict__ else part
+
+
+_Answer = Route | ConfigError | str | tuple[str, ...] | None
+
+
+def unit_graph(model: HardwareModel) -> UnitGraph:
+    """The graph of a model; that of a recording one records questions with their answers."""
+    return _RecordingGraph(model) if _RECORD in model.__dict__ else UnitGraph(model)
+
+
+def _answer(graph: UnitGraph, place: str) -> _Answer:
+    """The answer to a question; an error that it raises is one."""
+    method, *words = json.loads(place.removeprefix(_ROUTES))
+    asked: dict[str, Callable[..., _Answer]] = {
+        "find_route": graph.find_route,
+        "connection": graph.connection,
+        "memories_of": graph.memories_of,
+        "reads": partial(graph.nearest, writes=False),
+        "writes": partial(graph.nearest, writes=True),
+    }
+    try:
+        return asked[method](*words)
+    except ConfigError as error:
+        return error
+
+
+def _spelled(answer: _Answer) -> str:
+    if isinstance(answer, ConfigError):
+        return json.dumps({"error": [answer.reason, answer.hint]})
+    if isinstance(answer, Route):
+        hops = [(hop.source, hop.sink, hop.index) for hop in answer.hops]
+        return json.dumps([hops, answer.bytes_per_cycle, answer.latency_cycles, answer.stages])
+    return json.dumps(answer)
+
+
+class _RecordingGraph(UnitGraph):
+    """The graph of a recording model. Routes are found in the graph of its original; their buses are those of the
+    recording model, so that what is read of them is recorded. Whatever else is asked reads the fields."""
+
+    def __init__(self, model: HardwareModel) -> None:
+        super().__init__(model)
+        self._reads: Reads = model.__dict__[_RECORD][0]
+        self._original = UnitGraph(cast("HardwareModel", _plain(model)))
+        self._answers: dict[str, _Answer] = {}
+
+    def _asked(self, *question: str) -> Any:
+        place = _ROUTES + json.dumps(question)
+        if place not in self._answers:
+            answer = _answer(self._original, place)
+            self._reads[place] = _spelled(answer)
+            if isinstance(answer, Route):
+                hops = (Hop(h.source, h.sink, h.index, self.model.buses[h.index]) for h in answer.hops)
+                answer = replace(answer, hops=tuple(hops)) if answer.hops else answer
+            self._answers[place] = answer
+        answer = self._answers[place]
+        if isinstance(answer, ConfigError):
+            raise ConfigError(answer.reason, hint=answer.hint)
+        return answer
+
+    @override
+    def find_route(self, source: str, sink: str) -> Route | None:
+        return self._asked("find_route", source, sink)
+
+    @override
+    def connection(self, source: str, sink: str) -> Route:
+        return self._asked("connection", source, sink)
+
+    @override
+    def nearest(self, name: str, unit: str, *, writes: bool) -> str:
+        return self._asked("writes" if writes else "reads", name, unit)
+
+    @override
+    def memories_of(self, unit: str, access: Literal["read", "write", "both"] = "both") -> tuple[str, ...]:
+        return self._asked("memories_of", unit, access)

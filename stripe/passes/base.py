@@ -111,8 +111,9 @@ class PassContext:
             near = closest(spec.name, units)
             hint = f"did you mean '{near}'?" if near else f"its units are {', '.join(units)}"
             raise ConfigError(f"the hardware model has no unit '{spec.name}'", hint=hint)
-        count = units[spec.name].count
-        if isinstance(spec.unit, int) and not 0 <= spec.unit < count:
+        unit = units[spec.name]
+        # Unit 0 always exists, so that it does not ask how many there are.
+        if isinstance(spec.unit, int) and spec.unit and not 0 <= spec.unit < (count := unit.count):
             raise ConfigError(
                 f"the hardware model has {count} {spec.name}, no number {spec.unit}",
                 hint=f"0 to {count - 1}",

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import stripe
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import ExecUnit, HardwareModel
-from stripe.hw.trace import MachineFacts, Reads, traced
+from stripe.hw.trace import MachineFacts, Reads, traced, unit_graph
+from stripe.ir import ConfigError
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile")
 
@@ -76,6 +77,26 @@ def test_traced_models_are_equal_to_their_originals() -> None:
     assert traced(machine, {}) == machine
     assert machine == traced(machine, {})
     assert traced(machine, {}) != load_hardware("systolic")
+
+
+def test_routes_are_recorded_as_questions_with_their_answers() -> None:
+    reads: Reads = {}
+    graph = unit_graph(traced(load_hardware("dsp_conv"), reads))
+    route = graph.connection("SRAM[0]", "CONV[0]")
+    assert graph.nearest("SRAM", "CONV[0]", writes=False) == "SRAM[0]"
+    assert sorted(reads) == [
+        "buses",
+        'routes ["connection", "SRAM[0]", "CONV[0]"]',
+        'routes ["reads", "SRAM", "CONV[0]"]',
+    ]
+    assert graph.connection("SRAM[0]", "CONV[0]") is route
+    assert [bus.name for bus in route.buses] == ["noc_read", "conv_in"]
+    assert "buses.5.name" in reads
+    assert MachineFacts(load_hardware("dsp_conv", {"NUM_SRAM": 8})).agree(reads)
+    assert not MachineFacts(_wider(load_hardware("dsp_conv"), 2)).agree(reads)
+    with pytest.raises(ConfigError, match=r"there is no unit 'SRAM\[9\]'"):
+        graph.find_route("SRAM[9]", "CONV[0]")
+    assert not MachineFacts(load_hardware("dsp_conv", {"NUM_SRAM": 16})).agree(reads)
 
 
 _VARIED = st.fixed_dictionaries(

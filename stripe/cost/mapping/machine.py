@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stripe.cost.mapping.problem import Axis, Hierarchy, Level, LoopNest, Operand
-from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import ExecUnit, HardwareModel, Role
+from stripe.hw.trace import unit_graph
 from stripe.ir import ConfigError, DType
 
 
@@ -21,7 +21,7 @@ def target_for(
         raise ConfigError("the machine has no main memory", hint="mark a memory with is_host")
     roles: dict[Role, Operand] = {"stationary": stationary, "output": nest.output}
     roles["moving"] = next(o for o in nest.operands if o not in roles.values())
-    distances = UnitGraph(hardware).distances
+    distances = unit_graph(hardware).distances
     nearer = sorted(
         (name for name, memory in hardware.mem_units.items() if name != main and not memory.is_cache),
         key=lambda name: (distances.get(name, len(distances)), name),

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar
 
-from stripe.hw.graph import Route, UnitGraph, parse_unit
+from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import HardwareModel, MemUnit
+from stripe.hw.trace import unit_graph
 from stripe.ir import Block, ConfigError, Interval, Location, walk
 
 
@@ -48,7 +49,7 @@ class Machine:
 
     def __init__(self, model: HardwareModel) -> None:
         self.model = model
-        self.graph = UnitGraph(model)
+        self.graph = unit_graph(model)
         self._through: dict[tuple[str, str, str], Route] = {}
         self._near: dict[tuple[str, str, bool], str] = {}
 
@@ -73,19 +74,13 @@ class Machine:
 
     def memory_near(self, location: Location, unit: str, *, writes: bool) -> str:
         """The memory of a buffer as `unit` sees it: of a location without a number the one that is nearest."""
-        if not location or location.devices[-1].units or self.model.memory(location.name).count == 1:
+        if not location or location.devices[-1].units:
             return self.memory(location)
         key = (location.name, unit, writes)
         if key not in self._near:
-            self._near[key] = self._nearest(location.name, unit, writes=writes)
+            self.model.memory(location.name)
+            self._near[key] = self.graph.nearest(location.name, unit, writes=writes)
         return self._near[key]
-
-    def _nearest(self, name: str, unit: str, *, writes: bool) -> str:
-        for memory in self.graph.instances(name):
-            ends = (unit, memory) if writes else (memory, unit)
-            if self.graph.find_route(*ends) is not None:
-                return memory
-        return f"{name}[0]"
 
     def unit(self, location: Location) -> str:
         """The unit that a location means, the first of those that it may mean."""

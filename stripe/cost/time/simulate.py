@@ -11,6 +11,7 @@ from stripe.cost.time.machine import Machine, check_locations
 from stripe.cost.time.occupancy import Life, lives
 from stripe.cost.time.statement import StatementCost
 from stripe.cost.time.workload import CostModel
+from stripe.hw.graph import parse_unit
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Nest, Program, Stage, StripeError
 
@@ -41,15 +42,21 @@ class Simulation:
     @cached_property
     def held(self) -> dict[str, tuple[tuple[float, int], ...]]:
         """For each memory that holds anything: times, in cycles, and the bytes held from then on."""
-        changes: dict[str, dict[float, int]] = {memory: {} for memory in self.machine.graph.memories}
+        changes: dict[str, dict[float, int]] = {}
         for life in self.lives:
-            mine = changes[life.memory]
+            mine = changes.setdefault(life.memory, {})
             mine[life.start] = mine.get(life.start, 0) + life.bytes
             mine[life.end] = mine.get(life.end, 0) - life.bytes
+        names = tuple(self.model.mem_units)
+
+        def order(memory: str) -> tuple[int, int]:
+            name, number = parse_unit(memory)
+            return names.index(name), number or 0
+
         return {
-            memory: tuple(zip(times, accumulate(mine[time] for time in times), strict=True))
-            for memory, mine in changes.items()
-            if (times := sorted(mine))
+            memory: tuple(zip(times, accumulate(changes[memory][time] for time in times), strict=True))
+            for memory in sorted(changes, key=order)
+            if (times := sorted(changes[memory]))
         }
 
     @cached_property

@@ -14,6 +14,7 @@ from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
+from stripe.hw.trace import unit_graph
 from stripe.ir import (
     Block,
     ConfigError,
@@ -187,7 +188,7 @@ class Schedule(Pass):
         banks = self._banks(block_at(entry, path), context.hardware)
         entry = replace_at(entry, path, lambda block: self._tiled(block, banks, policy, context))
         block = block_at(entry, path)
-        graph = UnitGraph(context.hardware) if context.hardware is not None else None
+        graph = unit_graph(context.hardware) if context.hardware is not None else None
         needs = [
             Needs(
                 operands_of(block, n),
@@ -214,7 +215,7 @@ class Schedule(Pass):
         built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, unit)
         entry = replace_at(entry, path, lambda _: with_directions(built))
         if context.hardware is not None:
-            _check_transfers(block_at(entry, path), unit, UnitGraph(context.hardware))
+            _check_transfers(block_at(entry, path), unit, unit_graph(context.hardware))
         return self._ordered(entry, path, origins, context)
 
     def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
