@@ -1,9 +1,12 @@
 """Networks with the shapes of published ones and drawn weights: `python -m tools.networks NAME [-o FILE]`.
 
+`--folded` takes normalisations of convolutions into their weights, as networks are deployed. `--without-weights` leaves
+the numbers out: a small file, which `--random-weights` reads and sweeps do.
+
 Sources of the shapes: MobileNetV2 (Sandler et al. 2018, table 2), EfficientNet-lite0 (tensorflow/tpu, without squeeze
-and excitation), ResNet-18 (He et al. 2015, table 1), BERT-base (Devlin et al. 2018), GPT-2 small (Radford et al. 2019),
-ViT-S/16 (Touvron et al. 2020), U-Net (Ronneberger et al. 2015, half the channels), a tagger of two directions (Huang
-et al. 2015).
+and excitation), ResNet-18 and ResNet-50 (He et al. 2015, table 1), BERT-base (Devlin et al. 2018), GPT-2 small (Radford
+et al. 2019), ViT-S/16 (Touvron et al. 2020), U-Net (Ronneberger et al. 2015, half the channels), a tagger of two
+directions (Huang et al. 2015).
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +31,8 @@ class Builder:
     """A graph under construction. Each method gives the name of a value."""
 
     seed: int = 0
+    folded: bool = False
+    """Whether convolutions have a bias instead of a normalisation behind them."""
     nodes: list[NodeProto] = field(default_factory=list[NodeProto])
     constants: list[TensorProto] = field(default_factory=list[TensorProto])
     inputs: list[onnx.ValueInfoProto] = field(default_factory=list[onnx.ValueInfoProto])
@@ -60,12 +66,14 @@ class Builder:
     ) -> str:
         """Convolution, batch normalisation, activation."""
         fan = cin // group * k * k
+        bias = [self.weight(cout)] if self.folded else []
         y = self.op(
-            "Conv", x, self.weight(cout, cin // group, k, k, fan=fan), kernel_shape=[k, k], pads=[k // 2] * 4,
-            strides=[stride, stride], group=group,
+            "Conv", x, self.weight(cout, cin // group, k, k, fan=fan), *bias, kernel_shape=[k, k],
+            pads=[k // 2] * 4, strides=[stride, stride], group=group,
         )  # fmt: skip
-        ones, zeros = np.ones(cout, np.float32), np.zeros(cout, np.float32)
-        y = self.op("BatchNormalization", y, *map(self.constant, (ones, zeros, zeros, ones)))
+        if not self.folded:
+            ones, zeros = np.ones(cout, np.float32), np.zeros(cout, np.float32)
+            y = self.op("BatchNormalization", y, *map(self.constant, (ones, zeros, zeros, ones)))
         if act == "relu6":
             return self.op("Clip", y, self.constant(np.float32(0)), self.constant(np.float32(6)))
         return self.op("Relu", y) if act else y
@@ -89,6 +97,23 @@ def _classifier(b: Builder, x: str, channels: int) -> ModelProto:
     return b.model(b.op("Gemm", y, b.weight(channels, 1000, fan=channels), b.weight(1000)))
 
 
+def resnet50(
+    size: int = 224, *, folded: bool = False, widths: Sequence[int] = (64, 128, 256, 512)
+) -> ModelProto:
+    b = Builder(folded=folded)
+    cin = widths[0]
+    x = b.conv(b.input("image", (1, 3, size, size)), 3, cin, 7, 2, act="relu")
+    x = b.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    for stage, (width, repeats) in enumerate(zip(widths, (3, 4, 6, 3), strict=True)):
+        for number in range(repeats):
+            step = 2 if stage and not number else 1
+            y = b.conv(b.conv(x, cin, width, 1, act="relu"), width, width, 3, step, act="relu")
+            y = b.conv(y, width, 4 * width, 1)
+            x = b.op("Relu", b.op("Add", y, x if number else b.conv(x, cin, 4 * width, 1, step)))
+            cin = 4 * width
+    return _classifier(b, x, cin)
+
+
 def _inverted(b: Builder, size: int, stem: int, rows: Rows, last: int) -> ModelProto:
     x, cin = b.conv(b.input("image", (1, 3, size, size)), 3, stem, 3, 2, act="relu6"), stem
     for expand, cout, repeats, stride, k in rows:
@@ -101,16 +126,16 @@ def _inverted(b: Builder, size: int, stem: int, rows: Rows, last: int) -> ModelP
     return _classifier(b, b.conv(x, cin, last, 1, act="relu6"), last)
 
 
-def mobilenet_v2(size: int = 224) -> ModelProto:
+def mobilenet_v2(size: int = 224, *, folded: bool = False) -> ModelProto:
     rows = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 32, 3, 2, 3), (6, 64, 4, 2, 3), (6, 96, 3, 1, 3), (6, 160, 3, 2, 3),
             (6, 320, 1, 1, 3)]  # fmt: skip
-    return _inverted(Builder(), size, 32, rows, 1280)
+    return _inverted(Builder(folded=folded), size, 32, rows, 1280)
 
 
-def efficientnet_lite0(size: int = 224) -> ModelProto:
+def efficientnet_lite0(size: int = 224, *, folded: bool = False) -> ModelProto:
     rows = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
             (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)]  # fmt: skip
-    return _inverted(Builder(), size, 32, rows, 1280)
+    return _inverted(Builder(folded=folded), size, 32, rows, 1280)
 
 
 def _attention(
@@ -254,22 +279,49 @@ def resnet18_int8(size: int = 224) -> ModelProto:
     return _classifier(b, b.op("DequantizeLinear", x, scale, zero), 512)
 
 
+def without_weights(model: ModelProto) -> ModelProto:
+    """The model with floats by their names and sizes alone: their numbers are said to lie in a file left out."""
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT and tensor.dims:
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value="left-out")
+    return model
+
+
 NETWORKS: dict[str, Callable[[], ModelProto]] = {
     "mobilenet_v2": mobilenet_v2, "efficientnet_lite0": efficientnet_lite0, "bert_base": bert_base,
     "gpt2_step": gpt2_step, "vit_small": vit_small, "unet": unet, "lstm_tagger": lstm_tagger,
-    "resnet18_int8": resnet18_int8,
+    "resnet18_int8": resnet18_int8, "resnet50": resnet50,
+}  # fmt: skip
+FOLDED: dict[str, Callable[[], ModelProto]] = {
+    "mobilenet_v2": partial(mobilenet_v2, folded=True), "resnet50": partial(resnet50, folded=True),
+    "efficientnet_lite0": partial(efficientnet_lite0, folded=True),
 }  # fmt: skip
 
 
 def main() -> None:
-    """Writes a network."""
+    """Writes networks."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("name", choices=NETWORKS)
-    parser.add_argument("-o", dest="path", type=Path)
+    parser.add_argument("names", nargs="+", choices=NETWORKS, metavar="NAME")
+    parser.add_argument("-o", dest="path", type=Path, help="file, or for several networks their folder")
+    parser.add_argument(
+        "--folded", action="store_true", help="normalisations of convolutions in their weights"
+    )
+    parser.add_argument("--without-weights", action="store_true", help="leave the numbers out")
     options = parser.parse_args()
-    path = options.path or Path("out") / f"{options.name}.onnx"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(NETWORKS[options.name]().SerializeToString())
+    for name in options.names:
+        build = NETWORKS[name]
+        if options.folded:
+            build = FOLDED.get(name, build)
+        model = without_weights(build()) if options.without_weights else build()
+        path = options.path or Path("out")
+        if path.suffix != ".onnx":
+            path = path / f"{name}.onnx"
+        elif options.names[1:]:
+            parser.error("several networks need a folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(model.SerializeToString())
 
 
 if __name__ == "__main__":

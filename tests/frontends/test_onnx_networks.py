@@ -18,6 +18,7 @@ SMALL: dict[str, ModelProto] = {
     "unet": networks.unet(8, 2, 2),
     "lstm": networks.lstm_tagger(3, 4, 5, 9, 4),
     "resnet18_int8": networks.resnet18_int8(32),
+    "resnet50": networks.resnet50(32, folded=True, widths=(4, 4, 4, 4)),
 }
 
 
