@@ -23,6 +23,7 @@ from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
+from stripe.exec.layout import element_view, to_flat
 from stripe.exec.storage import INITIAL, Gathered, Memory, RunBuffer, Selection
 from stripe.ir import Affine, Agg, Block, Interval, Location, Program, Refinement
 
@@ -172,7 +173,7 @@ class ArenaMemory(Memory):
         self.allocations += 1
         buffer = PlacedBuffer(ref, arena, arena.unit(units), self.allocations, agg, checks=self.checks)
         if initial is not None:
-            buffer.start(initial)
+            buffer.start(element_view(ref, to_flat(ref, initial)))
         return buffer
 
 

@@ -248,7 +248,7 @@ def _buffer(parameter: EntryParameter, given: Array | None) -> Array:
     ref = parameter.ref
     if given is None:
         return _aligned(ref.span, ref.dtype.numpy())
-    if parameter.role != "inout" and is_row_major(ref.sizes, ref.strides):
+    if parameter.role != "inout" and _is_plain(ref):
         flat = np.require(given, requirements=["C", "A"]).reshape(-1)
         if flat.ctypes.data % _LINE == 0:
             return flat
@@ -266,4 +266,9 @@ def _aligned(size: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _result(ref: Refinement, flat: Array) -> Array:
-    return flat.reshape(ref.sizes) if is_row_major(ref.sizes, ref.strides) else from_flat(ref, flat)
+    return flat.reshape(ref.sizes) if _is_plain(ref) else from_flat(ref, flat)
+
+
+def _is_plain(ref: Refinement) -> bool:
+    """Whether the memory of a tensor is that of its logical array."""
+    return ref.layout is None and is_row_major(ref.sizes, ref.strides)

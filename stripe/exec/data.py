@@ -55,16 +55,16 @@ def random_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
     for ref in program.inputs:
         role = roles.get(ref.name, _TensorUse())
         if role.state:
-            values = generator.integers(16, 1 << 32, ref.sizes, np.int64)
+            values = generator.integers(16, 1 << 32, ref.logical_sizes, np.int64)
         elif role.size is not None:
-            values = generator.integers(0, role.size, ref.sizes, np.int64)
+            values = generator.integers(0, role.size, ref.logical_sizes, np.int64)
         elif ref.dtype.kind == "bool":
-            values = generator.integers(0, 2, ref.sizes, np.int64)
+            values = generator.integers(0, 2, ref.logical_sizes, np.int64)
         elif ref.dtype.is_float and ops & _WITHIN_ONE:
-            values = generator.integers(1 if positive else -7, 8, ref.sizes, np.int64) / 8.0
+            values = generator.integers(1 if positive else -7, 8, ref.logical_sizes, np.int64) / 8.0
         else:
             low = 1 if positive else 0 if ref.dtype.kind == "uint" else -magnitude
-            values = generator.integers(low, max(magnitude, low + 1) + 1, ref.sizes, np.int64)
+            values = generator.integers(low, max(magnitude, low + 1) + 1, ref.logical_sizes, np.int64)
         result[ref.name] = np.asarray(values).astype(ref.dtype.numpy())
     return result
 
@@ -87,8 +87,8 @@ def extreme_inputs(program: Program, floats: Sequence[str], *, integers: bool = 
             rim = [0, (1 << bits) - 1] if ref.dtype.kind == "uint" else [-1 << bits - 1, (1 << bits - 1) - 1]
         else:
             continue
-        chosen = np.asarray(rim, dtype)[generator.integers(0, len(rim), ref.sizes)]
-        half = generator.integers(0, 2, ref.sizes, np.int64) == 1
+        chosen = np.asarray(rim, dtype)[generator.integers(0, len(rim), ref.logical_sizes)]
+        half = generator.integers(0, 2, ref.logical_sizes, np.int64) == 1
         result[ref.name] = np.asarray(np.where(half, chosen, result[ref.name]), dtype)
     return result
 

@@ -29,7 +29,7 @@ from stripe.exec.lanes import (
     evaluate,
     lane_count,
 )
-from stripe.exec.layout import check_inputs, constant_array
+from stripe.exec.layout import check_inputs, constant_array, logical_array, places
 from stripe.exec.specials import run_special
 from stripe.exec.storage import Memory
 from stripe.ir import (
@@ -264,14 +264,16 @@ def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:
 
 def _read_output(view: PointsView) -> Array:
     """The elements of an output at the end of the program; each must have been written."""
-    buffer = view.buffer
+    buffer, layout = view.buffer, view.ref.layout
     buffer.touch()
     missing = buffer.undefined(buffer.whole)
-    if missing is not None:
+    if missing is not None and layout is not None and layout.pad is None:
+        missing = missing[places(layout)]
+    if missing is not None and missing.any():
         element = [int(p) for p in np.argwhere(missing)[0]]
         raise ExecutionError(
             f"the output '{view.ref.name}' ends with its element {element}, {buffer.why_undefined}"
             f" ({int(missing.sum())} such elements)",
             hint="an output that is only assigned must be assigned everywhere",
         )
-    return np.array(buffer.whole.view(buffer.data), order="C")
+    return logical_array(view.ref, buffer.whole.view(buffer.data))

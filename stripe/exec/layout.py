@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
-from stripe.ir import ConstantBuffer, Program, Refinement, closest
+from stripe.ir import Affine, ConstantBuffer, FloorDiv, Program, Refinement, closest
+from stripe.ir.index_map import PhysicalLayout
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def check_inputs(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -26,7 +32,7 @@ def check_inputs(program: Program, inputs: Mapping[str, Array]) -> dict[str, Arr
             raise ExecutionError(f"the program has no input '{name}'", hint=known)
     found: dict[str, Array] = {}
     for name, ref in wanted.items():
-        shape = ", ".join(map(str, ref.sizes))
+        shape = ", ".join(map(str, ref.logical_sizes))
         if inputs.get(name) is None:
             raise ExecutionError(f"input '{name}' is missing", hint=f"it is {ref.dtype}[{shape}]")
         array = found[name] = np.asarray(inputs[name])
@@ -35,28 +41,74 @@ def check_inputs(program: Program, inputs: Mapping[str, Array]) -> dict[str, Arr
                 f"input '{name}' has dtype {array.dtype}, the program takes {ref.dtype}",
                 hint=f"convert it with .astype({ref.dtype.numpy().name!r}) if that is what you mean",
             )
-        if array.shape != ref.sizes:
+        if array.shape != ref.logical_sizes:
             given = ", ".join(map(str, array.shape))
             raise ExecutionError(f"input '{name}' has the shape [{given}], the program takes [{shape}]")
     return found
 
 
-def logical_view(ref: Refinement, flat: Array) -> Array:
-    """The elements of an allocation in logical shape, without copying; `flat` has its `span` elements."""
+def element_view(ref: Refinement, flat: Array) -> Array:
+    """The elements of an allocation by their coordinates, without copying; `flat` has its `span` elements."""
     size = flat.strides[0]
     return as_strided(flat, ref.sizes, [stride * size for stride in ref.strides])
 
 
+def places(layout: PhysicalLayout) -> tuple[IntArray, ...]:
+    """The coordinates in the allocation of the logical elements, each in logical shape."""
+    indices = dict(zip(layout.map.names, np.indices(layout.sizes, np.int64, sparse=True), strict=True))
+    return tuple(np.broadcast_to(_evaluated(result, indices), layout.sizes) for result in layout.map.results)
+
+
+def _evaluated(affine: Affine, indices: Mapping[str, IntArray]) -> IntArray:
+    total = np.asarray(affine.offset, np.int64)
+    for atom, coefficient in affine.terms:
+        if isinstance(atom, str):
+            value = indices[atom]
+        elif isinstance(atom, FloorDiv):
+            value = _evaluated(atom.arg, indices) // atom.divisor
+        else:
+            value = _evaluated(atom.arg, indices) % atom.modulus
+        total = total + value * coefficient
+    return total
+
+
+def holes(sizes: Sequence[int], layout: PhysicalLayout) -> Mask:
+    """Which elements of an allocation of `sizes` hold no logical one."""
+    found = np.ones(sizes, np.bool_)
+    found[places(layout)] = False
+    return found
+
+
 def to_flat(ref: Refinement, array: Array) -> Array:
-    """A new flat array of `ref.span` elements with `array` at its strides and zeros in the gaps."""
-    flat = np.zeros(ref.span, ref.dtype.numpy())
-    logical_view(ref, flat)[...] = array
+    """A new flat array of `ref.span` elements with `array` at its place, and the pad, or zeros, elsewhere."""
+    if ref.layout is None:
+        flat = np.zeros(ref.span, ref.dtype.numpy())
+        element_view(ref, flat)[...] = array
+    else:
+        flat = np.full(ref.span, ref.layout.pad or 0, ref.dtype.numpy())
+        element_view(ref, flat)[places(ref.layout)] = array
     return flat
 
 
 def from_flat(ref: Refinement, flat: Array) -> Array:
-    """A new array in logical shape, C-contiguous."""
-    return np.array(logical_view(ref, flat), order="C")
+    """A new array in logical shape, C-contiguous, of an allocation. Raises ExecutionError as `logical_array`."""
+    return logical_array(ref, element_view(ref, flat))
+
+
+def logical_array(ref: Refinement, elements: Array) -> Array:
+    """A new array in logical shape, C-contiguous, of the elements of an allocation. Raises ExecutionError where a hole
+    does not hold the pad."""
+    layout = ref.layout
+    if layout is None:
+        return np.array(elements, order="C")
+    if layout.pad is not None:
+        wrong = np.argwhere(holes(ref.sizes, layout) & (elements != np.asarray(layout.pad, elements.dtype)))
+        if len(wrong):
+            raise ExecutionError(
+                f"the output '{ref.name}' ends with {elements[tuple(wrong[0])]} in the hole {wrong[0].tolist()} of "
+                f"its layout, which promises {layout.pad}"
+            )
+    return np.ascontiguousarray(elements[places(layout)])
 
 
 def constant_array(buffer: ConstantBuffer) -> Array:

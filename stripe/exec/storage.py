@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.lanes import Extents, IntArray, LaneValue, lane_count, lane_numbers
-from stripe.exec.layout import to_flat
+from stripe.exec.layout import element_view, holes, to_flat
 from stripe.ir import Agg, Block, Refinement, aggregations
 
 if TYPE_CHECKING:
@@ -135,10 +135,14 @@ class Memory:
             data = to_flat(ref, initial)
         else:
             data = _new_memory(frame, ref, agg)
-        defined = initial is not None or agg is not Agg.ASSIGN
+        layout = ref.layout if initial is not None else None
+        has_holes = layout is not None and layout.pad is None
+        defined = (initial is not None or agg is not Agg.ASSIGN) and not has_holes
         stamps: Stamps | None = None
         if self.checks and (not defined or _may_assign(frame, ref)):
-            stamps = np.full(data.size, INITIAL if defined else 0, np.int32)
+            stamps = np.full(data.size, INITIAL if defined or has_holes else 0, np.int32)
+            if layout is not None and has_holes:
+                element_view(ref, stamps)[holes(ref.sizes, layout)] = 0
         return RunBuffer(ref, data, lane_numbers(frame.extents, ref.span), stamps, defined)
 
 

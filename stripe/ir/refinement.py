@@ -8,6 +8,7 @@ from enum import Enum
 
 from stripe.ir.affine import Affine
 from stripe.ir.dtypes import DType
+from stripe.ir.index_map import PhysicalLayout
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
 from stripe.ir.printable import Printable
@@ -110,7 +111,8 @@ class Refinement(Printable):
     the strides of the allocation. `agg` says how stores that name this refinement merge. `offset` is the byte
     address of an allocation within its location, None before placement; `copies` is the number of instances that
     lie behind each other from there on, for tiles in flight; `bank_dim` the dimension that runs over the banks of a
-    memory. Role, offset and copies belong to allocations alone.
+    memory. Role, offset and copies belong to allocations alone, `layout` to tensors of the user: where the elements lie
+    that their caller knows by logical coordinates.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Refinement(Printable):
     tags: Tags = Tags()
     role: Role | None = None
     copies: int = 1
+    layout: PhysicalLayout | None = None
 
     @staticmethod
     def alloc(
@@ -200,6 +203,11 @@ class Refinement(Printable):
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple([dim.size for dim in self.dims])
+
+    @property
+    def logical_sizes(self) -> tuple[int, ...]:
+        """The sizes of the tensor as its caller sees it."""
+        return self.sizes if self.layout is None else self.layout.sizes
 
     @property
     def strides(self) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.verify.assumptions import Assumption, Policy, in_order
 from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge
-from stripe.verify.proof.witness import Equal
+from stripe.verify.proof.prove import prove_pads
+from stripe.verify.proof.witness import Different, Equal, Unknown
 
 
 class ProofError(StripeError):
@@ -34,6 +35,11 @@ def check_input(program: Program, write: Callable[[str], None], name: str = "the
         first, *others = (StripeError(text, where=name) for text in errors)
         first.others = tuple(others)
         raise first
+    pads = prove_pads(program)
+    if isinstance(pads, Different):
+        raise StripeError(str(pads).removeprefix("error: "), where=name)
+    if isinstance(pads, Unknown):
+        write(f"verify: {name}: the pads of outputs: {pads}\n")
 
 
 def check_against(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-from stripe.ir import Affine, Atom, ConfigError, Domain, FloorDiv, Mod
+from stripe.ir import Affine, ConfigError, Domain
+from stripe.ir.digits import digits_of_map
 from stripe.ir.index_map import IndexMap
 from stripe.poly.access import element_names
 from stripe.poly.coverage import Collision
@@ -100,69 +99,6 @@ def inverse(index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
     return IndexMap.of(back.ins, forms)
 
 
-@dataclass(frozen=True, slots=True)
-class Digit:
-    """`floor(a / place) mod count` of the coordinate a in dimension `dim`; without a count the floor alone."""
-
-    dim: int
-    place: int = 1
-    count: int | None = None
-
-    def of(self, value: Affine, below: int) -> Affine:
-        """The digit of a value in [0, `below`)."""
-        whole = self.place * (self.count or 1)
-        if self.count is not None and whole < below:
-            value = value.mod(whole)
-        return value.floordiv(self.place)
-
-    def values(self, size: int) -> int:
-        """The number of its values over `size` coordinates from 0 on."""
-        blocks = -(-size // self.place)
-        return blocks if self.count is None else min(self.count, blocks)
-
-
-Placed: TypeAlias = tuple[tuple[Digit, int], ...]
-"""A physical coordinate as a sum of digits with their factors, by rising factor."""
-
-
-def digits_of_map(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Placed, ...] | None:
-    """The results of the map as numbers in mixed radix of digits of its indices, each index with all its digits; None
-    for other maps.
-
-    Each factor is above all that the digits with smaller ones make up. The highest digit of an index has no count.
-    """
-    results: list[Placed] = []
-    for result in index_map.results:
-        placed: list[tuple[Digit, int]] = []
-        reach = 0
-        for atom, factor in sorted(result.terms, key=lambda term: term[1]):
-            digit = _digit(atom, index_map.names)
-            if digit is None or factor <= reach:
-                return None
-            placed.append((digit, factor))
-            reach += factor * (digit.values(sizes[digit.dim]) - 1)
-        if result.offset:
-            return None
-        results.append(tuple(placed))
-    highest: dict[int, Digit] = {}
-    for dim, size in enumerate(sizes):
-        found = sorted(
-            (d for result in results for d, _ in result if d.dim == dim), key=lambda digit: digit.place
-        )
-        reached = 1
-        for digit in found:
-            if digit.place != reached or (digit.count is None and digit is not found[-1]):
-                return None
-            reached *= digit.values(size) if digit is found[-1] else digit.count or 1
-        if reached < size:
-            return None
-        highest |= {dim: found[-1]} if found else {}
-    return tuple(
-        tuple((replace(d, count=None) if d is highest[d.dim] else d, factor) for d, factor in result)
-        for result in results
-    )
-
-
 def _by_digits(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Affine, ...] | None:
     """The inverse of a map whose results are numbers in mixed radix of digits: a digit is `floor((p mod next factor) /
     factor)` of its result p, and an index is the sum of places times digits. None for other maps."""
@@ -178,19 +114,3 @@ def _by_digits(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Affine, ...] 
                 value = value.mod(above[number])
             forms[digit.dim] = forms[digit.dim] + value.floordiv(factor) * digit.place
     return tuple(forms)
-
-
-def _digit(atom: Atom, names: Sequence[str]) -> Digit | None:
-    """The atom as a digit of one index; None for another."""
-    if isinstance(atom, str):
-        return Digit(names.index(atom))
-    if atom.arg.offset or len(atom.arg.terms) != 1 or atom.arg.terms[0][1] != 1:
-        return None
-    inner = _digit(atom.arg.terms[0][0], names)
-    divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
-    if inner is None or (inner.count is not None and inner.count % divisor):
-        return None
-    if isinstance(atom, Mod):
-        return replace(inner, count=divisor)
-    count = None if inner.count is None else inner.count // divisor
-    return Digit(inner.dim, inner.place * divisor, count)

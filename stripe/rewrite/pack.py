@@ -26,8 +26,8 @@ from stripe.ir import (
     retarget,
     with_statements,
 )
+from stripe.ir.digits import Digit, digits_of_map
 from stripe.ir.index_map import IndexMap
-from stripe.poly.index_maps import Digit, digits_of_map
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.refusal import Refusal
 

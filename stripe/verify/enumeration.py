@@ -35,6 +35,7 @@ from stripe.ir import (
 )
 from stripe.verify.assumptions import in_order
 from stripe.verify.enumerated_terms import TermTable
+from stripe.verify.interface import LogicalForm, owed_pads
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
 
 MOST_POINTS = 200_000
@@ -357,6 +358,8 @@ def decide(before: Program, after: Program, *, most_points: int = MOST_POINTS) -
     *Different* means that the terms differ, or that `after` does something undefined. *Unknown* is the answer for
     programs of more than `most_points` points. `before` is taken to be valid: InvalidProgram is raised when it is not.
     """
+    owed = owed_pads(after)
+    before, after = (LogicalForm.of(program, owed).program for program in (before, after))
     for program in (before, after):
         if (count := points(program)) > most_points:
             return Unknown(f"{count} points are more than {most_points}")

@@ -5,7 +5,7 @@ assignments, reads of elements without a write. One small check for each propert
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, groupby
 
 from stripe.ir import Affine, Agg, Buffer, Load, Nest, Path, Program, Special, aggregations_of
@@ -22,6 +22,7 @@ from stripe.poly import (
     race,
     union,
 )
+from stripe.verify.interface import LogicalForm
 from stripe.verify.proof.reaching import Reaching, reading
 from stripe.verify.proof.witness import Instance
 
@@ -39,6 +40,10 @@ class Finding:
     place: Instance
     unknown: bool = False
 
+    def of_form(self, form: LogicalForm) -> Finding:
+        """The finding about the logical form of a program, with its place in the program."""
+        return replace(self, place=self.place.of_form(form))
+
     def __str__(self) -> str:
         element = "" if self.element is None else f"[{', '.join(map(str, self.element))}]"
         kind = "unknown" if self.unknown else "error"
@@ -49,6 +54,11 @@ def check_program(program: Program, *, operations: int = OPERATIONS) -> list[Fin
     """All findings about a structurally valid program. Where isl's limit is hit, a finding says that the answer is
     unknown.
     """
+    form = LogicalForm.of(program)
+    return [finding.of_form(form) for finding in _check_program(form.program, operations)]
+
+
+def _check_program(program: Program, operations: int) -> list[Finding]:
     findings: list[Finding] = []
     reaching = Reaching(program)
     scopes: dict[Path, list[Path]] = {}

@@ -40,7 +40,12 @@ class EntryParameter:
     def describe(self) -> str:
         """The parameter as a comment of the file tells it."""
         sizes, strides = (", ".join(map(str, numbers)) for numbers in (self.ref.sizes, self.ref.strides))
-        return f"{self.role:5} {self.name}: {self.ref.dtype}[{sizes}], strides [{strides}]"
+        text = f"{self.role:5} {self.name}: {self.ref.dtype}[{sizes}], strides [{strides}]"
+        layout = self.ref.layout
+        if layout is None:
+            return text
+        pad = "undefined" if layout.pad is None else f"{layout.pad}"
+        return f"{text}, the elements of {layout}, others {pad}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stripe.emit.c.literals import memory_literal
 from stripe.emit.c.module import EntryParameter
 from stripe.emit.c.names import sanitize
 from stripe.emit.library.names import with_prefix
@@ -129,6 +130,11 @@ def _tensor(parameter: EntryParameter, macro: str, sources: Sources) -> Iterator
     if ref.rank:
         yield f"#define {macro}_SHAPE {{{', '.join(map(str, ref.sizes))}}}"
         yield f"#define {macro}_STRIDES {{{', '.join(map(str, ref.strides))}}}"
-    yield f'#define {macro}_LAYOUT "{"row-major" if is_row_major(ref.sizes, ref.strides) else "strided"}"'
+    if ref.layout is None:
+        yield f'#define {macro}_LAYOUT "{"row-major" if is_row_major(ref.sizes, ref.strides) else "strided"}"'
+    else:
+        yield f'#define {macro}_LAYOUT "{ref.layout}"'
+        if ref.layout.pad is not None:
+            yield f"#define {macro}_PAD {memory_literal(ref.layout.pad, ref.dtype)}"
     yield f"#define {macro}_ELEMENTS {ref.span}"
     yield f"#define {macro}_BYTES {ref.bytes}"

@@ -22,6 +22,7 @@ from stripe.ir.block import (
     Store,
 )
 from stripe.ir.check.diagnostic import Check, CheckedBlock, Diagnostic, Part
+from stripe.ir.check.layouts import layout_fault
 from stripe.ir.check.stages import STAGE_CHECKS
 from stripe.ir.check.unchanged import KnownBlocks
 from stripe.ir.dtypes import DTYPES, DType
@@ -204,6 +205,18 @@ def check_refinements(scope: CheckedBlock) -> Iterator[Diagnostic]:
         yield from _check_alloc(scope, ref) if ref.is_alloc else _check_view(scope, ref)
 
 
+def check_layouts(scope: CheckedBlock) -> Iterator[Diagnostic]:
+    """Physical layouts belong to tensors of the user and put each logical element into the allocation, on its own."""
+    for ref in scope.block.refinements:
+        if ref.layout is None:
+            continue
+        if ref.role is not Role.USER:
+            hint = "a layout is for callers, who know logical elements"
+            yield scope.say(f"'{ref.name}' has a layout and is no tensor of the user", hint, about=ref)
+        elif (reason := layout_fault(ref.layout, ref.sizes, ref.dtype)) is not None:
+            yield scope.say(f"the layout of '{ref.name}': {reason}", about=ref)
+
+
 def _check_alloc(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
     say = partial(scope.say, about=ref)
     if ref.source:
@@ -361,8 +374,8 @@ def check_aggregations(scope: CheckedBlock) -> Iterator[Diagnostic]:
 
 
 CHECKS: tuple[Check, ...] = (
-    check_names, check_tags, check_indices, check_index_uses, check_refinements, check_directions, check_scalars,
-    check_specials, check_deps, check_aggregations,
+    check_names, check_tags, check_indices, check_index_uses, check_refinements, check_layouts, check_directions,
+    check_scalars, check_specials, check_deps, check_aggregations,
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from stripe.ir.block import (
 )
 from stripe.ir.dtypes import DTYPES, DType
 from stripe.ir.errors import closest
+from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.intrinsics import INTRINSICS, SPECIALS
 from stripe.ir.location import Device, Location
 from stripe.ir.program import ConstantBuffer
@@ -148,14 +149,14 @@ class IrBuilder:
         return self._at(name[1], len(name[0]), Index(self._name(name), 1, affine).with_words(tags))
 
     def refinement(self, parts: Parts, _: int, __: int) -> Refinement:
-        tags, direction, offset, location, name, source, access, agg, dtype, (dims, bank_dim) = parts
+        tags, direction, offset, location, name, source, access, agg, dtype, (dims, bank_dim), layout = parts
         if agg is not None and agg[0] not in _AGGREGATIONS:
             self._unknown(agg, _AGGREGATIONS, "aggregation")
         way = _DIRECTIONS[direction[0]]
         built = Refinement(
             self._name(name), way, "" if way is Direction.NONE else source or name[0], access, self._dtype(dtype),
             dims, Agg.ASSIGN if agg is None else _AGGREGATIONS[agg[0]], location or Location(), offset or None,
-            bank_dim, tags,
+            bank_dim, tags, layout=layout,
         )  # fmt: skip
         if not FIELD_WORDS.isdisjoint(tags):
             try:
@@ -184,6 +185,18 @@ class IrBuilder:
     @staticmethod
     def bank_dim(parts: Parts, _: int, __: int) -> tuple[Dim, bool]:
         return Dim(int(parts[0][0]), int(parts[1][0])), True
+
+    @staticmethod
+    def layout(parts: Parts, _: int, __: int) -> PhysicalLayout:
+        logical, axes, pad = parts
+        results = tuple([result for axis in axes for result in axis])
+        index_map = IndexMap(tuple([name for name, _ in logical]), results, tuple(map(len, axes)))
+        return PhysicalLayout(index_map, tuple([size for _, size in logical]), pad)
+
+    logical = axes = indices
+
+    def size(self, parts: Parts, _: int, __: int) -> tuple[str, int]:
+        return self._name(parts[0]), int(parts[1][0])
 
     def load(self, parts: Parts, _: int, __: int) -> Parts:
         return [Load, parts[0][0][1:], self._name(parts[1])]

@@ -107,6 +107,8 @@ def _written(value: object) -> Json:
         fields["tags"] = value.words
     if isinstance(value, Refinement):
         fields["offset"] = value.offset or 0
+        if value.layout is None:
+            del fields["layout"]
     kind: JsonObject = {"kind": _KIND_OF[type(value)]} if type(value) in _KIND_OF else {}
     return kind | {name: _written(field) for name, field in fields.items()}
 
@@ -133,6 +135,8 @@ def _read(value: Json, hint: Any, place: JsonPlace) -> Any:
 def _read_fields(value: Json, kind: Any, place: JsonPlace) -> Any:
     """The dataclass `kind` of the fields in `value`."""
     hints = _fields(kind)
+    if kind is Refinement:
+        value = {"layout": None, **place.object(value)}
     read = {
         name: _read(item, hints[name], at)
         for name, (item, at) in zip(hints, place.fields(value, list(hints)), strict=True)
@@ -142,6 +146,9 @@ def _read_fields(value: Json, kind: Any, place: JsonPlace) -> Any:
     for name, noun in _NAMES.get(kind, {}).items():
         place.at(name).check_name(read[name], noun)
     built = kind(**read)
+    if isinstance(built, Refinement) and built.layout is not None and built.layout.pad is not None:
+        pad = _fitting(built.layout.pad, built.dtype, place.at("layout").at("pad"))
+        built = dataclasses.replace(built, layout=dataclasses.replace(built.layout, pad=pad))
     if not isinstance(built, Block | Refinement | Index):
         return built
     try:
@@ -167,7 +174,8 @@ def _schema(hint: Any, definitions: JsonObject) -> JsonObject:
         definitions[name] = {}  # blocks hold blocks
         kind: JsonObject = {"kind": {"const": _KIND_OF[hint]}} if hint in _KIND_OF else {}
         inner = {field: _schema(inner, definitions) for field, inner in _fields(hint).items()}
-        definitions[name] = _object(inspect.getdoc(hint) or "", {**kind, **inner})
+        optional = ("layout",) if hint is Refinement else ()
+        definitions[name] = _object(inspect.getdoc(hint) or "", {**kind, **inner}, optional)
     return {"$ref": f"#/$defs/{name}"}
 
 
@@ -322,6 +330,7 @@ _FORMS: dict[Any, _Form] = {
     int: _Form(_finite, lambda value, place: _plain(value, place, "int"), _INTEGER),
     str: _Form(_finite, lambda value, place: _plain(value, place, "str"), _TEXT),
     bool | int | float: _Form(_finite, lambda value, _: value, _SCALAR),
+    bool | int | float | None: _Form(_finite, lambda value, _: value, {"anyOf": [_SCALAR, {"type": "null"}]}),
     bytes: _Form(bytes.hex, _read_bytes, _TEXT),
     DType: _words(DTYPES, "dtype"),
     Affine: _Form(_write_affine, _read_affine, {"$ref": "#/$defs/AffineJson"}),

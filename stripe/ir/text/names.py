@@ -10,7 +10,7 @@ NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_.'^]*"
 TAG_PATTERN = r"[A-Za-z_][A-Za-z0-9_.\-]*"
 
 RESERVED = frozenset(
-    "block cast const floor in inout load load_index mod new none out store true false inf nan".split()
+    "block cast const else floor in inout load load_index mod new none out store true false inf nan".split()
 )
 """Words of the textual form, which nothing else may be called."""
 

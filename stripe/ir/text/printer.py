@@ -52,6 +52,9 @@ def print_refinement(ref: Refinement) -> str:
         for place, dim in enumerate(ref.dims)
     )
     words.append(f" {ref.dtype}({', '.join(dims)})")
+    if ref.layout is not None:
+        words.append(f" = {ref.layout}")
+        words += [] if ref.layout.pad is None else [f" else {_value_text(ref.layout.pad)}"]
     return "".join(words)
 
 

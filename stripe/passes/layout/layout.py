@@ -33,6 +33,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.ir.index_map import IndexMap
+from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
 from stripe.passes.layout.choose import FreeTensor, choose
 from stripe.poly import accesses
@@ -100,7 +101,7 @@ class Layout(Pass):
             raise ValueError("`choose` stands instead of `map`, `order` and `block`")
         if self.map:
             try:
-                IndexMap.read(self.map)
+                read_index_map(self.map)
             except ConfigError as error:
                 raise ValueError(
                     f"{error.where}: {error.reason}" + (f"; {error.hint}" if error.hint else "")
@@ -198,7 +199,7 @@ class Layout(Pass):
             return refusal
         if not self.map:
             return Packing.of(IndexMap.blocked(order, blocks), ref.sizes)
-        index_map = IndexMap.read(self.map)
+        index_map = read_index_map(self.map)
         try:
             physical_sizes(index_map, ref.sizes)
             found = collision(index_map, ref.sizes)

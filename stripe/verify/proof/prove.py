@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from stripe.ir import Agg, Block, Buffer, Intrinsic, Path, Program, Refinement
 from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
+from stripe.verify.interface import LogicalForm, owed_pads
 from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.contributions import Contribution
@@ -127,9 +128,30 @@ def prove_equal(
 
     `operations` bounds the isl steps of one question, `seconds` the processor time between the first and the last: past
     either the answer is *unknown*.
+
+    Programs with physical layouts are compared by their logical elements, and holes that `after` owes a value hold it.
     """
+    owed = owed_pads(after)
+    first, second = LogicalForm.of(before, owed), LogicalForm.of(after, owed)
     with time_limit(seconds):
-        return _prove_equal(before, after, operations)
+        verdict = _prove_equal(first.program, second.program, operations)
+    if isinstance(verdict, Different):
+        return replace(verdict, witness=verdict.witness.of_forms(first, second))
+    return verdict
+
+
+def prove_pads(program: Program) -> Verdict:
+    """Whether the holes of the outputs hold the pads of their layouts."""
+    owed = owed_pads(program)
+    if not owed:
+        return Equal()
+    with time_limit(SECONDS):
+        promised = LogicalForm.of(program, owed, promised=True)
+        kept = LogicalForm.of(program, owed)
+        verdict = _prove_equal(promised.program, kept.program, OPERATIONS)
+    if isinstance(verdict, Different):
+        return replace(verdict, witness=verdict.witness.of_forms(promised, kept))
+    return verdict
 
 
 def _prove_equal(before: Program, after: Program, operations: int) -> Verdict:

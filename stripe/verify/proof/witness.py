@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from stripe.ir import Path
 from stripe.verify.assumptions import Assumption
+from stripe.verify.interface import LogicalForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,12 @@ class Instance:
     path: Path
     block: str
     point: tuple[tuple[str, int], ...] = ()
+
+    def of_form(self, form: LogicalForm) -> Instance:
+        """The place in a program of a place in its logical form."""
+        if len(self.path) < 2:
+            return self
+        return replace(self, path=(self.path[0], max(0, self.path[1] - form.added), *self.path[2:]))
 
     def __str__(self) -> str:
         number = ".".join(map(str, self.path))
@@ -29,6 +36,9 @@ class Side:
 
     text: str
     place: Instance | None = None
+
+    def of_form(self, form: LogicalForm) -> Side:
+        return self if self.place is None else replace(self, place=self.place.of_form(form))
 
     def __str__(self) -> str:
         return self.text if self.place is None else f"{self.text}\n          by {self.place}"
@@ -45,6 +55,11 @@ class Witness:
     before: Side
     after: Side
     cause: Witness | None = None
+
+    def of_forms(self, before: LogicalForm, after: LogicalForm) -> Witness:
+        """The witness against the logical forms of two programs, with its places in the programs."""
+        cause = None if self.cause is None else self.cause.of_forms(before, after)
+        return replace(self, before=self.before.of_form(before), after=self.after.of_form(after), cause=cause)
 
     def __str__(self) -> str:
         element = "" if self.element is None else f"[{', '.join(map(str, self.element))}]"

@@ -1,0 +1,138 @@
+"""The logical form of a program: tensors of the user by their logical elements, packed and unpacked by blocks.
+
+A program with physical layouts means this form, so that two programs of different layouts compare by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Constant,
+    Dim,
+    Direction,
+    Index,
+    Load,
+    Program,
+    Refinement,
+    Role,
+    Store,
+    fresh,
+    with_entry,
+)
+from stripe.ir.index_map import IndexMap, PhysicalLayout
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalForm:
+    """A program by logical elements, and the number of blocks before those that the program has itself."""
+
+    program: Program
+    added: int
+
+    @staticmethod
+    def of(
+        program: Program, owed: Mapping[str, Refinement] | None = None, *, promised: bool = False
+    ) -> LogicalForm:
+        """The form of `program`, with an output `NAME.padded` for each output in `owed`: its elements in the layout
+        there, holes included. Where `promised`, the holes hold the pad in any case."""
+        owed = owed or {}
+        outputs = {ref.name for ref in program.outputs}
+        packed = [
+            ref
+            for ref in program.entry.allocs
+            if ref.layout is not None or (ref.name in owed and ref.name in outputs)
+        ]
+        if not packed:
+            return LogicalForm(program, 0)
+        taken = {ref.name for ref in program.entry.refinements} | {f"{name}.padded" for name in owed}
+        refs: list[Refinement] = []
+        before: list[Block] = []
+        after: list[Block] = []
+        names: dict[str, str] = {}
+        for ref in program.entry.refinements:
+            if ref not in packed:
+                refs.append(ref)
+                continue
+            layout = ref.layout or PhysicalLayout(_identity(ref.rank), ref.sizes)
+            user = Refinement.alloc(ref.name, ref.dtype, layout.sizes, role=Role.USER)
+            names[ref.name] = fresh(f"{ref.name}.physical", taken)
+            physical = replace(
+                ref, name=names[ref.name], role=Role.TEMPORARY, offset=None, copies=1, layout=None
+            )
+            refs += [user, physical]
+            element = [Affine.var(name) for name in layout.map.names]
+            indices = [Index(name, size) for name, size in zip(layout.map.names, layout.sizes, strict=True)]
+            if ref in program.inputs:
+                before += [] if layout.pad is None else [_fill(physical, layout.pad)]
+                before.append(_copy(f"pack_{ref.name}", indices, user, element, physical, layout.map.results))
+            if ref not in program.outputs:
+                continue
+            after.append(_copy(f"unpack_{ref.name}", indices, physical, layout.map.results, user, element))
+            wanted = owed.get(ref.name)
+            if wanted is None or wanted.layout is None or wanted.layout.pad is None:
+                continue
+            padded = replace(wanted, name=f"{ref.name}.padded", offset=None, copies=1, layout=None)
+            refs.append(padded)
+            if ref.layout == wanted.layout and ref.sizes == wanted.sizes and not promised:
+                whole = [Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes)]
+                place = [Affine.var(index.name) for index in whole]
+                after.append(_copy(f"padded_{ref.name}", whole, physical, place, padded, place))
+            else:
+                after.append(_fill(padded, wanted.layout.pad))
+                there = wanted.layout.map.at(element)
+                after.append(
+                    _copy(f"padded_{ref.name}", indices, physical, layout.map.results, padded, there)
+                )
+        statements = [
+            replace(
+                block,
+                refinements=tuple(
+                    replace(view, source=names[view.source]) if view.source in names else view
+                    for view in block.refinements
+                ),
+            )
+            if isinstance(block, Block)
+            else block
+            for block in program.entry.statements
+        ]
+        entry = replace(program.entry, refinements=tuple(refs), statements=(*before, *statements, *after))
+        return LogicalForm(with_entry(program, entry), len(before))
+
+
+def owed_pads(program: Program) -> dict[str, Refinement]:
+    """The outputs whose holes hold a value."""
+    return {ref.name: ref for ref in program.outputs if ref.layout is not None and ref.layout.pad is not None}
+
+
+def _identity(rank: int) -> IndexMap:
+    return IndexMap.identity([f"d{dim}" for dim in range(rank)])
+
+
+def _view(ref: Refinement, direction: Direction, access: Sequence[Affine]) -> Refinement:
+    dims = tuple(Dim(1, dim.stride) for dim in ref.dims)
+    return Refinement(ref.name, direction, ref.name, tuple(access), ref.dtype, dims, Agg.ASSIGN, ref.location)
+
+
+def _copy(
+    name: str,
+    indices: Sequence[Index],
+    source: Refinement,
+    at: Sequence[Affine],
+    target: Refinement,
+    to: Sequence[Affine],
+) -> Block:
+    refs = (_view(source, Direction.IN, at), _view(target, Direction.OUT, to))
+    return Block(name, tuple(indices), (), refs, (Load("x", source.name), Store(target.name, "x")))
+
+
+def _fill(ref: Refinement, value: bool | int | float) -> Block:
+    indices = tuple(Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes))
+    view = _view(ref, Direction.OUT, [Affine.var(index.name) for index in indices])
+    return Block(
+        f"pad_{ref.name}", indices, (), (view,), (Constant("x", value, ref.dtype), Store(ref.name, "x"))
+    )

@@ -1,0 +1,143 @@
+"""Physical layouts of user tensors: text and JSON, packing at the interface, C, proofs across layouts, bad layouts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stripe.cli.start import opt
+from stripe.emit.c import emit_c
+from stripe.exec.compile import compile_program
+from stripe.exec.errors import ExecutionError
+from stripe.exec.interp import interpret
+from stripe.exec.layout import from_flat, to_flat
+from stripe.ir import Program, parse_program, print_program
+from stripe.ir.text.json_ir import json_schema, parse_json, program_json
+from stripe.verify import enumeration
+from stripe.verify.proof.prove import prove_equal, prove_pads
+from stripe.verify.proof.witness import Different, Equal
+from tests.support.programs import PROGRAMS, checked, load, source
+
+PACKED = source("verify/interface/packed")
+"""B = A + A for 2x10 elements, both in blocks of four and padded with zeros, without a test in the loop."""
+
+BAD = (
+    ("c mod 4) else", "c mod 2) else", r"the elements \[0, 0\] and \[0, 2\] both lie at \[0, 0, 0\]"),
+    ("3:4, 4:1) =", "2:4, 4:1) =", r"floor\(c/4\) reaches 2, and dimension 1 has 2 elements"),
+    ("floor(c/4) |", "floor(k/4) |", "the map uses the unknown index 'k'; its indices are n, c"),
+    ("(n:2, c:10)", "(n:2, n:10)", "two of its indices have one name"),
+    ("| c mod 4)", ")", "the map has 2 results, the allocation 3 dimensions"),
+    ("c:10)", "c:0)", "a logical size is below 1"),
+    ("| c mod 4)", "| (c + n) mod 4)", r"are no sums of digits of its indices"),
+    ("else 0.0", "else 0", "the pad 0 is no value of fp32"),
+    ("else 0.0", "else 1e39", "the pad 1e\\+39 is not exact in fp32, where it is inf"),
+    ("else 0.0", "else nan", "the pad nan is not exact in fp32"),
+    ("#user none", "#tmp none", "'A' has a layout and is no tensor of the user"),
+)  # fmt: skip
+
+
+def json_of(program: Program) -> str:
+    return json.dumps(program_json(program))
+
+
+def test_text_and_json_keep_layouts() -> None:
+    program = checked(source("verify/interface/input"))
+    assert print_program(program) == source("verify/interface/input")
+    assert parse_json(json_of(program)) == program
+    whole = print_program(program).replace("else 0.0", "else inf")
+    assert parse_json(json_of(parse_program(whole))) == parse_program(whole)
+    assert "PhysicalLayoutJson" in json_schema()["$defs"]  # pyright: ignore[reportOperatorIssue]
+
+
+@pytest.mark.parametrize(("good", "bad", "reason"), BAD)
+def test_bad_layouts_are_refused(
+    good: str, bad: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.stripe"
+    path.write_text(source("verify/interface/input").replace(good, bad, 1))
+    assert opt([str(path)]) == 1
+    error = capsys.readouterr().err
+    assert re.search(reason, error), error
+    assert f"{path}:2:" in error
+
+
+def test_an_integer_pad_that_overflows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.stripe"
+    path.write_text(source("verify/interface/input").replace("fp32", "i8").replace("else 0.0", "else 300"))
+    assert opt([str(path)]) == 1
+    assert "the pad 300 overflows i8, which holds -128 to 127" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["input", "packed"])
+def test_callers_see_logical_arrays(name: str) -> None:
+    program = load(f"verify/interface/{name}")
+    given = {"A": np.arange(20, dtype="f4").reshape(2, 10)}
+    for found in (interpret(program, given)["B"], compile_program(program).run(given)["B"]):
+        assert np.array_equal(found, 2 * given["A"])
+
+
+def test_packing_and_unpacking_are_inverse() -> None:
+    ref = load("verify/interface/packed").entry.ref("A")
+    array = np.arange(1, 21, dtype="f4").reshape(2, 10)
+    flat = to_flat(ref, array)
+    assert np.array_equal(from_flat(ref, flat), array)
+    assert flat[8:12].tolist() == [9, 10, 0, 0]
+
+
+def test_c_states_shape_map_and_pad() -> None:
+    text = emit_c(load("verify/interface/input"))
+    layout = "the elements of (n:2, c:10) -> (n, floor(c/4) | c mod 4), others 0.0"
+    assert f"in    A: fp32[2, 3, 4], strides [12, 4, 1], {layout}" in text
+
+
+@pytest.mark.parametrize("first", ["plain", "input", "packed"])
+@pytest.mark.parametrize("second", ["plain", "input", "packed"])
+def test_programs_of_different_layouts_are_proved_equal(first: str, second: str) -> None:
+    before, after = load(f"verify/interface/{first}"), load(f"verify/interface/{second}")
+    assert isinstance(prove_equal(before, after), Equal)
+    assert isinstance(enumeration.decide(before, after), Equal)
+    assert isinstance(prove_pads(after), Equal)
+
+
+def test_another_element_is_a_witness_by_logical_coordinates() -> None:
+    wrong = checked(PACKED.replace("B[n, c, i]:", "B[n, c, 3 - i]:"))
+    found = prove_equal(load("verify/interface/plain"), wrong)
+    assert isinstance(found, Different)
+    assert found.witness.buffer == "B"
+    assert found.witness.element == (1, 9)
+
+
+def test_a_pad_is_owed_for_outputs() -> None:
+    wrong = checked(PACKED[::-1].replace("0.0 esle", "0.1 esle", 1)[::-1])
+    found = prove_pads(wrong)
+    assert isinstance(found, Different)
+    assert (found.witness.buffer, found.witness.element) == ("B.padded", (0, 2, 2))
+    assert isinstance(prove_equal(load("verify/interface/plain"), wrong), Different)
+    assert isinstance(enumeration.decide(load("verify/interface/plain"), wrong), Different)
+    given = {"A": np.ones((2, 10), "f4")}
+    for run in (lambda: interpret(wrong, given), lambda: compile_program(wrong).run(given)):
+        with pytest.raises(ExecutionError, match=r"ends with 0.0 in the hole \[0, 2, 2\]"):
+            run()
+
+
+def test_a_hole_without_a_pad_is_not_read() -> None:
+    wrong = checked(PACKED.replace(" else 0.0", "", 1))
+    with pytest.raises(ExecutionError, match=r"'A'\[0, 2, 2\], which nobody has written"):
+        interpret(wrong, {"A": np.ones((2, 10), "f4")})
+    found = prove_equal(load("verify/interface/plain"), wrong)
+    assert isinstance(found, Different)
+    assert found.witness.after.place is not None
+    assert found.witness.after.place.path == (0, 0, 0, 0)
+
+
+def test_the_command_checks_pads_and_layouts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plain, packed = (str(PROGRAMS / "verify" / "interface" / f"{n}.stripe") for n in ("plain", "packed"))
+    assert opt([packed, "--verify-against", plain, "-o", str(tmp_path / "o")]) == 0
+    wrong = tmp_path / "wrong.stripe"
+    wrong.write_text(PACKED[::-1].replace("0.0 esle", "0.1 esle", 1)[::-1])
+    assert opt([str(wrong), "--verify", "exact", "--passes", "dce"]) == 1
+    assert "B.padded[0, 2, 2]: it is defined by other operands" in capsys.readouterr().err
