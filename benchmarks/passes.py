@@ -17,10 +17,10 @@ from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.base import PassContext, Remark
+from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.files import hardware_of, load_pass_list
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.verification import StructureCheck
 
 SIZES = (10, 30, 100, 300, 1000)
 TILED = "function (I[H=1024, W=1024, CI=32]: i8, K[KH=3, KW=3, CI, CO=64]: i8) -> (O) {\n" \

@@ -88,12 +88,12 @@ def run_passes(
     entries, machine = read_setup(steps, hardware, parameters, "passes")
     instruments: list[Instrument] = [] if on_remark is None else [_RemarkListener(on_remark)]
     if verify != "none":
-        from stripe.pipeline.verification import StructureCheck
+        from stripe.pipeline.checks.structure import StructureCheck
 
         instruments.append(StructureCheck(machine))
     if verify == "exact":
-        from stripe.pipeline.machine import MachineCheck
-        from stripe.pipeline.proof import ExactCheck
+        from stripe.pipeline.checks.machine import MachineCheck
+        from stripe.pipeline.checks.proof import ExactCheck
         from stripe.verify.assumptions import ANY
 
         instruments += [ExactCheck(_quiet, ANY), MachineCheck(_quiet)]
@@ -107,7 +107,7 @@ def prove(before: Program, after: Program, *, assume: str = "all") -> Judgement:
     `assume` names the assumptions that a proof may use, as `--assume` does: `"all"`, `"none"`, `"float-order,finite"`.
     Raises StripeError for a `before` that is wrong in itself, as `stripe.check` does.
     """
-    from stripe.pipeline.proof import check_input
+    from stripe.pipeline.checks.proof import check_input
     from stripe.verify.assumptions import Assumption, Policy, parse_assumptions
     from stripe.verify.proof.judge import judge
 

@@ -65,7 +65,7 @@ def check(program: Program) -> None:
     Raises StripeError with all that is wrong: accesses out of bounds, several writers of an element, reads of elements
     that nothing wrote. A property that cannot be decided within the limits of isl is a Python UserWarning.
     """
-    from stripe.pipeline.proof import check_input
+    from stripe.pipeline.checks.proof import check_input
 
     require_structure(program)
     check_input(

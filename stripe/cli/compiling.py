@@ -28,7 +28,7 @@ def begin(job: Job, spec: CompileSpec) -> Source:
     Raises UsageError, and StripeError for errors in configuration and input.
     """
     if job.source is None:
-        if spec.steps or spec.hw is not None:
+        if spec.pass_sources or spec.hw is not None:
             from stripe.cli.setup import setup_of  # pydantic and Jinja: where they are needed
 
             job.entries, job.hardware = setup_of(spec)
@@ -82,7 +82,7 @@ def require_bounds(program: Program, source: Source, spec: CompileSpec) -> None:
 
 def require_sound(program: Program, source: Source) -> None:
     """Raises StripeError for accesses out of bounds, races and undefined elements."""
-    from stripe.pipeline.proof import check_input
+    from stripe.pipeline.checks.proof import check_input
 
     check_input(program, to_stderr, source.name)
 
@@ -120,7 +120,8 @@ def run_passes(
 
 def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
     """The clients in the order in which they see a result: shown before checked, so that a bad one shows."""
-    from stripe.pipeline import printing, verification
+    from stripe.pipeline import printing
+    from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 
     found: list[Instrument] = []
     if spec.dump_dir is not None:
@@ -141,12 +142,12 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
     if sys.stderr.isatty():
         found.append(printing.Progress(to_stderr, len(job.entries)))
     if spec.verify_roundtrip:
-        found.append(verification.RoundTripCheck())
+        found.append(RoundTripCheck())
     if spec.verify != "none":
-        found.append(verification.StructureCheck(job.hardware))
+        found.append(StructureCheck(job.hardware))
     if spec.verify == "exact":
-        from stripe.pipeline.machine import MachineCheck
-        from stripe.pipeline.proof import ExactCheck
+        from stripe.pipeline.checks.machine import MachineCheck
+        from stripe.pipeline.checks.proof import ExactCheck
 
         found += [ExactCheck(to_stderr, policy(spec)), MachineCheck(to_stderr)]
     return found

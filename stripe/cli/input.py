@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import PurePath
+from typing import TextIO
 
-from stripe.cli.files import STDIN, read_bytes
 from stripe.cli.usage import UsageError
-from stripe.frontends.files import checked_text, first_line, printable
+from stripe.frontends.files import checked_text, first_line, printable, read_file, read_stream
 from stripe.frontends.frontend import FrontEnd, Loaded, ReadOptions, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
 from stripe.ir import ConfigError, StripeError
 
+STDIN = "<stdin>"
 _SEPARATOR_LINE = re.compile(r"^// -----[ \t]*$", re.MULTILINE)
 
 
@@ -22,7 +24,7 @@ def read_source(path: str | None, language: str | None = None, recorded: bytes |
     """
     if path is None:
         raise UsageError("no INPUT is given", f"name a {suffixes()} file, or - for standard input")
-    data = read_bytes(path) if recorded is None else recorded
+    data = input_bytes(path) if recorded is None else recorded
     name = STDIN if path == "-" else printable(path)
     if language is not None:
         front_end = find_front_end(language)
@@ -31,6 +33,19 @@ def read_source(path: str | None, language: str | None = None, recorded: bytes |
     else:
         front_end = _by_suffix(path)
     return Source(data if front_end.binary else checked_text(data, name), name, front_end.name)
+
+
+def input_bytes(path: str) -> bytes:
+    """The bytes of a file, or of standard input for `-`. Raises StripeError when it cannot be read."""
+    if path != "-":
+        return read_file(path)
+    stdin: TextIO | None = sys.stdin  # None when the process was started with it closed
+    if stdin is None:
+        raise UsageError("standard input is closed", "name a file")
+    try:
+        return read_stream(stdin.buffer, STDIN)
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}", "name a file") from None
 
 
 def split_source(source: Source) -> tuple[Source, ...]:

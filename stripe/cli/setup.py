@@ -10,7 +10,7 @@ from stripe.config.defines import parse_define
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
 from stripe.pipeline.instrument import PassEntry
-from stripe.pipeline.setup import Step, read_setup
+from stripe.pipeline.setup import read_setup
 
 if TYPE_CHECKING:
     from stripe.config.model import Scalar
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def setup_of(spec: CompileSpec) -> tuple[tuple[PassEntry, ...], HardwareModel | None]:
     """The passes and the machine. Raises ConfigError."""
-    steps: list[Step] = [(step.kind, step.value) for step in spec.steps]
-    entries, hardware = read_setup(steps, spec.hw, parse_defines(spec.define))
+    entries, hardware = read_setup(spec.pass_sources, spec.hw, parse_defines(spec.define))
     if hardware is not None:
         from stripe.pipeline.native import NATIVE, native_remarks
 

@@ -1,4 +1,5 @@
-"""Standard output: full disks, closed descriptors and readers that went away are noticed, and said or kept quiet."""
+"""Output: files written whole or not at all; full disks, closed descriptors and readers that went away are noticed,
+and said or kept quiet."""
 
 from __future__ import annotations
 
@@ -29,6 +30,16 @@ def write_stdout(text: str) -> None:
         raise UsageError(
             f"standard output cannot be written: {error.strerror}", "write to a file with -o"
         ) from None
+
+
+def write_text(path: str | None, text: str) -> None:
+    """Writes the product to standard output, or to a file that is there whole or not at all."""
+    if path is None or path == "-":
+        write_stdout(text)
+    else:
+        from stripe.config.output import write_bytes  # loads the IR, which help does without
+
+        write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")

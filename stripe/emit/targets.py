@@ -117,12 +117,12 @@ TARGETS = Registry(
     "stripe",
     {
         "stripe": "emit.targets:StripeTarget",
-        "tile": "pipeline.source:TileTarget",
-        "ast": "pipeline.source:AstTarget",
+        "tile": "pipeline.targets.source:TileTarget",
+        "ast": "pipeline.targets.source:AstTarget",
         "json": "emit.targets:JsonTarget",
         "dot": "emit.targets:DotTarget",
         "c": "emit.c.target:CTarget",
-        "library": "pipeline.library:LibraryTarget",
+        "library": "pipeline.targets.library:LibraryTarget",
     },
     "stripe-opt --list-targets",
 )

@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from stripe.config.model import Scalar
     from stripe.hw.schema import HardwareModel
 
-Step: TypeAlias = tuple[Literal["config", "passes"], str]
+PassSource: TypeAlias = tuple[Literal["config", "passes"], str]
 """A pass list by name or path (`config`), or passes as they are spelled (`passes`)."""
 
 
 def read_setup(
-    steps: Sequence[Step | PassEntry],
+    sources: Sequence[PassSource | PassEntry],
     machine: str | HardwareModel | None,
     defines: Mapping[str, Scalar],
     source: str = "--passes",
 ) -> tuple[tuple[PassEntry, ...], HardwareModel | None]:
-    """The passes of `steps`, and the machine: `machine` (a model, or its name or path), else the model that the pass
-    lists name. `defines` are values of parameters of the machine and of the lists; `source` is the place of errors in
-    spelled passes. Raises ConfigError.
+    """The passes of `sources` in their order, and the machine: `machine` (a model, or its name or path), else the model
+    that the pass lists name. `defines` are values of parameters of the machine and of the lists; `source` is the place
+    of errors in spelled passes. Raises ConfigError.
     """
     if (
         machine is not None
@@ -36,16 +36,17 @@ def read_setup(
             f"the hardware model is loaded already, and {', '.join(late)} cannot change it",
             hint="set parameters where it is loaded",
         )
-    lists = [step[1] for step in steps if not isinstance(step, PassEntry) and step[0] == "config"]
+    lists = [given[1] for given in sources if not isinstance(given, PassEntry) and given[0] == "config"]
     entries_of: dict[str, tuple[PassEntry, ...]] = {}
     if lists or isinstance(machine, str):
         from stripe.pipeline.files import read_files  # Jinja and the schema of machines, for files alone
 
         entries_of, machine = read_files(lists, machine, defines)
     entries: list[PassEntry] = []
-    for step in steps:
-        if isinstance(step, PassEntry):
-            entries.append(step)
+    for given in sources:
+        if isinstance(given, PassEntry):
+            entries.append(given)
         else:
-            entries += parse_passes(step[1], source) if step[0] == "passes" else entries_of[step[1]]
+            kind, text = given
+            entries += parse_passes(text, source) if kind == "passes" else entries_of[text]
     return tuple(entries), machine

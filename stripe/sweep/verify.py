@@ -12,10 +12,10 @@ from stripe.cost.time.simulate import simulate_program
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
 from stripe.ir import Program, StripeError
-from stripe.pipeline.machine import MachineCheck
+from stripe.pipeline.checks.machine import MachineCheck
+from stripe.pipeline.checks.proof import ExactCheck
+from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.proof import ExactCheck
-from stripe.pipeline.verification import StructureCheck
 from stripe.sweep.evaluate import Row, program_of
 from stripe.sweep.metrics import metrics_of
 from stripe.sweep.plan import SweepPlan, Workload

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 from stripe.ir.errors import StripeError
@@ -47,35 +46,6 @@ def parse_functions(text: str, filename: str = "<string>") -> tuple[ast.Function
 def parse_entry(text: str, filename: str = "<string>") -> Entry:
     """What any Tile text denotes: a function, or `polynomial …;`, `expression …;`, `contraction …;`."""
     return cast(Entry, _parse(text, filename, "entry"))
-
-
-def load_tile(path: Path) -> ast.Function:
-    """The function in a file; raises StripeError when it cannot be read or is no Tile text."""
-    return parse_tile(read_source(path), str(path))
-
-
-def read_source(path: Path) -> str:
-    """The text of a file; raises StripeError for a directory, a missing or binary file, and text that is not UTF-8."""
-    try:
-        data = path.read_bytes()
-    except IsADirectoryError:
-        raise StripeError("this is a directory", path=str(path), hint="name a .tile file in it") from None
-    except FileNotFoundError:
-        raise StripeError(
-            "no such file", path=str(path), hint="check the path, or use '-' for stdin"
-        ) from None
-    except OSError as error:
-        reason = f"cannot read the file: {error.strerror or error}"
-        raise StripeError(reason, path=str(path), hint="check its permissions") from None
-    if b"\0" in data:
-        raise StripeError("this is a binary file, not Tile source", path=str(path), hint="name a text file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        reason = f"the file is not UTF-8: byte 0x{data[error.start]:02x} cannot be decoded"
-        raise StripeError(reason, path=str(path), line=line, col=column, hint="save it as UTF-8") from None
 
 
 def _parse(text: str, filename: str, start: str) -> object:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli import guard, job, reproducer
-from stripe.cli.arguments.compile import CompileSpec, Step
+from stripe.cli.arguments.compile import CompileSpec
 from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.arguments.reduce import ReduceSpec
 from stripe.cli.arguments.run import RunSpec
@@ -81,7 +81,7 @@ def test_the_record_leaves_out_what_is_recorded_as_read() -> None:
         "--verify", "exact", "--emit", "c{openmp=true}", "--remarks", "-o", "x", "--verify-against", "b.tile",
     ]  # fmt: skip
     spec = OptSpec.read(words)
-    assert spec.steps == (Step("passes", "dce"), Step("config", "c"), Step("passes", "unroll"))
+    assert spec.pass_sources == (("passes", "dce"), ("config", "c"), ("passes", "unroll"))
     assert spec.words() == (
         "--shape=A=2:fp32", "--verify=exact", "--emit=c{openmp=true}", "--verify-against=b.tile",
     )  # fmt: skip

@@ -76,9 +76,9 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
 
 def test_an_interrupt_is_130(tmp_path: Path) -> None:
     code = (
-        "import sys\nimport stripe.cli.files as files\nfrom stripe.cli.start import opt as main\n"
+        "import sys\nimport stripe.cli.input as files\nfrom stripe.cli.start import opt as main\n"
         "def stop(path):\n    raise KeyboardInterrupt\n"
-        "files.read_bytes = stop\nsys.exit(main(['x.stripe']))"
+        "files.input_bytes = stop\nsys.exit(main(['x.stripe']))"
     )
     done = _python(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")
@@ -98,10 +98,10 @@ def test_an_interrupt_while_modules_load_is_quiet(command: str) -> None:
 
 def test_what_other_code_makes_of_an_interrupt_is_one_all_the_same(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys\nimport stripe.cli.files as files\nfrom stripe.cli.start import opt as main\n"
+        "import os, signal, sys\nimport stripe.cli.input as files\nfrom stripe.cli.start import opt as main\n"
         "def stop(path):\n    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n        raise ImportError('cannot load')\n"
-        "files.read_bytes = stop\nsys.exit(main(['x.stripe']))"
+        "files.input_bytes = stop\nsys.exit(main(['x.stripe']))"
     )
     done = _python(code)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stripe-opt: interrupted\n")

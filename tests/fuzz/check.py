@@ -29,9 +29,9 @@ from stripe.ir import (
     verify_structural,
     walk,
 )
+from stripe.pipeline.checks.structure import require_units
 from stripe.pipeline.instrument import InternalFault
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.verification import require_units
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 from tests.fuzz.case import Case

@@ -17,7 +17,7 @@ from stripe import ConfigError, run_passes, translate, write_folder
 from stripe.cli.start import opt
 from stripe.exec.interp import interpret
 from stripe.ir import Program, parse_program, print_program, with_entry
-from stripe.pipeline.library import LibraryTarget
+from stripe.pipeline.targets.library import LibraryTarget
 from stripe.tile import bind, lower, parse_tile
 from tests.support.compilers import COMPILERS
 

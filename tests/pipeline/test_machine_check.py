@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stripe.ir import Program, parse_program
+from stripe.pipeline.checks.machine import MachineCheck, run_at_addresses
+from stripe.pipeline.checks.proof import ProofError
 from stripe.pipeline.instrument import InternalFault
-from stripe.pipeline.machine import MachineCheck, run_at_addresses
 from stripe.pipeline.passlist import parse_passes
-from stripe.pipeline.proof import ProofError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PLACED = (GOLDEN / "trust" / "placed.stripe").read_text()

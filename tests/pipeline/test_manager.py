@@ -9,13 +9,13 @@ import pytest
 
 from stripe.ir import ConfigError, Program, parse_program, print_program
 from stripe.passes.base import Remark
+from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 from stripe.pipeline.dumps import Dumps
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import entry_json, parse_passes
 from stripe.pipeline.printing import PrintPrograms, Remarks, Shown
 from stripe.pipeline.timing import Timing
-from stripe.pipeline.verification import RoundTripCheck, StructureCheck
 from tests.support.programs import MATMUL, source
 
 PROGRAM = parse_program(MATMUL)

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from stripe.ir import ConfigError, StripeError
-from stripe.tile import TensorShape, TileErrors, bind, compile_tile, load_tile, parse_shape, parse_tile
+from stripe.tile import TensorShape, TileErrors, bind, compile_tile, parse_shape, parse_tile
 
 DEEP = 10_000
 
@@ -157,24 +156,6 @@ def test_the_caret_stands_under_the_place() -> None:
         "    O = A + UNKNOWN;",
         "            ^^^^^^^",
     ]
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    binary, latin = tmp_path / "b.tile", tmp_path / "l.tile"
-    binary.write_bytes(b"\x7fELF\0\0")
-    latin.write_bytes("// caf\xe9\nfunction".encode("latin-1"))
-    for path, reason in (
-        (tmp_path, "directory"),
-        (tmp_path / "none.tile", "no such file"),
-        (binary, "binary"),
-        (latin, "not UTF-8"),
-    ):
-        with pytest.raises(StripeError, match=reason) as caught:
-            load_tile(path)
-        assert caught.value.hint
-    with pytest.raises(StripeError) as caught:
-        load_tile(latin)
-    assert (caught.value.line, caught.value.col) == (1, 7)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from stripe.exec.interp import interpret
 from stripe.ir import parse_program, print_program, verify_structural
-from stripe.tile import bind, load_tile, lower, parse_tile, print_tile
+from stripe.tile import bind, lower, parse_tile, print_tile
 
 Array = npt.NDArray[Any]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -127,7 +127,7 @@ REFERENCES: dict[str, Callable[..., Array]] = {
 
 @pytest.mark.parametrize("name", sorted(REFERENCES))
 def test_example_agrees_with_numpy(name: str) -> None:
-    typed = bind(load_tile(EXAMPLES / f"{name}.tile"))
+    typed = bind(parse_tile((EXAMPLES / f"{name}.tile").read_text("utf-8")))
     program = lower(typed, name)
     generator = np.random.default_rng(3)
     low = 1 if name == "batch_norm" else -4
@@ -139,7 +139,7 @@ def test_example_agrees_with_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.tile")), ids=lambda path: path.stem)
 def test_example_round_trips(path: Path) -> None:
-    function = load_tile(path)
+    function = parse_tile(path.read_text("utf-8"))
     assert parse_tile(print_tile(function)) == function
     program = lower(bind(function), path.stem)
     assert verify_structural(program) == []

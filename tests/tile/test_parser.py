@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stripe.ir import StripeError
 from stripe.ir.span import Span
-from stripe.tile import ast, load_tile, parse_entry, parse_tile, print_tile
+from stripe.tile import ast, parse_entry, parse_tile, print_tile
 from stripe.tile.printer import print_expr, print_statement
 
 
@@ -146,12 +144,6 @@ def test_statement_text() -> None:
     assert (
         print_statement(statement("O[i,j:M,N]=+(A[i,k]*B[k,j]);")) == "O[i, j : M, N] = +(A[i, k] * B[k, j])"
     )
-
-
-def test_byte_order_mark_and_line_ends(tmp_path: Path) -> None:
-    path = tmp_path / "f.tile"
-    path.write_bytes(b"\xef\xbb\xbffunction (A[M]) -> (O) {\r\n O = A;\r\n}\r\n")
-    assert load_tile(path).outputs[0].name == "O"
 
 
 names = st.sampled_from(["A", "B", "X1", "_Y", "low"]).map(ast.Name)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from stripe.cli.option import OTHER, Option, Spec, option, spelled
 from stripe.cli.usage import file_name, number, one_of
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import BUILTIN, languages
+
+if TYPE_CHECKING:
+    from stripe.pipeline.setup import PassSource
 
 ASSUMPTIONS = ("float-order", "zero-sign", "finite", "folded")
 """The flags of `stripe.verify.assumptions`."""
@@ -36,14 +39,6 @@ _input = partial(option, group="input")
 _passes = partial(option, group="passes and machine", replayed=False)
 _watch = partial(option, group="watching the passes", replayed=False)
 _about = partial(option, group=OTHER, replayed=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One `--config` or `--passes` of the command line."""
-
-    kind: Literal["config", "passes"]
-    value: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,15 +74,15 @@ class CompileSpec(InputSpec):
     random_weights: bool = _input(
         "--random-weights", help="draw the weights of a network instead of reading them"
     )
-    steps: tuple[Step, ...] = spelled(
+    pass_sources: tuple[PassSource, ...] = spelled(
         Option(
             ("--config",), "passes and machine", "a pass list, by name (dsp_conv) or path",
-            metavar="C", read=partial(Step, "config"), many=True, replayed=False, complete="optconfigs",
+            metavar="C", read=lambda name: ("config", name), many=True, replayed=False, complete="optconfigs",
         ),
         Option(
             ("--passes",), "passes and machine",
             "passes in place, as 'fusion{a_reqs=[conv]},dce'; --config and --passes run in the order given",
-            metavar="LIST", read=partial(Step, "passes"), many=True, replayed=False, complete="passes",
+            metavar="LIST", read=lambda text: ("passes", text), many=True, replayed=False, complete="passes",
         ),
         default=(),
     )  # fmt: skip

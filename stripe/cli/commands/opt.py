@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.compiling import begin, load, policy, require_bounds, require_claims, run_passes, to_stderr
-from stripe.cli.files import write_text
 from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
+from stripe.cli.streams import write_text
 from stripe.cli.usage import UsageError
 from stripe.config.output import check_folder, write_folder
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
@@ -202,7 +202,7 @@ def _compare(job: Job, against: Source, spec: OptSpec, result: Program) -> None:
 
     A Tile program takes the same --shape as the input.
     """
-    from stripe.pipeline.proof import check_against  # the prover, where a proof is asked for
+    from stripe.pipeline.checks.proof import check_against  # the prover, where a proof is asked for
 
     same = against.language == (job.source.language if job.source is not None else "")
     options = spec.reading if same else ReadOptions(spec.shape if against.language == "tile" else ())

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from stripe.cli import start
 from stripe.cli.arguments.reduce import ReduceSpec
-from stripe.cli.files import write_text
 from stripe.cli.guard import OK
 from stripe.cli.input import read_source
 from stripe.cli.job import Job
+from stripe.cli.streams import write_text
 from stripe.config.output import check_output
 from stripe.ir import StripeError
 from stripe.pipeline.reduction.command import Command

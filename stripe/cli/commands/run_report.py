@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic import BaseModel, Field
 
-from stripe.cli.files import write_text
+from stripe.cli.streams import write_text
 from stripe.exec.arith import Array
 
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from stripe.cli.arguments.sim import SimSpec
 from stripe.cli.compiling import begin, load, run_passes
-from stripe.cli.files import write_text
 from stripe.cli.guard import OK
 from stripe.cli.job import Job
+from stripe.cli.streams import write_text
 from stripe.cli.tables import write_tables
 from stripe.cli.usage import UsageError
 from stripe.cost.counts import counts

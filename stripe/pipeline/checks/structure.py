@@ -1,4 +1,4 @@
-"""Clients that check each pass: the structure, and the printed form. (The meaning is for `stripe.pipeline.proof`.)"""
+"""Clients that check each pass: structure and stage, and the printed form. (`proof` beside it has the meaning.)"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """`--verify exact` for the machine: dependences stay complete, and addresses change no result. (Each stage has its own
-checks, in `stripe.pipeline.verification`.)
+checks, in `structure`.)
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing_extensions import override
 
 from stripe.ir import Block, Program, StripeError, walk
+from stripe.pipeline.checks.proof import ProofError
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
-from stripe.pipeline.proof import ProofError
 
 SEEDS = (0, 1)
 MOST_STEPS = 200_000_000
