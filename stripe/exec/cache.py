@@ -21,7 +21,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class FileCache:
     """A folder of such files."""
 
     folder: Path
@@ -63,14 +63,14 @@ class Cache:
         return make() if found is None else found.decode()
 
 
-def user_cache() -> Cache:
+def user_cache() -> FileCache:
     """`stripe-opt` in the user's cache folder, as the XDG base directory specification has it."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     try:
         base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
     except RuntimeError:  # no HOME, and no entry in the table of users
         base = Path(tempfile.gettempdir()) / f"cache-{os.geteuid()}"
-    return Cache(base / "stripe-opt" / "objects")
+    return FileCache(base / "stripe-opt" / "objects")
 
 
 def make_private(folder: Path) -> None:

@@ -43,13 +43,7 @@ def order_free(program: Program, magnitude: int | None) -> bool:
     size; None for inputs of any value. Then all engines and all orders give the same bits, unless the program uses
     transcendental intrinsics.
     """
-    return _walked(program, magnitude).exact
-
-
-def output_grains(program: Program, magnitude: int | None) -> dict[str, Grain]:
-    """The grain of the elements of each output."""
-    walker = _walked(program, magnitude)
-    return {ref.name: walker.grains[Buffer((0,), ref.name)] for ref in program.outputs}
+    return walk_grains(program, magnitude).exact
 
 
 def best_magnitude(program: Program) -> int:
@@ -89,7 +83,7 @@ class _Scalars:
     constants: dict[str, float] = field(default_factory=dict[str, float])
 
 
-class _Walker:
+class GrainWalker:
     def __init__(self, magnitude: int | None, program: Program) -> None:
         self.grains: dict[Buffer, Grain] = {}
         self.exact = True
@@ -159,7 +153,8 @@ class _Walker:
             self.grains[view.buffer] = self.grains[view.buffer].joined(produced.rounded(view.ref.dtype))
 
 
-def _walked(program: Program, magnitude: int | None) -> _Walker:
-    walker = _Walker(magnitude, program)
+def walk_grains(program: Program, magnitude: int | None) -> GrainWalker:
+    """The grains of all buffers, for inputs that are integers up to `magnitude` in size or, at None, any values."""
+    walker = GrainWalker(magnitude, program)
     walker.visit(Nest.root(program.entry))
     return walker

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from stripe.emit.c.dialect import FLAGS
-from stripe.exec.cache import Cache, user_cache
+from stripe.exec.cache import FileCache, user_cache
 from stripe.ir import ConfigError
 
 CANDIDATES = ("cc", "gcc", "clang")
@@ -70,7 +70,7 @@ class Toolchain:
 
     compiler: str
     flags: tuple[str, ...]
-    cache: Cache
+    cache: FileCache
 
     def build(self, source: str, *, shared: bool) -> Path:
         """Compiles `source` to a shared object, or to a program; from the cache when it is there.

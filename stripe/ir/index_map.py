@@ -66,11 +66,6 @@ class IndexMap:
         """First this map, then `other`, whose indices are this one's results."""
         return IndexMap(self.names, other.at(self.results), other.axes)
 
-    def by_axis(self, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """Physical sizes, one for each result, by axis."""
-        ends = [0, *accumulate(self.axes)]
-        return tuple(tuple(sizes[first:last]) for first, last in pairwise(ends))
-
     def __str__(self) -> str:
         axes = (", ".join(map(str, axis)) for axis in self._grouped())
         return f"({', '.join(self.names)}) -> ({' | '.join(axes)})"

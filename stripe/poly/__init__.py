@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from stripe.poly.deps import (
         Dependence,
         DepKind,
-        accumulation_indices,
         common_depth,
         conflicts,
         dependences,
@@ -63,7 +62,7 @@ _HOMES = {
     "count.count": "count_accesses count_domain count_elements count_points count_union distinct_per_point",
     "count.separable": "distinct_values tile_elements",
     "deps": (
-        "Dependence DepKind accumulation_indices common_depth conflicts dependences distances injective "
+        "Dependence DepKind common_depth conflicts dependences distances injective "
         "overlap race statement_deps touched_at"
     ),
     "footprint": "Footprint box_of box_volume elements footprints through_view untouched view_box",
@@ -78,7 +77,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 
 __all__ = [
     "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "accesses",
-    "accumulation_indices", "bounds", "box_of", "box_volume", "check_time", "common_depth", "conflicts",
+    "bounds", "box_of", "box_volume", "check_time", "common_depth", "conflicts",
     "count_accesses", "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",
     "injective", "isl_failures", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of",

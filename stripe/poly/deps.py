@@ -209,15 +209,6 @@ def injective(access: Access) -> bool:
     return access.relation.injective
 
 
-def accumulation_indices(nest: Nest, index: Sequence[Affine]) -> tuple[str, ...]:
-    """The nest's indices that run over more than one value and on which the element does not depend: over them a write
-    accumulates.
-    """
-    used = {name for affine in index for name in affine.names()}
-    ranges = nest.domain.ranges
-    return tuple(n for n in nest.domain.names if n not in used and ranges[n][0] < ranges[n][1])
-
-
 def distances(first: Access, second: Access) -> Points:
     """The distance vectors (second - first) between points of the blocks that both lie in, at which both touch the
     same element; coordinates are named as the shared indices.

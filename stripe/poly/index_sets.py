@@ -96,11 +96,11 @@ def solve(names: tuple[str, ...], ranges: tuple[Range, ...]) -> IndexSet:
 
     Raises EmptyDomain, UnboundedIndex, and `stripe.poly.limits.PolyLimit` when isl would take too long.
     """
-    rows: list[_Row] = []
+    rows: list[_ScaledRow] = []
     for polynomial in (item.polynomial for item in ranges):
         scale = polynomial.denominator()
         coefficients = tuple(int(polynomial.coeff(name) * scale) for name in names)
-        rows.append(_Row(coefficients, int(polynomial.offset * scale), scale))
+        rows.append(_ScaledRow(coefficients, int(polynomial.offset * scale), scale))
     lattice = Lattice.full(len(names))
     for row, item in zip(rows, ranges, strict=True):
         if row.scale > 1:
@@ -129,7 +129,7 @@ def solve(names: tuple[str, ...], ranges: tuple[Range, ...]) -> IndexSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _ScaledRow:
     """(coefficients . x + offset) / scale, all integers."""
 
     coefficients: Vector
@@ -143,7 +143,7 @@ def _checked(lattice: Lattice | None, item: Range | None) -> Lattice:
     return lattice
 
 
-def _pivot_order(names: Sequence[str], rows: Sequence[_Row], ranges: Sequence[Range]) -> Vector:
+def _pivot_order(names: Sequence[str], rows: Sequence[_ScaledRow], ranges: Sequence[Range]) -> Vector:
     """Indices with small ranges first: as pivots of the normal form they keep the boxes around the points small."""
     extent: dict[int, Fraction] = {}
     for row, item in zip(rows, ranges, strict=True):
@@ -155,7 +155,7 @@ def _pivot_order(names: Sequence[str], rows: Sequence[_Row], ranges: Sequence[Ra
     return (*known, *(place for place in range(len(names)) if place not in extent))
 
 
-def _bands(lattice: Lattice, rows: Sequence[_Row], ranges: Sequence[Range]) -> dict[Vector, Band]:
+def _bands(lattice: Lattice, rows: Sequence[_ScaledRow], ranges: Sequence[Range]) -> dict[Vector, Band]:
     """The ranges as low <= vector . y <= high with primitive vectors, parallel ones intersected."""
     bands: dict[Vector, Band] = {}
     for row, item in zip(rows, ranges, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stripe.tile.bind import bind
 from stripe.tile.diagnostics import CalledError, TileErrors
 from stripe.tile.lower_program import compile_tile, lower, program_name
-from stripe.tile.parser import parse_entry, parse_tile
+from stripe.tile.parser import parse_tile
 from stripe.tile.printer import print_statement, print_tile
 from stripe.tile.shapes import Binding, TensorShape, parse_shape
 from stripe.tile.typed import TypedFunction
@@ -13,5 +13,5 @@ from stripe.tile.warnings import find_warnings
 
 __all__ = [
     "Binding", "CalledError", "TensorShape", "TileErrors", "TypedFunction", "bind", "compile_tile", "find_warnings",
-    "lower", "parse_entry", "parse_shape", "parse_tile", "print_statement", "print_tile", "program_name",
+    "lower", "parse_shape", "parse_tile", "print_statement", "print_tile", "program_name",
     ]  # fmt: skip

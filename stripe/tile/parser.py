@@ -11,8 +11,6 @@ from stripe.tile import ast
 from stripe.tile.diagnostics import SourceText
 from stripe.tile.syntax_errors import describe_syntax_error
 
-Entry = ast.Function | ast.Expr | ast.Contraction
-
 
 def parse_tile(text: str, filename: str = "<string>") -> ast.Function:
     """The function that `text` denotes: its only one, else that without a name, else that called `main`. The others of
@@ -41,11 +39,6 @@ def parse_functions(text: str, filename: str = "<string>") -> tuple[ast.Function
             reason = f"the function '{function.name}' is defined twice"
             raise SourceText(text).error(reason, function.span, "rename one of them")
     return functions
-
-
-def parse_entry(text: str, filename: str = "<string>") -> Entry:
-    """What any Tile text denotes: a function, or `polynomial …;`, `expression …;`, `contraction …;`."""
-    return cast(Entry, _parse(text, filename, "entry"))
 
 
 def _parse(text: str, filename: str, start: str) -> object:

@@ -122,9 +122,6 @@ class Builder:
     def function_name(self, parts: list[Item], __: Span) -> Item:
         return _word(parts[0])
 
-    def only(self, parts: list[Item], __: Span) -> Item:
-        return parts[0]
-
     def inputs(self, parts: list[Item], __: Span) -> Item:
         return tuple(part for part in parts if part is not None)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from stripe.exec.data import random_inputs
-from stripe.exec.exactness import MAGNITUDES, best_magnitude, order_free, output_grains
+from stripe.exec.exactness import MAGNITUDES, best_magnitude, order_free, walk_grains
 from stripe.exec.grains import most_to_one
 from stripe.exec.interp import interpret
-from stripe.ir import StripeError
+from stripe.ir import Buffer, StripeError
 from stripe.tile import compile_tile
 from tests.fuzz.__main__ import draw_many
 from tests.fuzz.tile_programs import tile_programs
@@ -61,7 +61,8 @@ def test_results_are_what_follows_for_them(seed: int) -> None:
             program = compile_tile(text, "fuzz.tile")
         except StripeError:
             continue
-        grains = output_grains(program, max(MAGNITUDES))
+        walked = walk_grains(program, max(MAGNITUDES)).grains
+        grains = {ref.name: walked[Buffer((0,), ref.name)] for ref in program.outputs}
         results = interpret(program, random_inputs(program, seed))
         assert best_magnitude(program) in MAGNITUDES
         for name, grain in grains.items():

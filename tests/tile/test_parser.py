@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stripe.ir import StripeError
 from stripe.ir.span import Span
-from stripe.tile import ast, parse_entry, parse_tile, print_tile
+from stripe.tile import ast, parse_tile, print_tile
 from stripe.tile.printer import print_expr, print_statement
 
 
@@ -112,16 +112,6 @@ def test_keywords_are_names_elsewhere() -> None:
     found = function("O[default : N] = +(A[default + functional]);")
     assert parse_tile(print_tile(found)) == found
     assert "$default" in print_tile(found)
-
-
-def test_entries() -> None:
-    assert parse_entry("polynomial 3*i + N/2;") == ast.Chain(
-        ast.Chain(ast.IntLit(3), (("*", ast.IndexName("i")),)),
-        (("+", ast.Chain(ast.Name("N"), (("/", ast.IntLit(2)),))),),
-    )
-    assert parse_entry("expression A + 1.5;") == expression("A + 1.5")
-    assert parse_entry("contraction O[i] = +(A[i + j]), j < 3;") == statement("O[i] = +(A[i + j]), j < 3;")
-    assert parse_entry("function (A) -> (B) { B = A; }") == parse_tile("function (A) -> (B) { B = A; }")
 
 
 def test_spans() -> None:

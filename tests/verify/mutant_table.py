@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 
 from stripe.ir import Program, verify_structural
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
+from tests.support.running import run_both
 from tests.verify.mutate import mutants
 from tests.verify.pairs import pairs
 from tests.verify.pass_pairs import pass_pairs

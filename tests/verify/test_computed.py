@@ -14,9 +14,9 @@ from stripe.passes.registry import find_pass
 from stripe.tile import compile_tile
 from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Equal
 from tests.support.programs import load, source
+from tests.support.running import run_both
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "argmax.tile"
 

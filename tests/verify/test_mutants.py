@@ -12,8 +12,8 @@ import pytest
 from stripe.ir import verify_structural
 from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
+from tests.support.running import run_both
 from tests.verify.mutate import mutants, surroundings
 from tests.verify.pairs import Pair, pairs
 from tests.verify.pass_pairs import pass_pairs

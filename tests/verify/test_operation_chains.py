@@ -11,8 +11,8 @@ from stripe.tile import compile_tile
 from stripe.verify.assumptions import Assumption
 from stripe.verify.enumeration import decide
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
+from tests.support.running import run_both
 
 PROGRAMS = Path(__file__).parent / "programs/chains"
 BOOLS = ("all", "any")

@@ -11,9 +11,9 @@ from stripe.verify.assumptions import Assumption, Policy
 from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import OPERATIONS, prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal, Unknown
 from tests.support.programs import build, load
+from tests.support.running import run_both
 from tests.verify.mutate import mutants
 from tests.verify.pairs import Pair, pair, pairs
 from tests.verify.pass_pairs import pass_pairs

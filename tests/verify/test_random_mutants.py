@@ -9,10 +9,10 @@ import pytest
 
 from stripe.ir import Program, StripeError, verify_structural
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.fuzz.__main__ import draw_cases
 from tests.fuzz.check import Counts, Failure, run_passes
+from tests.support.running import run_both
 from tests.verify.mutate import mutants
 
 CASES = 25

@@ -7,9 +7,9 @@ import pytest
 from stripe.ir import Program
 from stripe.verify.program import check_program
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.support.programs import build
+from tests.support.running import run_both
 
 WHOLE = """
     0: #kernel block [k:2, x:7, y:3] ( // produce

@@ -22,9 +22,9 @@ from stripe.ir import (
 )
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.support.programs import build, load
+from tests.support.running import run_both
 
 SCALED = """
     {number}: #kernel block [i:4] ( // scale

@@ -8,9 +8,9 @@ from stripe.ir import Program, parse_program, print_program, verify_structural
 from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.running import run_both
 from stripe.verify.proof.witness import Different, Equal
 from tests.support.programs import build, load, source
+from tests.support.running import run_both
 
 COPY = """
     {number}: #kernel block [i:4] ( // to_{target}

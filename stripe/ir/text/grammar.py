@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STARTS = {
     "stripe": ("start", "affine_only", "location_only"),
-    "tile": ("file", "entry"),
+    "tile": ("file",),
 }
 """The grammars with their start rules."""
 

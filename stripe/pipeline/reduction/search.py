@@ -24,19 +24,6 @@ class Trial(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A trial that is over, for tests that need no process."""
-
-    failed: bool
-
-    def fails(self) -> bool:
-        return self.failed
-
-    def cancel(self) -> None:
-        """Nothing runs."""
-
-
 @dataclass(slots=True)
 class Search(Generic[Candidate]):
     """Keeps a candidate when its trial fails. Deterministic: no candidate is judged twice, and they are judged in the

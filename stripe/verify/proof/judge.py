@@ -14,7 +14,7 @@ from stripe.ir import Program, walk
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY, Policy
 from stripe.verify.proof.prove import OPERATIONS, prove_equal
-from stripe.verify.proof.running import Run, run_on_all
+from stripe.verify.proof.running import JointRun, run_on_all
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 
 ENUMERATED = 50_000
@@ -31,7 +31,7 @@ class Judgement:
 
     verdict: Verdict
     policy: Policy = ANY
-    run: Run | None = None
+    run: JointRun | None = None
     misplaced: str = ""
 
     @property

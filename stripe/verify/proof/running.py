@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +48,7 @@ def data_sets(program: Program) -> Iterator[DataSet]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JointRun:
     """The outcome of running two programs: the number of data sets, the first difference that counts, and the names of
     data sets whose differences an assumption allows."""
 
@@ -63,32 +63,24 @@ class Run:
         return f"ran both programs on {self.sets} data sets: they agree{but}"
 
 
-def run_both(before: Program, after: Program, seeds: Sequence[int] = SEEDS[:2]) -> str:
-    """How results differ on small integers; empty where they agree."""
-    for seed in seeds:
-        found = _difference(before, after, DataSet(f"seed {seed}", random_inputs(before, seed)))
-        if found:
-            return f"with seed {seed}: {found}"
-    return ""
-
-
-def run_on_all(before: Program, after: Program, assumed: frozenset[Assumption]) -> Run:
+def run_on_all(before: Program, after: Program, assumed: frozenset[Assumption]) -> JointRun:
     """Interprets both programs on all data sets, up to the first difference that no assumption allows."""
     allowed: list[str] = []
     sets = tuple(data_sets(before))
     for data in sets:
-        found = _difference(before, after, data)
+        found = difference(before, after, data)
         if not found:
             continue
         # Another sign of a zero may be allowed; another value never follows from zeros alone.
         sign_only = data.breaks is not Assumption.ZERO_SIGN or found.endswith(_OTHER_SIGNS)
         if data.breaks not in assumed or not sign_only:
-            return Run(len(sets), f"with {data.name}: {found}")
+            return JointRun(len(sets), f"with {data.name}: {found}")
         allowed.append(data.name)
-    return Run(len(sets), allowed=tuple(allowed))
+    return JointRun(len(sets), allowed=tuple(allowed))
 
 
-def _difference(before: Program, after: Program, data: DataSet) -> str:
+def difference(before: Program, after: Program, data: DataSet) -> str:
+    """How the results of two programs differ on one set of data; empty where they agree."""
     with np.errstate(all="ignore"):
         expected = interpret(before, data.inputs)
         try:
