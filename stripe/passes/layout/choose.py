@@ -8,7 +8,7 @@ other: all factors with that tensor are added up, and only its best layout for e
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -32,10 +32,12 @@ class FreeTensor:
     labels: tuple[int, ...]
 
     def conversion(self, label: int, lanes: int) -> float:
-        """Memory operations of the copy in or out of a user tensor."""
-        if self.ref.role is not Role.USER or label == self.labels[0]:
+        """Memory operations of the copy in or out of a user tensor. A sweep over others, so that they change only where
+        that saves more than the estimate may be wrong.
+        """
+        if label == self.labels[0]:
             return 0.0
-        return self.ref.elements * (1 + 1 / lanes)
+        return self.ref.elements * (float(self.ref.role is Role.USER) + 1 / lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,16 @@ def _kernel_factor(
 
 
 def _share(access: Access, choice: Choice, name: str, extent: int, vector_bytes: int) -> float:
-    """Memory operations for each point when vectors run along the index `name` of `extent` values."""
+    """Memory operations for each point when vectors run along the index `name` of `extent` values.
+
+    Registers hold a sum until it is whole, unless its lanes lie apart. One along the vectors is merged lane by lane.
+    """
     lanes = max(1, vector_bytes // access.nest.block.ref(access.ref).dtype.bytes)
     vectors = -(-extent // lanes) / extent
     moved = [dim for dim, affine in enumerate(access.index) if name in affine.names()]
+    terms = _terms(access) if access.is_write else 1
     if not moved:
-        return 1.0 if access.is_write else vectors
+        return min(lanes / terms, 1.0) if access.is_write else vectors
     innermost = choice.get(access.buffer)
     if innermost is None:
         ref = access.nest.block.ref(access.ref)
@@ -96,40 +102,63 @@ def _share(access: Access, choice: Choice, name: str, extent: int, vector_bytes:
     affine = access.index[moved[0]]
     even = affine - Affine.var(name) * affine.coeff(name)
     contiguous = moved == [innermost] and affine.coeff(name) == 1 and name not in even.names()
-    return vectors if contiguous else 1.0
+    return vectors / terms if contiguous else 1.0
 
 
-def least_choice(factors: list[Factor], labels: Mapping[Buffer, Sequence[int]]) -> dict[Buffer, int]:
+def _terms(access: Access) -> int:
+    """The points of a block that share an element of what it writes."""
+    moving = {name for affine in access.index for name in affine.names()}
+    ranges = access.nest.domain.ranges
+    return prod(ranges[name][1] + 1 for name in access.nest.own if name not in moving)
+
+
+def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[int]]) -> dict[Buffer, int]:
     """The labels with the least sum of factors; among equals the first ones."""
     left = dict(labels)
+    factors_of: dict[Buffer, list[Factor]] = {buffer: [] for buffer in left}
+    for factor in factors:
+        for buffer in factor.tensors:
+            factors_of[buffer].append(factor)
+    around = {buffer: _neighbours(buffer, factors_of[buffer]) for buffer in left}
     best: list[tuple[Buffer, tuple[Buffer, ...], dict[tuple[int, ...], int]]] = []
     while left:
-        around = {buffer: _neighbours(buffer, factors, left) for buffer in left}
         buffer = min(left, key=lambda b: prod(len(left[n]) for n in around[b]))
-        if prod(len(left[n]) for n in (buffer, *around[buffer])) > MOST_ENTRIES:
+        others = around[buffer]
+        if len(left[buffer]) * prod(len(left[n]) for n in others) > MOST_ENTRIES:
             left[buffer] = (left[buffer][0],)
             continue
-        mine = [factor for factor in factors if buffer in factor.tensors]
-        factors = [factor for factor in factors if buffer not in factor.tensors]
-        costs: dict[tuple[int, ...], float] = {}
-        chosen: dict[tuple[int, ...], int] = {}
-        for others in product(*(left[n] for n in around[buffer])):
-            here = dict(zip(around[buffer], others, strict=True))
-            for label in left[buffer]:
-                here[buffer] = label
-                total = sum(factor.costs[tuple(here[t] for t in factor.tensors)] for factor in mine)
-                if others not in costs or total < costs[others]:
-                    costs[others], chosen[others] = total, label
-        factors.append(Factor(around[buffer], costs))
-        best.append((buffer, around[buffer], chosen))
+        merged, chosen = _eliminated(buffer, factors_of.pop(buffer), others, left)
+        best.append((buffer, others, chosen))
         del left[buffer]
+        for other in others:
+            rest = [factor for factor in factors_of[other] if buffer not in factor.tensors]
+            factors_of[other] = [*rest, merged]
+            around[other] = _neighbours(other, factors_of[other])
     found: dict[Buffer, int] = {}
     for buffer, others, chosen in reversed(best):
         found[buffer] = chosen[tuple(found[other] for other in others)]
     return found
 
 
-def _neighbours(buffer: Buffer, factors: Sequence[Factor], left: Collection[Buffer]) -> tuple[Buffer, ...]:
-    """The other tensors that share a factor with one."""
-    shared = (t for factor in factors if buffer in factor.tensors for t in factor.tensors)
-    return tuple(dict.fromkeys(t for t in shared if t != buffer and t in left))
+def _eliminated(
+    buffer: Buffer,
+    factors: Sequence[Factor],
+    others: tuple[Buffer, ...],
+    labels: Mapping[Buffer, Sequence[int]],
+) -> tuple[Factor, dict[tuple[int, ...], int]]:
+    """The least sum of the factors of a tensor, and its label for that, by the labels of its neighbours."""
+    costs: dict[tuple[int, ...], float] = {}
+    chosen: dict[tuple[int, ...], int] = {}
+    for values in product(*(labels[other] for other in others)):
+        here = dict(zip(others, values, strict=True))
+        for label in labels[buffer]:
+            here[buffer] = label
+            total = sum(factor.costs[tuple(here[t] for t in factor.tensors)] for factor in factors)
+            if values not in costs or total < costs[values]:
+                costs[values], chosen[values] = total, label
+    return Factor(others, costs), chosen
+
+
+def _neighbours(buffer: Buffer, factors: Sequence[Factor]) -> tuple[Buffer, ...]:
+    """The other tensors that share one of its factors with a tensor."""
+    return tuple(dict.fromkeys(t for factor in factors for t in factor.tensors if t != buffer))

@@ -171,7 +171,9 @@ class Layout(Pass):
                     and not isinstance(self._packing(block, ref, ()), Refusal)
                 )
                 if free and (ref.role is not Role.USER or _is_seen_whole(program, ref)):
-                    present = memory_order(ref)[-1]
+                    # a dimension of one element may lie anywhere
+                    wide = [dim for dim in memory_order(ref) if ref.sizes[dim] > 1]
+                    present = wide[-1] if wide else ref.rank - 1
                     labels = (
                         present,
                         *(dim for dim in range(ref.rank) if dim != present and ref.sizes[dim] > 1),
