@@ -103,7 +103,8 @@ class Map(NestPass):
                 if isinstance(cached, Refusal):
                     return cached
                 entry = cached.entry
-        context.applied(nest.block, f"{_summary(best, problem)}; {found.priced} mappings priced")
+        rest = "" if found.is_complete else ", not all of them"
+        context.applied(nest.block, f"{_summary(best, problem)}; {found.priced} mappings priced{rest}")
         return nest_at(entry, nest.path).block
 
     def _unit(self, hardware: HardwareModel) -> tuple[str, ExecUnit]:

@@ -8,6 +8,7 @@ from math import prod
 import pytest
 
 from stripe.cost.counts.counts import count_program
+from stripe.cost.mapping import search as search_module
 from stripe.cost.mapping.machine import target_for
 from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand
 from stripe.cost.mapping.search import LoopMapping, search, undominated
@@ -113,6 +114,30 @@ def test_several_plans_are_ranked_and_distinct() -> None:
     assert len(plans) == 20
     assert [p.energy_pJ for p in plans] == sorted(p.energy_pJ for p in plans)
     assert len({(str(p.skeleton), tuple(p.splits.items())) for p in plans}) == 20
+
+
+def test_windows_over_many_indices_take_bounded_time() -> None:
+    """Four indices in one access have 50 million common splits in each of many skeletons."""
+    operands = (
+        Operand("W", ({"a": 1}, {"b": 1})),
+        Operand("I", ({"x": 1, "a": 1, "y": 1}, {"y": 1, "b": 1})),
+        Operand("O", ({"x": 1}, {"y": 1}), is_output=True),
+    )
+    nest = LoopNest({"a": 12, "b": 12, "x": 24, "y": 24}, operands)
+    found = search(nest, [target(nest)])
+    assert not found.is_complete and found.plans
+    assert search(matmul(16, 32, 64), [target(matmul(16, 32, 64))]).is_complete
+
+
+def test_independent_indices_take_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "MOST_PRICED", 1000)
+    monkeypatch.setattr(search_module, "WIDEST", 100)
+    nest = conv(14, 3, 16, 32)
+    found = search(nest, [target(nest)])
+    assert not found.is_complete
+    monkeypatch.undo()
+    (best,) = search(nest, [target(nest)]).plans
+    assert best.energy_pJ <= found.plans[0].energy_pJ <= 1.2 * best.energy_pJ
 
 
 def brute(nest: LoopNest, machine: Hierarchy) -> float:

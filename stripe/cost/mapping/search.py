@@ -28,6 +28,12 @@ CHUNK = 1 << 18
 """Combinations that are priced at once."""
 BEAM = 256
 BLOCK = 256
+WIDEST = 1 << 18
+"""Combinations of some groups that are kept for the next one."""
+MOST_PRICED = 100_000_000
+"""Combinations that are priced in one search, some twenty seconds; the most promising skeletons come first."""
+GROUP = 1 << 12
+"""Choices for the indices of one group that are searched: windows may tie any number of indices together."""
 DENSE = 4096
 """Combinations among which dominance is looked for; with more it takes longer than pricing them."""
 
@@ -62,11 +68,13 @@ class LoopMapping:
 
 @dataclass(frozen=True)
 class Found:
-    """The best plans, cheapest first, the number of priced mappings, and the number of all mappings."""
+    """The best plans, cheapest first, the number of priced mappings, and the number of all mappings. `is_complete`:
+    none was left out because its group has too many."""
 
     plans: tuple[LoopMapping, ...]
     priced: int
     mappings: int
+    is_complete: bool = True
 
 
 class _Best:
@@ -123,12 +131,17 @@ def search(nest: LoopNest, targets: Sequence[Hierarchy], *, plans: int = 1) -> F
     beam = _Best(plans)
     for problem in problems:
         if problem.bound < beam.bound:
-            priced += problem.search(beam, width=BEAM)
+            priced += problem.search(beam, BEAM)
     best = _Best(plans, ceiling=nextafter(beam.bound, inf))
     for problem in problems:
         if problem.bound < best.bound:
-            priced += problem.search(best)
-    return Found(best.plans(), priced, mappings)
+            priced += problem.search(best, WIDEST, MOST_PRICED - priced)
+    is_complete = all(problem.is_complete for problem in problems)
+    if not is_complete:  # what the beam found may have been left out
+        for plan in beam.plans():
+            if plan.energy_pJ < best.bound and plan not in best.plans():
+                best.add(plan)
+    return Found(best.plans(), priced, mappings, is_complete)
 
 
 class _Combination:
@@ -139,12 +152,16 @@ class _Combination:
         self.skeleton = skeleton
         self.pJ = np.array(self.terms.pJ)
         self.mappings = 1
+        self.is_complete = True
         self.tables: list[tuple[tuple[str, ...], Floats, list[tuple[IndexSplit, ...]]]] = []
         for group in nest.groups:
             ways = {name: splits(nest, target, skeleton, name) for name in group}
             self.mappings *= prod(map(len, ways.values()))
             if not self.mappings:
                 return
+            if prod(map(len, ways.values())) > GROUP:
+                self.is_complete = False
+                ways = _fewer(ways)
             factors, choices = self.terms.factors(group, ways)
             kept = undominated(factors)
             self.tables.append((group, factors[kept], [choices[n] for n in kept]))
@@ -153,10 +170,11 @@ class _Combination:
         self.rests = [np.prod([np.ones(len(self.pJ)), *lows[n + 1 :]], axis=0) for n in range(len(lows))]
         self.bound = float(np.prod(lows, axis=0) @ self.pJ) + self.terms.constant_pJ
 
-    def search(self, best: _Best, width: int | None = None) -> int:
+    def search(self, best: _Best, width: int, most: float = inf) -> int:
         """Adds the plans of this skeleton that are among the best; the number of combinations that were priced.
 
-        With `width` no more than that many combinations of the first groups are kept, the most promising ones.
+        No more than `width` combinations of the first groups are kept, the most promising ones, and after `most` no
+        more are priced.
         """
         priced = 0
         rows = np.ones((1, len(self.pJ)))
@@ -165,6 +183,9 @@ class _Combination:
             found: list[tuple[Floats, Integers, Integers]] = []
             size = max(1, CHUNK // len(factors))
             for start in range(0, len(rows), size):
+                if priced > most:
+                    self.is_complete = False
+                    break
                 block = rows[start : start + size] * self.rests[number]
                 price = (block * self.pJ) @ factors.T + self.terms.constant_pJ
                 priced += price.size
@@ -173,6 +194,8 @@ class _Combination:
                     keep &= block[:, numbers] @ factors[:, numbers].T <= limit
                 left, right = np.nonzero(keep)
                 found.append((price[left, right], left + start, right))
+            if not found:
+                break
             prices, left, right = (np.concatenate(parts) for parts in zip(*found, strict=True))
             order = np.argsort(prices, kind="stable")
             if number == len(self.tables) - 1:
@@ -185,7 +208,9 @@ class _Combination:
                         chosen.update(zip(group, choices[at], strict=True))
                     best.add(LoopMapping(self.skeleton, chosen, float(prices[n])))
                 break
-            order = order[:width]
+            if len(order) > width:
+                order = order[:width]
+                self.is_complete = self.is_complete and width == BEAM
             left, right = left[order], right[order]
             rows, picks = rows[left] * factors[right], np.column_stack([picks[left], right])
             if not len(rows):
@@ -194,6 +219,19 @@ class _Combination:
                 kept = undominated(rows)
                 rows, picks = rows[kept], picks[kept]
         return priced
+
+
+def _fewer(ways: dict[str, list[IndexSplit]]) -> dict[str, list[IndexSplit]]:
+    """The splits of a group's indices without those that cut an index into the most loops, so that no more than `GROUP`
+    combinations are left."""
+    fewer = {
+        name: sorted(of_index, key=lambda split: len(set(split.within)) + sum(n > 1 for n in split.spatial))
+        for name, of_index in ways.items()
+    }
+    while prod(map(len, fewer.values())) > GROUP:
+        longest = max(fewer, key=lambda name: len(fewer[name]))
+        fewer[longest] = fewer[longest][: -(-len(fewer[longest]) * 3 // 4)]
+    return fewer
 
 
 def undominated(rows: Floats) -> Integers:
