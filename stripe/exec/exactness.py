@@ -47,8 +47,12 @@ def order_free(program: Program, magnitude: int | None) -> bool:
 
 
 def best_magnitude(program: Program) -> int:
-    """The largest of `MAGNITUDES` with which `order_free` holds; 3 when none does."""
-    return next((m for m in MAGNITUDES if order_free(program, m)), 3)
+    """The largest of `MAGNITUDES` with which `order_free` holds; 3 when none does. The smallest is asked first: where it
+    does not hold no other does, as for a network with weights of any value.
+    """
+    if not order_free(program, MAGNITUDES[-1]):
+        return 3
+    return next(m for m in MAGNITUDES if m == MAGNITUDES[-1] or order_free(program, m))
 
 
 def uses_transcendentals(program: Program) -> bool:
