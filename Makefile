@@ -10,7 +10,7 @@ SEED ?= 0
 fuzz-input: N := $(if $(filter file,$(origin N)),10000,$(N))
 
 .DEFAULT_GOAL := help
-.PHONY: help docs new-pass setup demo test test-all lint format grammar bench bench-cpu fuzz fuzz-input wheel clean
+.PHONY: help docs new-pass setup demo test test-all lint format grammar bench bench-cpu onnx-conformance networks fuzz fuzz-input wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -58,11 +58,15 @@ bench: $(STAMP) ## Write the benchmark tables
 bench-cpu: $(STAMP) ## Measure emitted C beside its peers, into docs/cpu.md (PEERS=FOLDER: their environment)
 	$(PY) -m benchmarks.cpu $(if $(PEERS),--peers $(PEERS))
 
-onnx-conformance: $(STAMP) ## Run the conformance suite of onnx on the emitted C and write its table (PEERS=python: ONNX Runtime beside it)
-	@mkdir -p out
-	$(PY) -m tools.onnx_conformance --out out/onnx-conformance.jsonl
-	@if [ -n "$(PEERS)" ]; then $(PEERS) -m tools.onnx_conformance --engine onnxruntime --out out/onnxruntime.jsonl; fi
-	$(PY) -m tools.onnx_table out/onnx-conformance.jsonl $(if $(PEERS),"ONNX Runtime=out/onnxruntime.jsonl")
+onnx-conformance: $(STAMP) ## Run the conformance suite of onnx on the emitted C and write its table (PEERS=python: peers beside it)
+	@mkdir -p out/onnx
+	$(PY) -m tools.onnx_conformance --jobs $(JOBS) --out out/onnx/stripe-opt.jsonl
+	@for peer in $(if $(PEERS),onnxruntime emx-onnx-cgen); do \
+		echo "$$peer:"; $(PEERS) -m tools.onnx_conformance --jobs $(JOBS) --engine $$peer --out out/onnx/$$peer.jsonl; done
+	$(PY) -m tools.onnx_table out/onnx/stripe-opt.jsonl $(if $(PEERS),out/onnx/onnxruntime.jsonl out/onnx/emx-onnx-cgen.jsonl)
+
+networks: $(STAMP) ## Compile, build, run, simulate and prove whole networks, and write their page (PEERS=python: ONNX Runtime for outputs)
+	$(PY) -m tools.network_page $(if $(PEERS),--peers $(PEERS))
 
 fuzz: $(STAMP) ## Check N random programs under random pass lists, from seed SEED on (N=1000 SEED=0)
 	$(PY) -m tests.fuzz --cases $(N) --seed $(SEED) --jobs $(JOBS) --out out/fuzz

@@ -106,7 +106,9 @@ def measure(name: str, stage: str, peers: str | None) -> Facts:
     command = [sys.executable, "-m", "tools.network_stages", stage, str(model_of(name)), str(FOLDER / name)]
     facts: Facts = {"network": name, "stage": stage}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMITS[stage], cwd=ROOT)
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=LIMITS[stage], cwd=ROOT
+        )
         text = done.stdout
         if done.returncode:
             facts["error"] = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
@@ -193,9 +195,9 @@ def _cell(row: Facts, fact: str, form: str) -> str:
 _TEXT = """# Networks
 
 The nine networks that come with the onnx package, with uniform weights and the outputs stored beside them, and networks
-with the shapes of published ones, which `python -m tools.networks NAME` writes with drawn weights. `make networks` measures
-them and writes this page; a run that was stopped goes on where it was. Seconds are processor time, compilers and other
-children included.
+with the shapes of published ones, which `python -m tools.networks NAME` writes with drawn weights. `make networks`
+measures them and writes this page; a run that was stopped goes on where it was. Seconds are processor time, compilers
+and other children included.
 
 ## Shapes
 
@@ -205,16 +207,16 @@ children included.
 
 ## In C
 
-The list `cpu`, the library that `--emit library` writes, `make` in its folder, and one run of its example, on one thread,
-weights mapped and checked. Outputs are compared with those stored beside the model, of drawn networks with those of ONNX Runtime:
-*within* is the largest error as a share of the largest element.
+The list `cpu`, the library that `--emit library` writes, `make` in its folder, and one run of its example, on one
+thread, weights mapped and checked. Outputs are compared with those stored beside the model, of drawn networks with
+those of ONNX Runtime: *within* is the largest error as a share of the largest element.
 
 {c}
 
 ## On a machine
 
-The list `dsp_conv`, the simulation of its result, and a proof of each pass that changed the program. The schedule and the
-placement are checked by the independent checkers after each pass.
+The list `dsp_conv`, the simulation of its result, and a proof of each pass that changed the program. The independent
+checkers of schedule and placement look at the result of each pass.
 
 {machine}
 
@@ -233,7 +235,7 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
-    every = [*stored(), *NETWORKS]
+    every = list(dict.fromkeys((*stored(), *NETWORKS)))
     path = FOLDER / "facts.jsonl"
     FOLDER.mkdir(parents=True, exist_ok=True)
     done = recorded(path)

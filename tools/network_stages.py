@@ -1,9 +1,9 @@
 """One stage of a network, measured in a process of its own: `python -m tools.network_stages machine|c MODEL [FOLDER]`.
 
 Each line of the output is a JSON object with facts that are known from then on, so that a process that is stopped has
-told the rest. Seconds are processor time, those of compilers and other children included. `machine`: the network through
-the list dsp_conv, simulated, then each pass proved. `c`: the list cpu, a library, its build and its run on the inputs in
-FOLDER/inputs.npz, compared with FOLDER/outputs.npz.
+told the rest. Seconds are processor time, those of compilers and other children included. `machine`: the network
+through the list dsp_conv, simulated, then each pass proved. `c`: the list cpu, a library, its build and its run on the
+inputs in FOLDER/inputs.npz, compared with FOLDER/outputs.npz.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from stripe.config import output
 from stripe.emit.targets import FolderTarget, parse_target
 from stripe.exec.compare import LOOSE, compare
 from stripe.ir import Program
+from stripe.pipeline.checks.machine import MachineCheck
+from stripe.pipeline.checks.proof import ExactCheck
+from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.instrument import Instrument, PassEntry
-from stripe.pipeline.machine import MachineCheck
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.proof import ExactCheck
 from stripe.pipeline.setup import read_setup
-from stripe.pipeline.verification import StructureCheck
 from stripe.verify.assumptions import ANY
 
 MIB = 1 << 20
@@ -117,7 +117,9 @@ def _read(path: Path) -> Program:
     started = used()
     program = stripe.read(path)
     weights = sum(len(constant.data) for constant in program.constants) / MIB
-    tell(read_seconds=used() - started, nodes=nodes, kernels=len(program.main.statements), weights_mib=weights)
+    tell(
+        read_seconds=used() - started, nodes=nodes, kernels=len(program.main.statements), weights_mib=weights
+    )
     return program
 
 

@@ -1,8 +1,8 @@
 """The conformance suite of onnx, case by case: `python -m tools.onnx_conformance [--engine interp] [--only PATTERN]`.
 
 Each line of `--out FILE` is a case as JSON: `passed`, `bound` (passed with inputs that shapes depend on bound to their
-values), `failed`, `unsupported`, or `fault` (an exception). `--engine onnxruntime` and `--engine emx-onnx-cgen` run these, also
-by a Python that has no stripe. `tools.onnx_table` makes the table of docs/onnx-conformance.md from such files.
+values), `failed`, `unsupported`, or `fault` (an exception). `--engine onnxruntime` and `--engine emx-onnx-cgen` run
+these, also by a Python that has no stripe. `tools.onnx_table` makes docs/onnx-conformance.md from such files.
 """
 
 from __future__ import annotations
@@ -265,7 +265,9 @@ def main() -> int:
     """Runs the cases and prints how many have each status."""
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser()
-    parser.add_argument("--engine", default="c{cflags=-O0}", help=f"an engine of stripe-run, or {', '.join(PEERS)}")
+    parser.add_argument(
+        "--engine", default="c{cflags=-O0}", help=f"an engine of stripe-run, or {', '.join(PEERS)}"
+    )
     parser.add_argument("--only", default="", help="regular expression for the names of cases")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--kinds", default=",".join(KINDS))
@@ -276,7 +278,7 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     tasks = [(number, options.engine, options.seconds) for number in range(len(_found))]
     with (
-        open(options.out or os.devnull, "w", encoding="utf-8") as stream,
+        (options.out or Path(os.devnull)).open("w", encoding="utf-8") as stream,
         get_context("fork").Pool(options.jobs) as pool,
     ):
         for row in pool.imap(_row, tasks, chunksize=8):
