@@ -47,8 +47,9 @@ def order_free(program: Program, magnitude: int | None) -> bool:
 
 
 def best_magnitude(program: Program) -> int:
-    """The largest of `MAGNITUDES` with which `order_free` holds; 3 when none does. The smallest is asked first: where it
-    does not hold no other does, as for a network with weights of any value.
+    """The largest of `MAGNITUDES` with which `order_free` holds; 3 when none does.
+
+    The smallest is asked first: where it fails all others do, as for a network with weights of any value.
     """
     if not order_free(program, MAGNITUDES[-1]):
         return 3
