@@ -35,9 +35,11 @@ Reads = dict[str, str]
 about routes with their answers."""
 
 
-def traced(model: HardwareModel, reads: Reads) -> HardwareModel:
-    """A model with the fields of `model`, which records in `reads` what is read of it."""
-    return _traced_part(model, reads, "")
+def traced(model: HardwareModel, reads: Reads, graph: UnitGraph | None = None) -> HardwareModel:
+    """A model with the fields of `model`, which records in `reads` what is read of it. `graph` is that of `model`."""
+    made = _traced_part(model, reads, "")
+    vars(made)[_GRAPH] = graph
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,10 @@ class MachineFacts:
                 else _look_up(self.model, place)
             )
         return self._found[place]
+
+    def traced(self, reads: Reads) -> HardwareModel:
+        """The model as one that records in `reads` what is read of it."""
+        return traced(self.model, reads, self._graph())
 
     def _graph(self) -> UnitGraph:
         if not self._graphs:
@@ -121,6 +127,7 @@ def _traced_value(value: object, reads: Reads, place: str) -> object:
 
 
 _RECORD = "_record"
+_GRAPH = "_graph"
 
 
 class _RecordedField:
@@ -256,7 +263,8 @@ class _RecordingGraph(UnitGraph):
     def __init__(self, model: HardwareModel) -> None:
         super().__init__(model)
         self._reads: Reads = model.__dict__[_RECORD][0]
-        self._original = UnitGraph(cast("HardwareModel", _plain(model)))
+        known: UnitGraph | None = model.__dict__.get(_GRAPH)
+        self._original = known or UnitGraph(cast("HardwareModel", _plain(model)))
         self._answers: dict[str, _Answer] = {}
 
     def _asked(self, *question: str) -> Any:

@@ -60,13 +60,15 @@ class Remark:
 class PassContext:
     """The surroundings of a pass: the machine, the listener for remarks, `evaluate`, which runs a program on arrays
     (passes stand below the interpreter and cannot call it themselves), and `price`, which runs the rest of the pass
-    list on a program and simulates the result. It raises StripeError where the list refuses the program.
+    list on a program and simulates the result. It raises StripeError where the list refuses the program. `words_named`
+    gives the words that options of the list's passes name.
     """
 
     hardware: HardwareModel | None = None
     listener: Callable[[Remark], None] | None = None
     evaluate: Evaluate | None = None
     price: Callable[[Program], Price] | None = None
+    words_named: Callable[[], frozenset[str]] = frozenset
 
     def applied(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.APPLIED, block, message)

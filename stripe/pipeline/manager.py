@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, cast
 
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, verify_structural, walk
 from stripe.passes.base import PassContext, Remark, TagReqs, matching
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
 
 
+class Pricing(Protocol):
+    """Finds the price of a program that goes through the rest of a pass list: for whoever knows some already."""
+
+    def price(self, rest: PassManager, program: Program) -> Price:
+        """The simulated price of `program` after the passes of `rest`. Raises StripeError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PassManager:
     """Passes in order, the machine that they may ask about, and those who watch."""
@@ -28,6 +37,8 @@ class PassManager:
     instruments: tuple[Instrument, ...] = ()
     asks_prices: bool = True
     """Whether passes may ask what the rest of the list makes of a candidate."""
+    pricing: Pricing | None = None
+    """Answers questions for prices, instead of runs of the rest of the list."""
 
     def run(self, program: Program) -> Program:
         """The program after all passes; the same object when none changed it.
@@ -72,7 +83,9 @@ class PassManager:
             for instrument in self.instruments:
                 instrument.remark(entry, remark)
 
-        context = PassContext(self.hardware, listen, _evaluate, self._pricing(number))
+        context = PassContext(
+            self.hardware, listen, _evaluate, self._pricing(number), partial(words_named, self.entries)
+        )
         say_unmatched(entry, program, context)
         try:
             return entry.pass_.run(program, context)
@@ -95,6 +108,8 @@ class PassManager:
 
             for instrument in self.instruments:
                 instrument.priced(entry)
+            if self.pricing is not None:
+                return self.pricing.price(rest, program)
             return price_program(rest.run(program), model)
 
         return price
@@ -102,6 +117,21 @@ class PassManager:
     def _report(self, entry: PassEntry, program: Program, error: Exception) -> None:
         for instrument in self.instruments:
             instrument.failed(entry, program, error)
+
+
+def words_named(entries: Sequence[PassEntry]) -> frozenset[str]:
+    """All words in the options of passes, tags among them."""
+    found: set[str] = set()
+    waiting: list[object] = [entry.pass_.model_dump(mode="json") for entry in entries]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, dict):
+            waiting += [*cast("dict[str, object]", value).keys(), *cast("dict[str, object]", value).values()]
+        elif isinstance(value, (list, tuple)):
+            waiting += cast("Sequence[object]", value)
+    return frozenset(found)
 
 
 def _evaluate(

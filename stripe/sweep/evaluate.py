@@ -22,7 +22,7 @@ from stripe.cost.time.simulate import simulate_program
 from stripe.frontends.frontend import Source
 from stripe.frontends.registry import find_front_end
 from stripe.hw.schema import HardwareModel
-from stripe.hw.trace import MachineFacts, Reads, traced
+from stripe.hw.trace import MachineFacts, Reads
 from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.passlist import entry_json
@@ -149,7 +149,7 @@ class Evaluator:
         reads: Reads = {}
         try:
             program = self._memo(workload).run(entries, facts, reads)
-            machine = traced(facts.model, reads)
+            machine = facts.traced(reads)
             report = simulation_json(simulate_program(program, machine), workload.name)
             metrics = metrics_of(report, machine)
         except StripeError as error:

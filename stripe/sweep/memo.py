@@ -2,7 +2,8 @@
 
 A pass is run on a recording machine (`stripe.hw.trace`). Its result is taken again wherever the same entries ran before
 on the same program, and the machine agrees in all that they read. So a point that changes only a bus does not tile
-again where tiling never asked for the bus. A pass that asked for prices depends on the entries behind it, too.
+again where tiling never asked for the bus. A pass that asked for prices depends on the entries behind it, too; the
+programs that it had priced, and their prices, hold for other machines in the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from stripe.hw.trace import MachineFacts, Reads, traced
+from stripe.cost.time.price import Price, price_program
+from stripe.hw.trace import MachineFacts, Reads
 from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
@@ -21,6 +23,9 @@ from stripe.pipeline.passlist import entry_json
 
 MAX_PROGRAMS = 400
 """Programs that a memo keeps, over all workloads."""
+
+MAX_PRICED = 5_000
+"""Programs of tiles that a memo keeps with their prices."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +47,15 @@ class _Programs:
     """By the entry as JSON."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A program that a pass asked the price of, after the rest of the list; and its prices on machines."""
+
+    reads: Reads
+    after: Program | StripeError
+    prices: list[tuple[Reads, Price | StripeError]]
+
+
 @dataclass(slots=True)
 class PassMemo:
     """The programs that passes made of one workload, as a tree of entries; the least recently used are dropped."""
@@ -50,9 +64,15 @@ class PassMemo:
     kept: int = MAX_PROGRAMS
     passes_run: int = 0
     passes_reused: int = 0
+    priced: int = 0
+    """Simulations of candidates."""
     _tree: _Programs | None = None
     _used: OrderedDict[_Result, list[_Result]] = field(default_factory=OrderedDict[_Result, "list[_Result]"])
     """The results, the least recently used first, each with the list that holds it."""
+    _candidates: OrderedDict[tuple[str, Program], list[_Candidate]] = field(
+        default_factory=OrderedDict[tuple[str, Program], "list[_Candidate]"]
+    )
+    """By the entries behind, as JSON, and the program; the least recently used first."""
 
     def run(self, entries: tuple[PassEntry, ...], machine: MachineFacts, reads: Reads) -> Program:
         """The program after all entries. `reads` receives the fields of the machine that it, or the error, depends on.
@@ -64,7 +84,7 @@ class PassMemo:
             result = self._step(reached, entries, spelled, number, machine)
             reads |= result.reads
             if isinstance(result.after, StripeError):
-                raise result.after
+                raise result.after.with_traceback(None)
             reached = result.after
         return reached.program
 
@@ -86,8 +106,9 @@ class PassMemo:
         self.passes_run += 1
         reads: Reads = {}
         watch = _PriceWatch()
+        pricing = _KnownPrices(self, json.dumps(rest), machine, reads)
         try:
-            manager = PassManager(entries, traced(machine.model, reads), (watch,))
+            manager = PassManager(entries, machine.traced(reads), (watch,), pricing=pricing)
             after = _Programs(manager.step(number, reached.program))
         except StripeError as error:
             after = error
@@ -98,6 +119,57 @@ class PassMemo:
             oldest, holding = self._used.popitem(last=False)
             holding.remove(oldest)
         return made
+
+    def candidate(
+        self, spelled: str, rest: PassManager, program: Program, machine: MachineFacts
+    ) -> _Candidate:
+        """`program` after the entries of `rest`, which are `spelled`, on a machine."""
+        key = (spelled, program)
+        known = self._candidates.setdefault(key, [])
+        self._candidates.move_to_end(key)
+        for found in known:
+            if machine.agree(found.reads):
+                return found
+        reads: Reads = {}
+        try:
+            after = PassManager(rest.entries, machine.traced(reads), asks_prices=False).run(program)
+        except StripeError as error:
+            after = error
+        made = _Candidate(reads, after, [])
+        known.append(made)
+        while len(self._candidates) > MAX_PRICED:
+            self._candidates.popitem(last=False)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownPrices:
+    """Prices of candidates on one machine, those known included. `reads` receives the fields that they depend on."""
+
+    memo: PassMemo
+    rest: str
+    machine: MachineFacts
+    reads: Reads
+
+    def price(self, rest: PassManager, program: Program) -> Price:
+        found = self.memo.candidate(self.rest, rest, program, self.machine)
+        self.reads.update(found.reads)
+        if isinstance(found.after, StripeError):
+            raise found.after.with_traceback(None)
+        known = next((pair for pair in found.prices if self.machine.agree(pair[0])), None)
+        if known is None:
+            self.memo.priced += 1
+            made: Reads = {}
+            try:
+                known = made, price_program(found.after, self.machine.traced(made))
+            except StripeError as error:
+                known = made, error
+            found.prices.append(known)
+        reads, price = known
+        self.reads.update(reads)
+        if isinstance(price, StripeError):
+            raise price.with_traceback(None)
+        return price
 
 
 class _PriceWatch(Instrument):

@@ -28,6 +28,18 @@ def test_alike_layers_are_one_kind_and_others_are_not() -> None:
     assert len({first, shifted, bias}) == 3
 
 
+def test_tags_that_name_a_statement_make_no_kinds_unless_a_list_names_them() -> None:
+    tagged = LAYERS
+    for name in "ST":
+        tagged = tagged.replace(
+            f"\n  {name}[", f"\n  [[node_{name.lower()}]] [[pid({name.lower()})]] {name}["
+        )
+    first, second, *_ = _program(tagged).main.blocks
+    assert first.tags != second.tags
+    assert nameless(first) == nameless(second)
+    assert nameless(first, frozenset({"node_s"})) != nameless(second, frozenset({"node_s"}))
+
+
 def test_what_was_found_for_one_layer_is_what_each_would_find() -> None:
     tile = Autotile.model_validate({"reqs": ["contraction"], "max_total_size": 600})
     both = tile.run(_program(), PassContext())

@@ -62,6 +62,7 @@ class BlockTiler:
         except ValueError:
             statements = ()
         self._numbers = {id(statement): number for number, statement in enumerate(statements)}
+        self._named = context.words_named()
         self._known: dict[tuple[Block, ...], _Searched] = {}
         self._searches: dict[tuple[object, ...], _Searched] = {}
 
@@ -74,7 +75,7 @@ class BlockTiler:
         group = company(self.program, number) if number is not None else ()
         statements = self.program.main.statements if group else ()
         partners = (s for n in group if isinstance(s := statements[n], Block))
-        kind = (nameless(block), *map(nameless, partners))
+        kind = tuple(nameless(each, self._named) for each in (block, *partners))
         rank = self.options.ranks.get(block.name, 0)
         if kind not in self._known and not rank:
             self._known[kind] = self._priced(block, number, group) or self._searched(self._tiling(block))
@@ -98,7 +99,7 @@ class BlockTiler:
         points, touches more elements or takes more instructions. Blocks that differ in what runs with them share it.
         """
         wanted = max(SHOWN, wanted)
-        key = (nameless(tiling.block), tiling.uses_stencils, tiling.beside, sums, wanted)
+        key = (nameless(tiling.block, self._named), tiling.uses_stencils, tiling.beside, sums, wanted)
         if key in self._searches:
             return replace(self._searches[key], tiling=tiling)
         sizes = self._sizes(tiling, sums=sums)
@@ -212,11 +213,12 @@ def _unsearchable(block: Block) -> Refusal | None:
     return None
 
 
-def nameless(block: Block) -> Block:
+def nameless(block: Block, named: frozenset[str] = frozenset()) -> Block:
     """`block` with canonical names, so that equal layers of a network compare equal and are searched once.
 
-    Canonical are its own name, those of its refinements and their sources, and of its scalars. Names of indices and
-    of blocks inside stay, as do tags, locations and all numbers.
+    Canonical are its own name, those of its refinements and their sources, and of its scalars. Tags that name its
+    statement go, but for those that options of passes name. Names of indices and of blocks inside stay, as do other
+    tags, locations and all numbers.
     """
     refs = {ref.name: f"r{number}" for number, ref in enumerate(block.refinements)}
     scalars = (scalar_defined(statement) for statement in block.statements)
@@ -225,8 +227,14 @@ def nameless(block: Block) -> Block:
     return replace(
         found,
         name="",
+        tags=found.tags.remove(*(tag for tag in found.tags if _names_statement(tag) and tag not in named)),
         refinements=tuple(replace(ref, source="s" if ref.source else "") for ref in found.refinements),
         statements=rename_scalars(found.statements, {name: f"v{n}" for n, name in enumerate(defined)}),
         comments=(),
         deps=(),
     )
+
+
+def _names_statement(tag: str) -> bool:
+    """Whether front ends give the tag to a statement as its name: `pid`, and `node_NAME` from ONNX."""
+    return tag == "pid" or tag.startswith("node_")

@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 SEARCH_STEPS = 20_000
@@ -58,10 +59,11 @@ def pack(
     if len(free) > _DEEPEST:
         return best
     numbers = range(len(items))
-    full = [
-        [m for m in numbers if m != n] if n in always else sorted({*conflicts[n], *always}) for n in numbers
-    ]
-    return _search(items, full, fixed, free, best, bound)
+    full = tuple(
+        tuple(m for m in numbers if m != n) if n in always else tuple(sorted({*conflicts[n], *always}))
+        for n in numbers
+    )
+    return list(_search(tuple(items), full, tuple(fixed.items()), tuple(free), tuple(best), bound))
 
 
 def _end(items: Sequence[Item], offsets: Sequence[int]) -> int:
@@ -143,24 +145,29 @@ def _fits(taken: Iterable[tuple[int, int]], item: Item) -> Iterator[tuple[int, i
 _NO_END = 1 << 80
 
 
+@lru_cache(maxsize=32)
 def _search(
-    items: Sequence[Item],
-    conflicts: Sequence[Sequence[int]],
-    fixed: Mapping[int, int],
-    free: Sequence[int],
-    best: list[int],
+    items: tuple[Item, ...],
+    conflicts: tuple[tuple[int, ...], ...],
+    given: tuple[tuple[int, int], ...],
+    free: tuple[int, ...],
+    best: tuple[int, ...],
     bound: int,
-) -> list[int]:
-    """Depth-first over the item to put down next, always at its lowest address; cut where the best cannot be beaten."""
+) -> tuple[int, ...]:
+    """Depth-first over the item to put down next, always at its lowest address; cut where the best cannot be beaten.
+
+    The buffers of a network are the same on many machines of a sweep, so that searches are kept.
+    """
     steps = 0
     limit = _end(items, best)
+    fixed = dict(given)
     placed = dict(fixed)
 
     def visit(lowest: Mapping[int, int], end: int) -> bool:
         """True when the search is over. `lowest` holds the items that are left, with the lowest address of each."""
         nonlocal steps, limit, best
         if not lowest:
-            best, limit = [placed[n] for n in range(len(items))], end
+            best, limit = tuple(placed[n] for n in range(len(items))), end
             return end <= bound
         for address, _, number in sorted((at, -items[n].bytes, n) for n, at in lowest.items()):
             steps += 1
