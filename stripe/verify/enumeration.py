@@ -358,7 +358,7 @@ def decide(before: Program, after: Program, *, most_points: int = MOST_POINTS) -
     *Different* means that the terms differ, or that `after` does something undefined. *Unknown* is the answer for
     programs of more than `most_points` points. `before` is taken to be valid: InvalidProgram is raised when it is not.
     """
-    owed = owed_pads(after)
+    owed = owed_pads(after, before)
     before, after = (LogicalForm.of(program, owed).program for program in (before, after))
     for program in (before, after):
         if (count := points(program)) > most_points:

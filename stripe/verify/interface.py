@@ -22,6 +22,7 @@ from stripe.ir import (
     Role,
     Store,
     fresh,
+    retarget,
     with_entry,
 )
 from stripe.ir.index_map import IndexMap, PhysicalLayout
@@ -38,8 +39,8 @@ class LogicalForm:
     def of(
         program: Program, owed: Mapping[str, Refinement] | None = None, *, promised: bool = False
     ) -> LogicalForm:
-        """The form of `program`, with an output `NAME.padded` for each output in `owed`: its elements in the layout
-        there, holes included. Where `promised`, the holes hold the pad in any case."""
+        """The form of `program`, with one more output for each output in `owed`: its elements in the layout there,
+        under the name there, holes included. Where `promised`, the holes hold the pad in any case."""
         owed = owed or {}
         outputs = {ref.name for ref in program.outputs}
         packed = [
@@ -49,7 +50,7 @@ class LogicalForm:
         ]
         if not packed:
             return LogicalForm(program, 0)
-        taken = {ref.name for ref in program.entry.refinements} | {f"{name}.padded" for name in owed}
+        taken = {ref.name for ref in (*program.entry.refinements, *owed.values())}
         refs: list[Refinement] = []
         before: list[Block] = []
         after: list[Block] = []
@@ -76,7 +77,7 @@ class LogicalForm:
             wanted = owed.get(ref.name)
             if wanted is None or wanted.layout is None or wanted.layout.pad is None:
                 continue
-            padded = replace(wanted, name=f"{ref.name}.padded", offset=None, copies=1, layout=None)
+            padded = replace(wanted, offset=None, copies=1, layout=None)
             refs.append(padded)
             if ref.layout == wanted.layout and ref.sizes == wanted.sizes and not promised:
                 whole = [Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes)]
@@ -88,25 +89,32 @@ class LogicalForm:
                 after.append(
                     _copy(f"padded_{ref.name}", indices, physical, layout.map.results, padded, there)
                 )
-        statements = [
-            replace(
-                block,
-                refinements=tuple(
-                    replace(view, source=names[view.source]) if view.source in names else view
-                    for view in block.refinements
-                ),
-            )
-            if isinstance(block, Block)
-            else block
-            for block in program.entry.statements
-        ]
+        statements = [retarget(statement, names) for statement in program.entry.statements]
         entry = replace(program.entry, refinements=tuple(refs), statements=(*before, *statements, *after))
         return LogicalForm(with_entry(program, entry), len(before))
 
 
-def owed_pads(program: Program) -> dict[str, Refinement]:
-    """The outputs whose holes hold a value."""
-    return {ref.name: ref for ref in program.outputs if ref.layout is not None and ref.layout.pad is not None}
+def owed_pads(program: Program, other: Program | None = None) -> dict[str, Refinement]:
+    """The outputs of `program` whose holes hold a value, each under a name that neither program has."""
+    taken = {ref.name for each in (program, other or program) for ref in each.entry.refinements}
+    return {
+        ref.name: replace(ref, name=fresh(f"{ref.name}.padded", taken))
+        for ref in program.outputs
+        if ref.layout is not None and ref.layout.pad is not None
+    }
+
+
+def moved_tensor(before: Program, after: Program) -> str | None:
+    """The first tensor of the user that lies in its memory in another way, which callers of emitted C see."""
+    return next(
+        (
+            ref.name
+            for ref in (*before.inputs, *before.outputs)
+            if (twin := after.entry.find_ref(ref.name)) is not None
+            and (twin.dims, twin.layout) != (ref.dims, ref.layout)
+        ),
+        None,
+    )
 
 
 def _identity(rank: int) -> IndexMap:

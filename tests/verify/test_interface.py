@@ -17,7 +17,10 @@ from stripe.exec.interp import interpret
 from stripe.exec.layout import from_flat, to_flat
 from stripe.ir import Program, parse_program, print_program
 from stripe.ir.text.json_ir import json_schema, parse_json, program_json
+from stripe.pipeline.checks.proof import ExactCheck, ProofError
+from stripe.pipeline.passlist import parse_passes
 from stripe.verify import enumeration
+from stripe.verify.assumptions import ANY
 from stripe.verify.proof.prove import prove_equal, prove_pads
 from stripe.verify.proof.witness import Different, Equal
 from tests.support.programs import PROGRAMS, checked, load, source
@@ -141,3 +144,38 @@ def test_the_command_checks_pads_and_layouts(capsys: pytest.CaptureFixture[str],
     wrong.write_text(PACKED[::-1].replace("0.0 esle", "0.1 esle", 1)[::-1])
     assert opt([str(wrong), "--verify", "exact", "--passes", "dce"]) == 1
     assert "B.padded[0, 2, 2]: it is defined by other operands" in capsys.readouterr().err
+
+
+def test_a_special_of_the_entry_reads_the_allocation() -> None:
+    """It was taken to read the tensor by its logical elements."""
+    plain = source("verify/interface/special_of_the_entry")
+    turned = plain.replace("A[0, 0] i32(4:4, 4:1)", "A[0, 0] i32(4:4, 4:1) = (r:4, c:4) -> (c, r)", 1)
+    assert isinstance(prove_equal(checked(plain), checked(plain)), Equal)
+    assert not isinstance(prove_equal(checked(plain), checked(turned)), Equal)
+    assert isinstance(enumeration.decide(checked(plain), checked(turned)), Different)
+
+
+def test_a_tensor_with_the_name_of_the_pads_is_compared() -> None:
+    before = PACKED.replace(
+        "    #user none new@0x00000000<[0]> B",
+        "    #user none new@0x00000000<[0]> B.padded[0] fp32(2:1)\n    #user none new@0x00000000<[0]> B",
+    ).replace(
+        "      out<[0]> B", "      out<[0]> B.padded[0]:max fp32(2:1)\n      out<[0]> B", 1
+    ).replace(
+        "        out<[0]> B[n", "        out<[0]> B.padded[n]:max fp32(1:1)\n        out<[0]> B[n", 1
+    ).replace("      2: B = store($b)", "      2: B = store($b)\n      3: B.padded = store($a)")  # fmt: skip
+    after = before.replace("B.padded = store($a)", "B.padded = store($b)")
+    assert isinstance(prove_equal(checked(before), checked(before)), Equal)
+    assert isinstance(prove_equal(checked(before), checked(after)), Different)
+    assert isinstance(enumeration.decide(checked(before), checked(after)), Different)
+
+
+@pytest.mark.parametrize("second", ["plain", "input"])
+def test_a_pass_may_not_move_a_tensor_of_the_user(second: str) -> None:
+    """Equal by logical elements, and callers of the C see another memory, or holes without the pad."""
+    entry = parse_passes("dce")[0]
+    check = ExactCheck(lambda _: None, ANY)
+    before, after = load("verify/interface/packed"), load(f"verify/interface/{second}")
+    check.after(entry, before, before)
+    with pytest.raises(ProofError, match="lies in memory in another way than before"):
+        check.after(entry, before, after)

@@ -9,6 +9,7 @@ from typing_extensions import override
 from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.verify.assumptions import Assumption, Policy, in_order
+from stripe.verify.interface import moved_tensor
 from stripe.verify.program import check_program
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_pads
@@ -105,6 +106,11 @@ class ExactCheck(Instrument):
                 f"pass {entry.label} changed the meaning of the program",
                 f"pass {entry.label} is not proved to keep the meaning of the program",
             )
+            moved = moved_tensor(before, after)
+            if moved is not None:
+                raise ProofError(
+                    f"{failures[0]}\n  error: '{moved}' lies in memory in another way than before"
+                )
             self._report.require(before, after, entry.name, failures)
 
     @override

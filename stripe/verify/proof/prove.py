@@ -131,7 +131,7 @@ def prove_equal(
 
     Programs with physical layouts are compared by their logical elements, and holes that `after` owes a value hold it.
     """
-    owed = owed_pads(after)
+    owed = owed_pads(after, before)
     first, second = LogicalForm.of(before, owed), LogicalForm.of(after, owed)
     with time_limit(seconds):
         verdict = _prove_equal(first.program, second.program, operations)
