@@ -115,11 +115,13 @@ class PassContext:
             raise ConfigError(f"the hardware model has no unit '{spec.name}'", hint=hint)
         unit = units[spec.name]
         # Unit 0 always exists, so that it does not ask how many there are.
-        if isinstance(spec.unit, int) and spec.unit and not 0 <= spec.unit < (count := unit.count):
-            raise ConfigError(
-                f"the hardware model has {count} {spec.name}, no number {spec.unit}",
-                hint=f"0 to {count - 1}",
-            )
+        if isinstance(spec.unit, int) and spec.unit:
+            count = unit.count
+            if not 0 <= spec.unit < count:
+                raise ConfigError(
+                    f"the hardware model has {count} {spec.name}, no number {spec.unit}",
+                    hint=f"0 to {count - 1}",
+                )
 
 
 class PassGroup(Enum):
