@@ -163,18 +163,14 @@ def _step(step: PassLike) -> tuple[Literal["config", "passes"], str] | PassEntry
     if step in shipped("optconfigs") or step.endswith(SUFFIXES):
         return "config", step
     if step.isidentifier() and step not in pass_names():
-        _refuse_unknown(step)
+        # raises ConfigError for a name that is neither that of a pass nor that of a shipped list
+        try:
+            find_pass(step)
+        except ConfigError as error:
+            lists = shipped("optconfigs")
+            hint = did_you_mean(step, [*pass_names(), *lists], f"the pass lists are {', '.join(lists)}")
+            raise ConfigError(f"there is no pass and no pass list called '{step}'", hint=hint) from error
     return "passes", step
-
-
-def _refuse_unknown(name: str) -> None:
-    """Raises ConfigError for a name that is neither that of a pass nor that of a shipped list."""
-    try:
-        find_pass(name)
-    except ConfigError as error:
-        lists = shipped("optconfigs")
-        hint = did_you_mean(name, [*pass_names(), *lists], f"the pass lists are {', '.join(lists)}")
-        raise ConfigError(f"there is no pass and no pass list called '{name}'", hint=hint) from error
 
 
 def _quiet(_text: str) -> None:

@@ -79,7 +79,20 @@ def _reported(spec_class: type[Spec], words: Sequence[str], interrupts: Sequence
     job = Job((prog, *words), spec_class())
     try:
         job.spec = spec_class.read(words)
-        return _perform(job)
+        # the one place where the heavy side of the commands is loaded: each has a function `perform`
+        spec = job.spec
+        if spec.help:
+            write_stdout(spec.parser().format_help())
+            return OK
+        if spec.version:
+            from stripe import __version__
+
+            write_stdout(f"{spec.prog} {__version__}\n")
+            return OK
+        if not spec.question():
+            spec.check()
+        status: int = import_module(f"stripe.cli.commands.{spec.module()}").perform(job, spec)
+        return status
     except UsageError as error:
         hint = f"\n  hint: {error.hint}" if error.hint else ""
         print(f"{prog}: error: {error.reason}{hint}", file=sys.stderr)
@@ -93,20 +106,3 @@ def _reported(spec_class: type[Spec], words: Sequence[str], interrupts: Sequence
         from stripe.cli.fault import report
 
         return report(error, job)
-
-
-def _perform(job: Job) -> int:
-    """The one place where the heavy side of the commands is loaded: each has a function `perform`."""
-    spec = job.spec
-    if spec.help:
-        write_stdout(spec.parser().format_help())
-        return OK
-    if spec.version:
-        from stripe import __version__
-
-        write_stdout(f"{spec.prog} {__version__}\n")
-        return OK
-    if not spec.question():
-        spec.check()
-    status: int = import_module(f"stripe.cli.commands.{spec.module()}").perform(job, spec)
-    return status

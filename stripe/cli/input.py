@@ -69,17 +69,13 @@ def load_source(source: Source, options: ReadOptions) -> Loaded:
         return front_end.load(source, options)
     except StripeError as error:
         if not front_end.binary:
-            _suggest_language(error, source)
+            # a hint at another language, for an error in the first line of code
+            number, line = first_line(source.text)
+            guessed = by_beginning(line)
+            if guessed.name != source.language and error.line == number:
+                option = f"say --input-format {guessed.name}, or end its name in {guessed.suffixes[0]}"
+                error.hint = f"this looks like {guessed.name.capitalize()}: {option}"
         raise
-
-
-def _suggest_language(error: StripeError, source: Source) -> None:
-    """A hint at another language, for an error in the first line of code."""
-    number, line = first_line(source.text)
-    guessed = by_beginning(line)
-    if guessed.name != source.language and error.line == number:
-        option = f"say --input-format {guessed.name}, or end its name in {guessed.suffixes[0]}"
-        error.hint = f"this looks like {guessed.name.capitalize()}: {option}"
 
 
 def _by_suffix(path: str) -> FrontEnd:

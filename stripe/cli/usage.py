@@ -50,20 +50,18 @@ class Parser(argparse.ArgumentParser):
         """The parsed command line; raises UsageError."""
         namespace, extra = self.parse_known_args(list(argv))
         if extra:
-            self._refuse(extra[0])
-        return namespace
-
-    def _refuse(self, word: str) -> NoReturn:
-        if not word.startswith("-"):
+            word = extra[0]
+            if not word.startswith("-"):
+                raise UsageError(
+                    f"unexpected argument '{word}'",
+                    "one input is read at a time; several options come one by one",
+                )
+            name = word.split("=", 1)[0]
             raise UsageError(
-                f"unexpected argument '{word}'",
-                "one input is read at a time; several options come one by one",
+                f"unknown option '{name}'",
+                suggestion(name, self._option_string_actions, f"'{self.prog} --help' lists the options"),
             )
-        name = word.split("=", 1)[0]
-        raise UsageError(
-            f"unknown option '{name}'",
-            suggestion(name, self._option_string_actions, f"'{self.prog} --help' lists the options"),
-        )
+        return namespace
 
 
 def suggestion(word: str, known: Iterable[str], otherwise: str) -> str:

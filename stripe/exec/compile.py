@@ -174,22 +174,21 @@ def compile_program(program: Program, options: CompileOptions | None = None) -> 
     a fault of ours, when the compiler refuses the code.
     """
     chosen = options or CompileOptions()
-    module = emit_module(program, _emit_options(program, chosen))
+    large = sum(len(constant.data) for constant in program.constants) > _INLINE_CONSTANTS
+    module = emit_module(
+        program,
+        COptions(
+            openmp=chosen.openmp,
+            arenas=chosen.arenas,
+            reorder=chosen.reorder,
+            profile=chosen.profile,
+            constants="arguments" if large else "inline",
+            checked=chosen.sanitize,
+        ),
+    )
     source = with_main(module) if chosen.sanitize else _with_table(module)
     library = toolchain(chosen).build(source, shared=not chosen.sanitize)
     return CompiledProgram(program, module, library, sanitized=chosen.sanitize, threads=chosen.threads)
-
-
-def _emit_options(program: Program, options: CompileOptions) -> COptions:
-    large = sum(len(constant.data) for constant in program.constants) > _INLINE_CONSTANTS
-    return COptions(
-        openmp=options.openmp,
-        arenas=options.arenas,
-        reorder=options.reorder,
-        profile=options.profile,
-        constants="arguments" if large else "inline",
-        checked=options.sanitize,
-    )
 
 
 _TABLE = "st_call"

@@ -49,10 +49,6 @@ def read_pass_list(document: Document) -> PassList:
     hardware = data.get("hardware")
     if hardware is not None and not isinstance(hardware, str):
         raise document.error("'hardware' is the name of a hardware model", ("hardware",), "write a text")
-    return PassList(tuple(_entries(document, listed)), hardware, data)
-
-
-def _entries(document: Document, listed: list[JsonValue]) -> list[PassEntry]:
     found: list[PassEntry] = []
     errors: list[ConfigError] = []
     for number, item in enumerate(listed):
@@ -63,7 +59,7 @@ def _entries(document: Document, listed: list[JsonValue]) -> list[PassEntry]:
             error.others = ()
     if errors:
         raise combine(errors)
-    return found
+    return PassList(tuple(found), hardware, data)
 
 
 def _entry(document: Document, item: JsonValue, at: JsonPath) -> PassEntry:

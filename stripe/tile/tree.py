@@ -96,14 +96,6 @@ class Builder:
             )
         return int(token[0])
 
-    def _dtype_of(self, token: Word) -> str:
-        """The name of a dtype; raises StripeError for an unknown one."""
-        name = token[0]
-        if name not in DTYPES:
-            hint = did_you_mean(name, DTYPES, f"the dtypes are {' '.join(DTYPES)}")
-            raise self._source.error(f"unknown dtype '{name}'", self._place(token), hint)
-        return name
-
     def _float_of(self, token: Word) -> str:
         """The text of a FLOAT token that an fp64 can hold."""
         if float(token[0]) == float("inf"):
@@ -144,7 +136,12 @@ class Builder:
         return self._typed(ast.Input(_word(parts[0]), dims, None, span), cast(Word, parts[-1]))
 
     def _typed(self, plain: ast.Input, dtype: Word) -> ast.Input:
-        return replace(plain, dtype=self._dtype_of(dtype), dtype_span=self._place(dtype))
+        # the name of a dtype; raises StripeError for an unknown one
+        name = dtype[0]
+        if name not in DTYPES:
+            hint = did_you_mean(name, DTYPES, f"the dtypes are {' '.join(DTYPES)}")
+            raise self._source.error(f"unknown dtype '{name}'", self._place(dtype), hint)
+        return replace(plain, dtype=name, dtype_span=self._place(dtype))
 
     def input_dim(self, parts: list[Item], span: Span) -> Item:
         size = self._integer_of(cast(Word, parts[1])) if parts[1] is not None else None

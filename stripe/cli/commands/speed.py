@@ -6,7 +6,6 @@ import statistics
 
 from stripe.cli.commands.run_report import KernelJson, SpeedJson, TimesJson
 from stripe.cost.counts.work import KernelWork, program_work, tensor_bytes
-from stripe.exec.compile import Timings
 from stripe.exec.native.measure import Measurement, measured
 from stripe.exec.native.processor import this_processor
 from stripe.ir import ConfigError, Program
@@ -26,10 +25,7 @@ def measure(
         for work, seconds in zip(program_work(program), runner.profile(inputs, count), strict=False)
     )
     least = times.min if threads > 1 else min(times.processor)
-    return _times_json(times, threads, _speed(whole, least, machine, threads), kernels)
-
-
-def _times_json(times: Timings, threads: int, speed: SpeedJson, kernels: tuple[KernelJson, ...]) -> TimesJson:
+    speed = _speed(whole, least, machine, threads)
     return TimesJson(
         runs=len(times.wall),
         threads=threads,

@@ -25,7 +25,17 @@ def perform(_job: Job, spec: BestSpec) -> int:
     store = open_store(Path(spec.input or ""))
     facts, results = store.facts(), store.results()
     if spec.front:
-        write_tables([_front_table(pareto_front(results, facts.objectives), facts)])
+        front = pareto_front(results, facts.objectives)
+        axes = tuple(dict.fromkeys(name for result in front for name in (PASSES, *result.point.choices)))
+        metrics = tuple(objective.metric for objective in facts.objectives)
+        rows = tuple(
+            (
+                *(_plain({PASSES: r.point.passes, **r.point.choices}.get(axis, "")) for axis in axes),
+                *(f"{r.metrics[metric]:.6g}" for metric in metrics),
+            )
+            for r in front
+        )
+        write_tables([Table("Points that no other dominates", (*axes, *metrics), rows)])
         return OK
     objective = facts.objectives[0]
     if spec.objective is not None:
@@ -53,16 +63,3 @@ def options_of(result: PointResult, facts: SweepFacts) -> str:
 
 def _plain(value: bool | int | float | str) -> str:
     return value if isinstance(value, str) else shown(value)
-
-
-def _front_table(front: tuple[PointResult, ...], facts: SweepFacts) -> Table:
-    axes = tuple(dict.fromkeys(name for result in front for name in (PASSES, *result.point.choices)))
-    metrics = tuple(objective.metric for objective in facts.objectives)
-    rows = tuple(
-        (
-            *(_plain({PASSES: r.point.passes, **r.point.choices}.get(axis, "")) for axis in axes),
-            *(f"{r.metrics[metric]:.6g}" for metric in metrics),
-        )
-        for r in front
-    )
-    return Table("Points that no other dominates", (*axes, *metrics), rows)

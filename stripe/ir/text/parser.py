@@ -44,7 +44,12 @@ def parse_with_spans(text: str, filename: str = "<string>") -> ParsedProgram:
     program = Program(entry, constants)
     lines = LineTable(text)
     spans = {key: lines.span(filename, begin, length) for key, (begin, length) in places.items()}
-    return ParsedProgram(program, _statement_spans(entry, spans), _part_spans(program, spans))
+    found: dict[tuple[Path, Part], Span] = {}
+    for path, block in walk(program.entry):
+        found.update(((path, part), spans[id(thing)]) for part, thing in parts_of(block))
+    for number, buffer in enumerate(program.constants):
+        found[(), ("constant", number)] = spans[id(buffer)]
+    return ParsedProgram(program, _statement_spans(entry, spans), found)
 
 
 def parse_affine(text: str) -> Affine:
@@ -144,13 +149,4 @@ def _statement_spans(entry: Block, places: Mapping[int, Span]) -> dict[Path, Spa
                 visit(inner, (*path, number))
 
     visit(entry, (0,))
-    return found
-
-
-def _part_spans(program: Program, places: Mapping[int, Span]) -> dict[tuple[Path, Part], Span]:
-    found: dict[tuple[Path, Part], Span] = {}
-    for path, block in walk(program.entry):
-        found.update(((path, part), places[id(thing)]) for part, thing in parts_of(block))
-    for number, buffer in enumerate(program.constants):
-        found[(), ("constant", number)] = places[id(buffer)]
     return found
