@@ -36,6 +36,7 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 from typing_extensions import override
 
+from stripe.config.arithmetic import LimitError, arithmetic, kind, number
 from stripe.config.document import MAX_SOURCE, Piece
 
 WORK_LIMIT = 4_000_000
@@ -50,9 +51,6 @@ _CALL = 20
 MAX_TOKENS = 20_000
 """Words, numbers and signs between the tags of one file: Jinja takes long to compile many."""
 
-MAX_BITS = 256
-"""Widest integer."""
-
 FILTER_NAMES = frozenset(
     "abs count d default dictsort first float int items last length list lower map max min reject reverse round "
     "select sort sum trim unique upper".split()
@@ -62,10 +60,6 @@ TEST_NAMES = frozenset(
     "undefined".split()
 )
 _MAPPING_METHODS = frozenset(("items", "keys", "values", "get"))
-
-
-class LimitError(Exception):
-    """A template takes more work or makes bigger things than it may."""
 
 
 class _FolderLoader(BaseLoader):
@@ -109,11 +103,7 @@ def show(value: object) -> str:
         return value
     if isinstance(value, Undefined):
         return str(value)  # raises its own error
-    raise TypeError(f"{_kind(value)} cannot be written here; write its elements in a loop")
-
-
-def _kind(value: object) -> str:
-    return "a list" if isinstance(value, (list, tuple, range)) else f"a {type(value).__name__}"
+    raise TypeError(f"{kind(value)} cannot be written here; write its elements in a loop")
 
 
 class _CodeCache(BytecodeCache):
@@ -276,8 +266,8 @@ class ConfigEnvironment(SandboxedEnvironment):
             return left + right
         if operator == "+" and isinstance(left, list) and isinstance(right, list):
             return self.sized(cast("list[object]", left) + cast("list[object]", right))
-        numbers = [_number(operator, operand) for operand in cast("tuple[object, ...]", (left, right))]
-        return _arithmetic(operator, *numbers)
+        numbers = [number(operator, operand) for operand in cast("tuple[object, ...]", (left, right))]
+        return arithmetic(operator, *numbers)
 
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
         """Only loops, name spaces, imported templates and mappings have attributes."""
@@ -332,50 +322,6 @@ def _round(value: object, precision: object = 0, method: object = "common") -> o
 
 
 _MAX_DIGITS = 300
-
-
-def _number(operator: str, operand: object) -> int | float:
-    if isinstance(operand, (int, float)):
-        return operand
-    if isinstance(operand, Undefined):
-        str(operand)  # raises its own error
-    raise TypeError(
-        f"'{operator}' takes numbers, not " + (f"'{operand}'" if isinstance(operand, str) else _kind(operand))
-    )
-
-
-def _arithmetic(operator: str, left: int | float, right: int | float) -> int | float:
-    if operator == "**":
-        result = _power(left, right)
-    elif operator == "/":
-        result = left // right if _divides(left, right) else left / right
-    else:
-        result = _OPERATIONS[operator](left, right)
-    if isinstance(result, int) and result.bit_length() > MAX_BITS:
-        raise LimitError(f"the result of '{operator}' has more than {MAX_BITS} bits")
-    return result
-
-
-_OPERATIONS: dict[str, Callable[[int | float, int | float], int | float]] = {
-    "+": lambda left, right: left + right,
-    "-": lambda left, right: left - right,
-    "*": lambda left, right: left * right,
-    "//": lambda left, right: left // right,
-    "%": lambda left, right: left % right,
-}
-
-
-def _divides(left: int | float, right: int | float) -> bool:
-    return isinstance(left, int) and isinstance(right, int) and right != 0 and left % right == 0
-
-
-def _power(left: int | float, right: int | float) -> int | float:
-    if isinstance(left, int) and isinstance(right, int) and right * max(1, left.bit_length()) > 2 * MAX_BITS:
-        raise LimitError(f"the result of '**' has more than {MAX_BITS} bits")
-    result: object = left**right
-    if not isinstance(result, (int, float)):
-        raise ValueError("the result of '**' is no real number")
-    return result
 
 
 class _Hooks(NodeTransformer):

@@ -12,9 +12,10 @@ from typing import NoReturn, TypeAlias
 from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError, meta
 from jinja2.exceptions import SecurityError, TemplateError
 
+from stripe.config.arithmetic import LimitError
 from stripe.config.document import Document, Piece, make_document, read_text
 from stripe.config.model import Scalar
-from stripe.config.sandbox import FILTER_NAMES, TEST_NAMES, ConfigEnvironment, LimitError
+from stripe.config.sandbox import FILTER_NAMES, TEST_NAMES, ConfigEnvironment
 from stripe.ir.errors import ConfigError, did_you_mean
 
 # What an expression in a template may raise by itself, beside Jinja's own errors.

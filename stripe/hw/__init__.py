@@ -10,35 +10,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stripe.hw.dot import to_dot
+    from stripe.hw.engines import Stencil, StencilIndex, SystolicArray
     from stripe.hw.graph import Hop, Route, UnitGraph, instances, parse_unit
     from stripe.hw.load import load_hardware
-    from stripe.hw.schema import (
-        Bus,
-        ExecUnit,
-        HardwareModel,
-        MemUnit,
-        Stencil,
-        StencilIndex,
-        SystolicArray,
-        TxUnit,
-    )
+    from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
 
 _HOMES = {
     "dot": ("to_dot",),
     "graph": ("Hop", "Route", "UnitGraph", "instances", "parse_unit"),
     "load": ("load_hardware",),
-    "schema": (
-        "Bus", "ExecUnit", "HardwareModel", "MemUnit", "Stencil", "StencilIndex", "SystolicArray",
-        "TxUnit",
-    ),
+    "engines": ("Stencil", "StencilIndex", "SystolicArray"),
+    "schema": ("Bus", "ExecUnit", "HardwareModel", "MemUnit", "TxUnit"),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Bus", "ExecUnit", "HardwareModel", "Hop", "MemUnit", "Route", "Stencil",
     "StencilIndex", "SystolicArray", "TxUnit", "UnitGraph", "instances", "load_hardware",
-    "parse_unit",
-    "to_dot",
+    "parse_unit", "to_dot",
 ]  # fmt: skip
 
 

@@ -37,30 +37,7 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
         return Refusal(
             f"statements of {parent.name} have dependences; unroll before compute_deps and schedule"
         )
-    taken = {ref.name for ref in parent.refinements}
-    names: dict[str, str] = {}
-    moved: dict[str, Refinement] = {}
-    views: list[Refinement] = []
-    known = [ref for ref in parent.refinements if not ref.is_alloc]
-    for ref in block.refinements:
-        outer = None if ref.is_alloc else parent.ref(ref.source)
-        if outer is not None and outer.dims == ref.dims and all(affine == Affine() for affine in ref.access):
-            names[ref.name] = outer.name
-            continue
-        if outer is not None and outer.is_alloc:
-            moved[ref.name] = ref  # a block has no views of its own allocations
-            continue
-        if outer is not None:
-            access = tuple(a + b for a, b in zip(outer.access, ref.access, strict=True))
-            ref = replace(ref, source=outer.source, access=access, agg=outer.agg)
-            same = next((view for view in known if _is_same_view(view, ref)), None)
-            if same is not None:
-                names[ref.name] = same.name
-                continue
-        name = ref.name if ref.name not in taken else fresh(ref.name, taken)
-        taken.add(name)
-        names[ref.name] = name
-        views.append(replace(ref, name=name))
+    names, moved, views = _raised(parent, block)
 
     def inside(statement: Statement) -> Statement:
         assert isinstance(statement, Block)
@@ -88,6 +65,35 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
         for ref in (*kept, *views)
     )
     return with_statements(replace(parent, refinements=tuple(shown)), statements)
+
+
+def _raised(parent: Block, block: Block) -> tuple[dict[str, str], dict[str, Refinement], list[Refinement]]:
+    """The names in `parent` of the views of `block`, views of allocations of `parent`, and new views for the others."""
+    taken = {ref.name for ref in parent.refinements}
+    names: dict[str, str] = {}
+    moved: dict[str, Refinement] = {}
+    views: list[Refinement] = []
+    known = [ref for ref in parent.refinements if not ref.is_alloc]
+    for ref in block.refinements:
+        outer = None if ref.is_alloc else parent.ref(ref.source)
+        if outer is not None and outer.dims == ref.dims and all(affine == Affine() for affine in ref.access):
+            names[ref.name] = outer.name
+            continue
+        if outer is not None and outer.is_alloc:
+            moved[ref.name] = ref  # a block has no views of its own allocations
+            continue
+        if outer is not None:
+            access = tuple(a + b for a, b in zip(outer.access, ref.access, strict=True))
+            ref = replace(ref, source=outer.source, access=access, agg=outer.agg)
+            same = next((view for view in known if _is_same_view(view, ref)), None)
+            if same is not None:
+                names[ref.name] = same.name
+                continue
+        name = ref.name if ref.name not in taken else fresh(ref.name, taken)
+        taken.add(name)
+        names[ref.name] = name
+        views.append(replace(ref, name=name))
+    return names, moved, views
 
 
 def _is_same_view(first: Refinement, second: Refinement) -> bool:

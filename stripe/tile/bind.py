@@ -9,9 +9,10 @@ from stripe.ir.errors import ConfigError, StripeError, did_you_mean
 from stripe.tile import ast
 from stripe.tile.builtins import FUNCTION_NAMES
 from stripe.tile.diagnostics import SourceText, raise_collected
-from stripe.tile.elaborate import Elaborator, Expansion
+from stripe.tile.elaborate import Elaborator
 from stripe.tile.inputs import bind_inputs, check_outputs
 from stripe.tile.printer import print_tile
+from stripe.tile.scope import Expansion
 from stripe.tile.shapes import Binding, TensorShape, sizes_text
 from stripe.tile.typed import (
     Const,

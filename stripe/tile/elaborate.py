@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn, cast
 
+from typing_extensions import override
+
 from stripe.ir.dtypes import BOOL, DTYPES, common_type_of
-from stripe.ir.errors import StripeError, did_you_mean
-from stripe.ir.intrinsics import INTRINSICS
-from stripe.ir.span import Span
+from stripe.ir.errors import StripeError
 from stripe.poly.index_sets import Range
 from stripe.tile import ast, fold
-from stripe.tile.builtins import call
-from stripe.tile.calls import operand_text
 from stripe.tile.diagnostics import CalledError, SourceText
-from stripe.tile.inputs import Bindings, bind_inputs, check_outputs, check_sizes
-from stripe.tile.library import library
-from stripe.tile.operations import BINARY_OPS, UNARY_OPS, OperandError, broadcast, result_dtype
+from stripe.tile.expressions import Expressions, integer
+from stripe.tile.inputs import bind_inputs, check_outputs
 from stripe.tile.polynomials import FailedAssertion, Poisoned, polynomial
 from stripe.tile.printer import print_statement
+from stripe.tile.scope import CallSite, FunctionScope
 from stripe.tile.shapes import Binding, TensorShape, sizes_text
 from stripe.tile.typed import (
     Const,
     ContractionOp,
-    ElementwiseOp,
-    Op,
     Operand,
     Origin,
     RandomValue,
@@ -42,56 +38,9 @@ MAX_DEPTH = 60
 """Calls inside of each other."""
 
 
-@dataclass(slots=True)
-class Expansion:
-    """What the functions of one binding make together: operations, the names of tensors, and the arguments of each
-    tensor that a softmax made, for log(softmax(…)). `functions` are those that they may call.
-    """
-
-    functions: Mapping[str, ast.Function] = field(default_factory=dict[str, ast.Function])
-    ops: list[Op] = field(default_factory=list[Op])
-    taken: set[str] = field(default_factory=set[str])
-    next_number: dict[str, int] = field(default_factory=dict[str, int])
-    softmaxes: dict[str, tuple[Operand, ...]] = field(default_factory=dict[str, "tuple[Operand, ...]"])
-    calls: int = 0
-
-    def fresh(self, base: str) -> str:
-        """A name that nothing else has: `base`, else the first free one of `base_0`, `base_1`, …"""
-        if base not in self.taken:
-            self.taken.add(base)
-            return base
-        number = self.next_number.get(base, 0)
-        while f"{base}_{number}" in self.taken:
-            number += 1
-        self.next_number[base] = number + 1
-        self.taken.add(f"{base}_{number}")
-        return f"{base}_{number}"
-
-
-@dataclass(frozen=True, slots=True)
-class CallSite:
-    """The call in whose place the statements of a function stand: the name of its result, the attributes of its
-    statement, its place, and the functions around it.
-    """
-
-    result: str
-    attributes: tuple[ast.Attribute, ...]
-    span: Span
-    stack: tuple[str, ...]
-
-
 @dataclass(slots=True, kw_only=True)
-class Elaborator(Bindings):
-    """The state of one function: the main one, or one that is called at `site`."""
-
-    function: ast.Function
-    made: Expansion = field(default_factory=Expansion)
-    site: CallSite | None = None
-    tensors: dict[str, str] = field(default_factory=dict[str, str])
-    """The tensor that a statement of a called function makes, by its target."""
-    failed_assertions: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
-    """By the name that the statement defines."""
-    output_sizes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+class Elaborator(FunctionScope):
+    """Makes operations of the statements of one function."""
 
     def run(self) -> None:
         """Elaborates all statements; errors and failed assertions are collected."""
@@ -123,18 +72,7 @@ class Elaborator(Bindings):
             if not isinstance(error, Poisoned):
                 self.errors.append(error)
 
-    def attributes(self, node: ast.Stmt, *, whole: bool) -> tuple[ast.Attribute, ...]:
-        """The attributes of a statement, those of the call around it included. Only the operation that makes the result
-        gets its name as a kernel.
-        """
-        given = node.attributes if self.site is None else (*self.site.attributes, *node.attributes)
-        whole = whole and (self.site is None or node.target == self.function.outputs[-1].name)
-        return tuple(item for item in given if whole or item.name != "pid")
-
-    def place(self, span: Span) -> Span:
-        """The place of an operation in the main text: a built-in function has another, and its call stands for it."""
-        return span if self.site is None or self.site.span.filename == span.filename else self.site.span
-
+    @override
     def call(
         self, function: ast.Function, node: ast.Call, values: Sequence[Value], statement: ast.Stmt, name: str
     ) -> Value:
@@ -227,40 +165,6 @@ class Elaborator(Bindings):
         self.errors += [CalledError(error, name, node.span) for error in inner.errors]
         raise Poisoned
 
-    def lookup(self, node: ast.Name) -> Value:
-        """What a name stands for; raises StripeError when it is not defined (yet)."""
-        if node.name not in self.env:
-            known = [name for name in self.env if name != node.name]
-            if any(node.name == statement.target for statement in self.function.statements):
-                raise self.source.error(
-                    f"'{node.name}' is used before it is defined",
-                    node.span,
-                    "move the statement that defines it up",
-                )
-            hint = did_you_mean(node.name, known, f"known here: {', '.join(known) or 'nothing'}")
-            raise self.source.error(f"unknown name '{node.name}'", node.span, hint)
-        value = self.env[node.name]
-        if value is None:
-            raise Poisoned
-        return value
-
-    def checked(self, tensor: Tensor, span: Span) -> Tensor:
-        """The tensor, when its sizes are at least 1 and it has fewer than 2^63 bytes."""
-        check_sizes(self.source, tensor.name, tensor.sizes, tensor.dtype.bytes, span)
-        return tensor
-
-    def integer(self, expr: ast.Expr, what: str) -> int:
-        """The value of an expression that must be a constant integer."""
-        before = len(self.made.ops)
-        value = Expressions(self, ast.Assignment("T", expr, (), expr.span), "T").value(expr, None)
-        del self.made.ops[before:]
-        if isinstance(value, Const) and not isinstance(value.value, float):
-            return int(value.value)
-        found = f"it is {value.value}" if isinstance(value, Const) else "it is a tensor"
-        raise self.source.error(
-            f"{what} must be a constant integer; {found}", expr.span, "use sizes and integers"
-        )
-
     def contraction(self, node: ast.Contraction, name: str) -> Tensor:
         """The tensor that a contraction makes, called `name`."""
         sizes = self._sizes(node)
@@ -302,7 +206,7 @@ class Elaborator(Bindings):
 
     def _sizes(self, node: ast.Contraction) -> tuple[int, ...]:
         if node.sizes is not None:
-            return tuple(self.integer(size, "a size") for size in node.sizes)
+            return tuple(integer(self, size, "a size") for size in node.sizes)
         if not node.output.indices:
             return ()
         if node.target in self.output_sizes:
@@ -311,7 +215,7 @@ class Elaborator(Bindings):
         raise self.source.error(f"the sizes of '{node.target}' are missing", node.target_span, hint)
 
     def _limit(self, bound: ast.Bound) -> int:
-        limit = self.integer(bound.limit, "the limit of a constraint")
+        limit = integer(self, bound.limit, "the limit of a constraint")
         if limit < 1:
             reason = f"no value satisfies this constraint: it means 0 <= … < {limit}"
             raise self.source.error(reason, bound.span, "the limit must be at least 1")
@@ -326,16 +230,6 @@ class Elaborator(Bindings):
         polynomials = tuple(polynomial(index, self.env, self.source) for index in access.indices)
         return TypedAccess(operand, polynomials, access.span)
 
-    def operand(self, value: Value, span: Span) -> Operand:
-        """A value as an operand; raises StripeError for tuples and random states."""
-        if isinstance(value, (Tensor, Const)):
-            return value
-        if isinstance(value, TupleValue):
-            raise self.source.error("a tuple cannot be computed with", span, "take an element: element(T, 0)")
-        raise self.source.error(
-            "the result of prng_step cannot be computed with", span, "use prng_value(R) and prng_state(R)"
-        )
-
     def _default(self, node: ast.Contraction, out: Tensor) -> Operand | None:
         if node.default is None:
             return None
@@ -346,137 +240,3 @@ class Elaborator(Bindings):
                 reason, node.default.span, "the default tensor has the shape of the result"
             )
         return default
-
-
-@dataclass(frozen=True, slots=True)
-class Expressions:
-    """Evaluates the expressions of one statement, which makes the tensor `result`."""
-
-    state: Elaborator
-    statement: ast.Assignment
-    result: str
-
-    def value(self, expr: ast.Expr, target: str | None) -> Value:
-        """The value of `expr`; a new tensor is called `target`, or by a fresh name where that is None."""
-        match expr:
-            case ast.IntLit(value):
-                return fold.integer(value)
-            case ast.FloatLit():
-                return fold.float_(expr.value)
-            case ast.Name():
-                return self.state.lookup(expr)
-            case ast.IndexName(name):
-                raise self.error(
-                    f"the index '{name}' cannot stand here", expr.span, "use index(X, dimension)"
-                )
-            case ast.Unary(op, operand):
-                return self.operation(UNARY_OPS[op], [self.operand(operand)], expr.span, target)
-            case ast.Chain():
-                return self._chain(expr, target)
-            case ast.Cond(condition, then, other):
-                operands = [self.operand(part) for part in (condition, then, other)]
-                return self.condition(operands, expr.span, target)
-            case ast.Call():
-                return call(self, expr, target)
-
-    def operand(self, expr: ast.Expr) -> Operand:
-        """The value of an expression that must be a tensor or a number."""
-        return self.state.operand(self.value(expr, None), expr.span)
-
-    def error(self, reason: str, span: Span, hint: str) -> StripeError:
-        return self.state.source.error(reason, span, hint)
-
-    def _chain(self, expr: ast.Chain, target: str | None) -> Operand:
-        total = self.operand(expr.first)
-        last = len(expr.rest) - 1
-        for place, (op, part) in enumerate(expr.rest):
-            operands = [total, self.operand(part)]
-            total = self.operation(BINARY_OPS[op], operands, expr.span, target if place == last else None)
-        return total
-
-    def operation(self, op: str, operands: Sequence[Operand], span: Span, target: str | None) -> Operand:
-        """One element-wise operation: folded when all operands are constants."""
-        try:
-            constants = [operand for operand in operands if isinstance(operand, Const)]
-            if len(constants) == len(operands):
-                folded = fold.fold(op, constants)
-                if folded is not None:
-                    return folded
-            dtype = result_dtype(op, [operand.dtype for operand in operands])
-            sizes = broadcast([operand.sizes for operand in operands])
-        except OperandError as error:
-            raise self.error(str(error), span, error.hint) from None
-        for operand in operands:
-            if (
-                isinstance(operand, Const)
-                and isinstance(operand.value, int)
-                and operand.value.bit_length() > 63
-            ):
-                raise self.error("the constant does not fit 64 bits", span, "compute with smaller sizes")
-        out = self.state.checked(Tensor(self.name(target), sizes, dtype), span)
-        self.emit(
-            ElementwiseOp(out, op, tuple(operands), self.origin(out.name, operation_text(op, operands), span))
-        )
-        return out
-
-    def condition(self, operands: Sequence[Operand], span: Span, target: str | None) -> Operand:
-        """`condition ? then : other`; of a constant condition only the branch that it takes is kept."""
-        condition, *branches = operands
-        if not isinstance(condition, Const) or all(isinstance(branch, Const) for branch in branches):
-            return self.operation("cond", operands, span, target)
-        taken = branches[0 if condition.value else 1]
-        dtype = result_dtype("cond", [operand.dtype for operand in operands])
-        try:
-            sizes = broadcast([branch.sizes for branch in branches])
-        except OperandError as error:
-            raise self.error(str(error), span, error.hint) from None
-        if (taken.dtype, taken.sizes) == (dtype, sizes):
-            return taken
-        out = self.state.checked(Tensor(self.name(target), sizes, dtype), span)
-        self.emit(ElementwiseOp(out, "ident", (taken,), self.origin(out.name, operand_text(taken), span)))
-        return out
-
-    def function(self, name: str) -> ast.Function | None:
-        """The function of the file, or of the library, that is called so."""
-        return self.state.made.functions.get(name) or library().get(name)
-
-    def expansion(
-        self, function: ast.Function, node: ast.Call, values: Sequence[Value], target: str | None
-    ) -> Value:
-        return self.state.call(function, node, values, self.statement, self.name(target))
-
-    def name(self, target: str | None) -> str:
-        """The name of a new tensor: the target, or one derived from the target of the statement."""
-        return target if target is not None else self.state.made.fresh(self.result)
-
-    def origin(self, name: str, text: str, span: Span) -> Origin:
-        """The origin of an operation of this statement; only the one that makes its target gets the kernel's name."""
-        attributes = self.state.attributes(self.statement, whole=name == self.result)
-        return Origin(f"{name} = {text}", attributes, self.state.place(span))
-
-    def emit(self, op: Op) -> None:
-        self.state.made.ops.append(op)
-
-    @property
-    def softmaxes(self) -> dict[str, tuple[Operand, ...]]:
-        return self.state.made.softmaxes
-
-    def integer(self, expr: ast.Expr, what: str) -> int:
-        return self.state.integer(expr, what)
-
-    def fresh(self, base: str) -> str:
-        return self.state.made.fresh(base)
-
-    def checked(self, tensor: Tensor, span: Span) -> Tensor:
-        return self.state.checked(tensor, span)
-
-
-def operation_text(op: str, operands: Sequence[Operand]) -> str:
-    """One operation as a line of Tile shows it."""
-    texts = [operand_text(operand) for operand in operands]
-    symbol = INTRINSICS[op].symbol
-    if symbol:
-        return f"{texts[0]} {symbol} {texts[1]}" if len(texts) == 2 else symbol + texts[0]
-    if op == "cond":
-        return f"{texts[0]} ? {texts[1]} : {texts[2]}"
-    return texts[0] if op == "ident" else f"{op}({', '.join(texts)})"

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from stripe.cost.time.simulate import simulate_program
 from stripe.cost.time.tiles import find_unit, nest_operations
+from stripe.hw.engines import Stencil, StencilIndex
 from stripe.hw.load import load_hardware
-from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, Stencil, StencilIndex, TxUnit
+from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
 from stripe.ir import Block, ConfigError, Index, Location, Tags, print_block, print_program, verify_structural
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.autotile.choice import company

@@ -13,18 +13,8 @@ from stripe.config.files import find_file, load_parameters, shipped
 from stripe.config.model import Documented
 from stripe.config.parameters import Check, Parameter, ParameterFile
 from stripe.hw import load_hardware
-from stripe.hw.schema import (
-    Bus,
-    ExecUnit,
-    GridAxis,
-    HardwareModel,
-    MemUnit,
-    Stencil,
-    StencilIndex,
-    SystolicArray,
-    TxUnit,
-    Unit,
-)
+from stripe.hw.engines import GridAxis, Stencil, StencilIndex, SystolicArray
+from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit, Unit
 from stripe.pipeline.describe import options_of
 from tools.reference.keys import keys_of, short_type, shown_default
 from tools.reference.markdown import code, table

@@ -10,7 +10,8 @@ from typing import Literal
 
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.pieces import Compute
-from stripe.hw.schema import ExecUnit, Stencil, SystolicArray
+from stripe.hw.engines import Stencil, SystolicArray
+from stripe.hw.schema import ExecUnit
 from stripe.ir import Affine, Agg, Block, ConfigError, DType, Index, Load, Nest, Store, step
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from stripe.hw.schema import Stencil, StencilIndex
+from stripe.hw.engines import Stencil, StencilIndex
 from stripe.ir import Block, Intrinsic, Load, Refinement, Store, address, step
 
 
