@@ -13,7 +13,7 @@ from stripe.exec.arith import Array
 from stripe.exec.exactness import best_magnitude, order_free, uses_transcendentals
 from stripe.ir import DTYPES, Program
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ def tolerance_for(program: Program, *, small_integers: bool = True) -> Tolerance
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The difference of one output: `reason` when shape or dtype differ, else the first element, both values, the
-    number of elements, and the largest absolute error (infinite when one of two is NaN or infinite).
+    number of elements, the largest absolute error (infinite when one of two is NaN or infinite), and the element whose
+    error is the largest multiple of the allowed one, with this multiple (infinite where bits must be equal).
     """
 
     name: str
@@ -59,27 +60,46 @@ class Difference:
     count: int = 0
     total: int = 0
     max_error: float = 0.0
+    worst: tuple[int, ...] = ()
+    ratio: float = float("inf")
 
     def __str__(self) -> str:
         if self.reason:
             return f"'{self.name}' {self.reason}"
+        worst = f"; the worst is {list(self.worst)}, {self.ratio:.3g} times the bound"
         return (
             f"'{self.name}'{list(self.first)} is {self.actual}, expected {self.expected};"
             f" {self.count} of {self.total} elements differ, by {self.max_error:g} at most"
+            + (worst if np.isfinite(self.ratio) else "")
         )
 
 
-def worst_ratio(
-    expected: Mapping[str, Array], actual: Mapping[str, Array], bounds: Mapping[str, Array]
-) -> float:
-    """The largest error of an element in units of its bound; infinite where one of two is NaN or infinite."""
-    worst = 0.0
-    for name, bound in bounds.items():
-        e, a = expected[name].astype(np.float64), actual[name].astype(np.float64)
-        differs = (e != a) & ~(np.isnan(e) & np.isnan(a))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratios = np.abs(a[differs] - e[differs]) / bound[differs]
-        worst = max(worst, float(np.nan_to_num(ratios, nan=np.inf).max(initial=0.0)))
+@dataclass(frozen=True, slots=True)
+class WorstElement:
+    """The element of all outputs whose error is the largest share of the allowed one."""
+
+    name: str
+    index: tuple[int, ...]
+    ratio: float
+
+    def __str__(self) -> str:
+        return f"'{self.name}'{list(self.index)}"
+
+
+def worst_element(
+    expected: Mapping[str, Array],
+    actual: Mapping[str, Array],
+    tolerance: Tolerance = EXACT,
+    bounds: Mapping[str, Array] | None = None,
+) -> WorstElement | None:
+    """The worst element of outputs of the same names and shapes; None where all are equal bit for bit. The ratio is
+    infinite where bits must be equal, and where one of two is NaN or infinite."""
+    worst: WorstElement | None = None
+    for name, array in expected.items():
+        ratios = _ratios(np.asarray(array), np.asarray(actual[name]), tolerance, (bounds or {}).get(name))
+        ratio = float(ratios.max(initial=0.0))
+        if ratio > (worst.ratio if worst else 0.0):
+            worst = WorstElement(name, _place(ratios), ratio)
     return worst
 
 
@@ -115,7 +135,8 @@ def _compare_one(
         return Difference(name, f"has dtype {actual.dtype}, expected {expected.dtype}")
     if expected.shape != actual.shape:
         return Difference(name, f"has the shape {actual.shape}, expected {expected.shape}")
-    differs = _differs(expected, actual, tolerance, bound)
+    ratios = _ratios(expected, actual, tolerance, bound)
+    differs = np.asarray(ratios > 1.0)
     count = int(differs.sum())
     if not count:
         return None
@@ -128,26 +149,32 @@ def _compare_one(
             error = np.abs(a.astype(np.float64) - e.astype(np.float64))
         largest = float("inf") if np.isnan(error).any() else float(error.max())
     shown = str(expected[first]), str(actual[first])
-    return Difference(name, "", first, *shown, count=count, total=expected.size, max_error=largest)
+    return Difference(
+        name, "", first, *shown, count=count, total=expected.size, max_error=largest, worst=_place(ratios),
+        ratio=float(ratios.max()),
+    )  # fmt: skip
 
 
-def _differs(expected: Array, actual: Array, tolerance: Tolerance, bound: Array | None) -> Bools:
-    if _mantissa_bits(expected) is None:
-        return np.asarray(expected != actual)
+def _place(ratios: Floats) -> tuple[int, ...]:
+    """The index of the largest ratio."""
+    return tuple(int(place) for place in np.unravel_index(int(ratios.argmax()), ratios.shape))
+
+
+def _ratios(expected: Array, actual: Array, tolerance: Tolerance, bound: Array | None) -> Floats:
+    """The error of each element in units of the allowed one; infinite where none is allowed."""
+    bits = _mantissa_bits(expected)
+    if bits is None:
+        return np.where(expected != actual, np.inf, 0.0)
     e, a = expected.astype(np.float64), actual.astype(np.float64)
     same = (e == a) | (np.isnan(e) & np.isnan(a))
-    finite = np.isfinite(e) & np.isfinite(a)
-    if bound is not None:
-        with np.errstate(invalid="ignore"):
-            return np.asarray(~(same | (finite & (np.abs(a - e) <= bound))))
-    if tolerance.exact:
-        return np.asarray(~same)
-    unit = 2.0 ** -(_mantissa_bits(expected) or 0)
-    relative, absolute = min(_MOST, unit * tolerance.relative), min(_MOST, unit * tolerance.absolute)
-    scale = float(np.abs(e[finite]).max(initial=0.0))
-    with np.errstate(invalid="ignore"):
-        near = np.abs(a - e) <= relative * np.abs(e) + absolute * scale
-    return np.asarray(~(same | (finite & near)))
+    relative, absolute = (
+        min(_MOST, share * 2.0**-bits) for share in (tolerance.relative, tolerance.absolute)
+    )
+    scale = float(np.abs(e[np.isfinite(e) & np.isfinite(a)]).max(initial=0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        allowed = relative * np.abs(e) + absolute * scale if bound is None else bound
+        ratios = np.where(np.isfinite(e) & np.isfinite(a), np.abs(a - e) / allowed, np.inf)
+    return np.where(same, 0.0, ratios)
 
 
 def _mantissa_bits(array: Array) -> int | None:

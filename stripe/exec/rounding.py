@@ -17,6 +17,7 @@ import numpy as np
 
 from stripe.exec.arith import Array
 from stripe.exec.interp import interpret
+from stripe.exec.layout import constant_array
 from stripe.ir import (
     Agg,
     Block,
@@ -37,15 +38,21 @@ _MAGNITUDE = {
     "neg": "ident", "abs": "ident", "relu": "ident", "zelu": "ident", "ident": "ident",
 }  # fmt: skip
 """The operation on magnitudes that bounds an operation on values."""
+MOST_POINTS = 100_000_000
+"""Index points of programs whose magnitudes are computed: a few seconds."""
+TELLING = 1 / 32
+"""Bounds that are a larger share of the largest element tell nothing: magnitudes grow from layer to layer."""
 _ROUND = frozenset(("add", "sub", "mul"))
 
 
 def rounding_bounds(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
     """For each output of `program`, the largest difference of two computations of each element. None for programs with
-    other operations than sums, products, minima and maxima of floats, whose errors grow otherwise.
+    other operations than sums, products, minima and maxima of floats, whose errors grow otherwise, and for large ones:
+    the bounds come from the interpreter.
     """
-    tensors = [ref for _, block in walk(program.entry) for ref in block.refinements]
-    if program.constants or any(not ref.dtype.is_float for ref in tensors):
+    blocks = [block for _, block in walk(program.entry)]
+    tensors = [ref for block in blocks for ref in block.refinements]
+    if any(not ref.dtype.is_float for ref in tensors) or sum(block.points for block in blocks) > MOST_POINTS:
         return None
     statements = [s for _, block in walk(program.entry) for s in block.statements if not isinstance(s, Block)]
     if not all(map(_is_bounded, statements)):
@@ -54,13 +61,25 @@ def rounding_bounds(program: Program, inputs: Mapping[str, Array]) -> dict[str, 
     count = _roundings(program) * step
     if count >= 0.5:
         return None
+    constants = (
+        replace(constant, data=np.abs(constant_array(constant)).tobytes()) for constant in program.constants
+    )
     magnitudes = interpret(
-        with_entry(program, _on_magnitudes(program.entry)),
+        replace(with_entry(program, _on_magnitudes(program.entry)), constants=tuple(constants)),
         {name: np.abs(array) for name, array in inputs.items()},
     )
     # Twice, for two computations; the magnitudes are rounded themselves.
     factor = 2.0 * count / (1.0 - count) * (1.0 + count)
     return {name: np.asarray(m.astype(np.float64) * factor) for name, m in magnitudes.items()}
+
+
+def telling(bounds: Mapping[str, Array] | None, expected: Mapping[str, Array]) -> dict[str, Array]:
+    """The bounds of those outputs for which they tell right results from wrong ones."""
+    return {
+        name: bound
+        for name, bound in (bounds or {}).items()
+        if bound.max(initial=0.0) <= TELLING * np.abs(expected[name]).max(initial=0.0)
+    }
 
 
 def _is_bounded(statement: Statement) -> bool:

@@ -71,7 +71,7 @@ def test_bench_and_json(mm: str, tmp_path: Path, capsys: Capture) -> None:
     assert report["bench"]["runs"] == 3
     assert report["comparison"] == {
         "reference": "interp", "equal": True, "exact": True, "identical": True, "differences": [], "blame": "",
-        "worst_ratio": None,
+        "worst_ratio": None, "worst_element": None,
     }  # fmt: skip
     assert (report["outputs"][0]["name"], report["outputs"][0]["dtype"], report["outputs"][0]["shape"]) == (
         "C",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import stripe
-from stripe.exec.compare import compare, worst_ratio
+from stripe.exec.compare import compare, worst_element
 from stripe.exec.compile import compile_program
 from stripe.exec.interp import interpret
 from stripe.exec.rounding import rounding_bounds
 from stripe.exec.toolchain import CompileOptions
+from stripe.ir import ConstantBuffer, Program, Role
 
 MATMUL = "function (A[M=40, K=500], B[K, N=48]) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }"
 CHAIN = "function (A[M=40, N=48], B[N]) -> (D) { C = A * B - A; D[j : N] = +(C[i, j]); }"
@@ -27,7 +30,8 @@ def test_another_order_and_fused_products_stay_within_the_bound(text: str) -> No
     built = compile_program(stripe.run_passes(program, "cpu"), CompileOptions(native=True, level="O3"))
     found = built.run(inputs)
     assert not compare(expected, found, bounds=bounds)
-    ratio = worst_ratio(expected, found, bounds)
+    worst = worst_element(expected, found, bounds=bounds)
+    ratio = worst.ratio if worst else 0.0
     assert ratio < 0.5
     assert ratio > 0.0 or text == CHAIN  # products keep their rounding there, and columns are summed in order
 
@@ -47,3 +51,37 @@ def test_terms_that_cancel_have_a_bound_of_their_own() -> None:
 def test_operations_whose_errors_grow_otherwise_have_no_bound(operation: str) -> None:
     program = stripe.parse(f"function (A[N=8]) -> (B) {{ B = {operation}; }}", name="p.tile")
     assert rounding_bounds(program, {"A": np.ones(8, np.float32)}) is None
+
+
+def test_the_worst_element_is_named() -> None:
+    """It is the one whose error is the largest share of its own bound, not the largest error."""
+    program = stripe.parse(
+        "function (A[M=2, K=3], B[K, N=2]) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }", name="p.tile"
+    )
+    inputs = {"A": np.array([[1e6, 1e6, 1.0], [1.0, 2.0, 3.0]], np.float32), "B": np.ones((3, 2), np.float32)}
+    bounds = rounding_bounds(program, inputs)
+    assert bounds is not None
+    expected = interpret(program, inputs)
+    wrong = {"C": expected["C"] + np.array([[0.25, 0], [0, 1e-3]], np.float32)}
+    worst = worst_element(expected, wrong, bounds=bounds)
+    assert worst is not None and str(worst) == "'C'[1, 1]" and worst.ratio > 100
+    (difference,) = compare(expected, wrong, bounds=bounds)
+    assert "the worst is [1, 1], " in str(difference) and "times the bound" in str(difference)
+
+
+def test_constants_have_magnitudes_too() -> None:
+    """Weights that cancel count with their absolute values, as inputs do."""
+    program = stripe.parse(
+        "function (A[M=2, K=3], B[K, N=1]) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }"
+    )
+    weights = np.array([[1], [-2], [1]], np.float32)
+    kept = replace(program.entry.ref("B"), role=Role.CONSTANT)
+    entry = replace(
+        program.entry, refinements=tuple(kept if r.name == "B" else r for r in program.entry.refinements)
+    )
+    fixed = Program(entry, (ConstantBuffer("B", kept.dtype, kept.sizes, weights.tobytes()),))
+    inputs = {"A": np.ones((2, 3), np.float32)}
+    bounds, known = rounding_bounds(fixed, inputs), rounding_bounds(program, {**inputs, "B": weights})
+    assert bounds is not None and known is not None
+    assert bounds["C"].min() > 0
+    assert np.array_equal(bounds["C"], known["C"])

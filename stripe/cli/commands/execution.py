@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass, field
 
 from stripe.cli.commands.run_report import ComparisonJson
-from stripe.exec.compare import Tolerance, compare, tolerance_for, worst_ratio
+from stripe.exec.compare import Tolerance, compare, tolerance_for, worst_element
 from stripe.exec.interp import interpret
-from stripe.exec.rounding import rounding_bounds
+from stripe.exec.rounding import rounding_bounds, telling
 from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import find_front_end
 from stripe.ir import ConfigError, Program, StripeError
@@ -46,10 +46,11 @@ class Subject:
         # Passes may change the order of sums, so the looser of the tolerances of both programs holds.
         both = [tolerance_for(p, small_integers=self.small_integers) for p in (self.original, self.program)]
         tolerance = max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
-        bounds = None if tolerance.exact else rounding_bounds(self.original, self.inputs)
+        bounds = {} if tolerance.exact else telling(rounding_bounds(self.original, self.inputs), expected)
         found = tuple(compare(expected, self.outputs, tolerance, bounds))
         identical = not found and not compare(expected, self.outputs)
         blame = self._blame(reference, expected, tolerance) if found else ""
+        worst = None if tolerance.exact or found else worst_element(expected, self.outputs, tolerance, bounds)
         return ComparisonJson(
             reference=reference,
             equal=not found,
@@ -57,7 +58,8 @@ class Subject:
             identical=identical,
             differences=tuple(map(str, found)),
             blame=blame,
-            worst_ratio=worst_ratio(expected, self.outputs, bounds) if bounds and not blame else None,
+            worst_ratio=worst.ratio if worst else None,
+            worst_element=str(worst) if worst else None,
         )
 
     def _expected(self, reference: str) -> Arrays:

@@ -35,9 +35,10 @@ class ComparisonJson(BaseModel):
     differences: tuple[str, ...]
     blame: str
     worst_ratio: float | None = Field(
-        description="the largest error of an element in units of its own rounding bound; null where bits must be equal "
-        "or no such bound is known"
+        description="the largest error of an element in units of the allowed one; null where bits must be or are "
+        "equal, and where elements differ"
     )
+    worst_element: str | None = Field(description="the output and the index of that element")
 
 
 class SpeedJson(BaseModel):
@@ -155,7 +156,7 @@ def _comparison_lines(comparison: ComparisonJson, engine: str) -> list[str]:
         how = "bit for bit" if comparison.identical else "within rounding"
         ratio = comparison.worst_ratio
         share = (
-            f" ({ratio:.2g} of the bound of an element at most)" if ratio and not comparison.identical else ""
+            f" (at most {ratio:.2g} of the bound of an element, {comparison.worst_element})" if ratio else ""
         )
         return [f"{engine} agrees with {comparison.reference}, {how}{share}"]
     how = "bit for bit" if comparison.exact else "beyond rounding"
