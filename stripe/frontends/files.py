@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import BinaryIO
 
 from stripe.ir.errors import StripeError, closest
 
-MAX_INPUT = 1 << 30
-"""Bytes of a program."""
+MAX_INPUT = (1 << 31) - 1
+"""Bytes of a program: as many as a message of protobuf has, so that every network in one file can be read."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 """Characters that a terminal obeys instead of showing them."""
@@ -19,6 +20,7 @@ def read_file(path: str) -> bytes:
     """The bytes of a file. Raises StripeError when it cannot be read."""
     try:
         with Path(path).open("rb") as stream:
+            require_size(os.fstat(stream.fileno()).st_size, path)
             return read_stream(stream, path)
     except FileNotFoundError:
         raise StripeError("no such file", path=path, hint=_similar_file(Path(path))) from None
@@ -33,11 +35,17 @@ def read_file(path: str) -> bytes:
 def read_stream(stream: BinaryIO, name: str) -> bytes:
     """All of a stream. Raises StripeError for one without end, such as /dev/zero."""
     data = stream.read(MAX_INPUT + 1)
-    if len(data) > MAX_INPUT:
-        raise StripeError(
-            f"the input is longer than {MAX_INPUT} bytes", path=name, hint="name a program of a sensible size"
-        )
+    require_size(len(data), name)
     return data
+
+
+def require_size(size: int, name: str) -> None:
+    """Raises StripeError for more bytes than an input may have."""
+    if size > MAX_INPUT:
+        hint = (
+            "of a network, keep the weights in a file beside it (external data); no other program is so large"
+        )
+        raise StripeError(f"the input is longer than {MAX_INPUT} bytes", path=name, hint=hint)
 
 
 def _similar_file(path: Path) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -17,6 +16,7 @@ from stripe.frontends.onnx.definitions import definition
 from stripe.frontends.onnx.fold import MAX_FOLDED, RANDOM, evaluate, find_schema, infer, one_line
 from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
 from stripe.frontends.onnx.operators import Library, Operator, formal_names
+from stripe.frontends.onnx.tile_file import TileFile, plain_name
 from stripe.frontends.onnx.values import (
     AbsentValue,
     Array,
@@ -27,10 +27,8 @@ from stripe.frontends.onnx.values import (
     constant,
     element_name,
     static_type,
-    stored,
 )
-from stripe.ir import fresh
-from stripe.ir.errors import StripeError, did_you_mean
+from stripe.ir.errors import did_you_mean
 from stripe.tile.printer import tensor_id
 
 MODERN = {"": 21}
@@ -52,62 +50,6 @@ class Network:
     """The node of each call by its line in the text."""
     elements: Mapping[str, int]
     """The element types of inputs and outputs as ONNX numbers them."""
-
-
-def plain_name(name: str) -> str:
-    """The name with a `_` for each character that no name of Tile has."""
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)[:80] or "_"
-    return f"_{plain}" if plain[0].isdigit() else plain
-
-
-@dataclass(slots=True)
-class TileFile:
-    """The Tile file under construction, and the nodes that could not be imported."""
-
-    path: str
-    library: Library
-    statements: list[str] = field(default_factory=list[str])
-    nodes: dict[int, str] = field(default_factory=dict[int, str])
-    """By the position of the statement that calls for them."""
-    constants: dict[str, Array] = field(default_factory=dict[str, Array])
-    types: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
-    """Of inputs and constants."""
-    problems: dict[str, StripeError] = field(default_factory=dict[str, StripeError])
-    """By the name of the node."""
-    _held: dict[tuple[int, TensorType], tuple[Array, str]] = field(
-        default_factory=dict[tuple[int, TensorType], tuple[Array, str]]
-    )
-    """The name of each array that the program holds. The arrays stay alive with it: an `id` is that of one array only
-    as long as the array lives."""
-    _taken: set[str] = field(default_factory=set[str])
-
-    def fresh(self, wanted: str) -> str:
-        """A name in Tile that nothing else has, and that no word of Stripe's text is."""
-        base = name = fresh(plain_name(wanted), ())
-        number = 1
-        while name.lower() in self._taken:
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name.lower())
-        return name
-
-    def hold(self, value: TensorValue, wanted: str) -> str:
-        """The name of a value in the program, which gets the elements of a constant."""
-        if value.data is None:
-            return value.name
-        key = (id(value.data), value.type)
-        if key not in self._held:
-            name = self.fresh(wanted)
-            self._held[key] = (value.data, name)
-            self.constants[name] = stored(value.data, value.type.element)
-            self.types[name] = value.type
-        _, name = self._held[key]
-        return name
-
-    def refuse(self, node: NodeProto, name: str, reason: str, hint: str = "") -> None:
-        """Notes a node that cannot be imported."""
-        where = node_text(node, name)
-        self.problems.setdefault(name, StripeError(reason, path=self.path, where=where, hint=hint or None))
 
 
 @dataclass(slots=True)
@@ -394,9 +336,9 @@ def import_graph(
     used = frozenset(outputs).union(*map(names_used, graph.node))
     scope = GraphScope(writer, opsets, env, declared=declared, reserved=outputs, used=used)
     scope.run(graph.node)
-    _raise_problems(writer)
-    fixed = _results(writer, scope.env, outputs)
-    text, begin = _text(writer, outputs, fixed)
+    writer.raise_problems()
+    fixed = writer.results(scope.env, outputs)
+    text, begin = writer.text(target for name, target in outputs.items() if name not in fixed)
     return Network(
         text, writer.constants, names, {name: tile for name, tile in outputs.items() if name not in fixed}, fixed,
         {begin + place: node for place, node in writer.nodes.items()},
@@ -407,42 +349,3 @@ def import_graph(
 def _elements(env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, int]:
     values = {name: env[name] for name in outputs}
     return {name: value.type.element for name, value in values.items() if isinstance(value, TensorValue)}
-
-
-def _raise_problems(writer: TileFile) -> None:
-    first, *others = [*writer.problems.values(), None]
-    if first is not None:
-        first.others = tuple(error for error in others if error is not None)
-        raise first
-
-
-def _results(writer: TileFile, env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, Array]:
-    """Writes the outputs that no call makes; gives those without elements. Raises StripeError for outputs that are no
-    tensors.
-    """
-    fixed: dict[str, Array] = {}
-    for name, target in outputs.items():
-        value = env[name]
-        if not isinstance(value, TensorValue):
-            reason, hint = (
-                f"the output '{printable_name(name)}' is no tensor",
-                "return its elements one by one",
-            )
-            raise StripeError(reason, path=writer.path, hint=hint)
-        if value.data is not None and (value.type.count == 0 or value.type.dtype is None):
-            fixed[name] = value.data
-        elif (held := writer.hold(value, f"{name}_value")) != target:
-            writer.statements.append(f"{tensor_id(target)} = {tensor_id(held)};")
-    return fixed
-
-
-def _text(writer: TileFile, outputs: Mapping[str, str], fixed: Mapping[str, Array]) -> tuple[str, int]:
-    """The whole file, and the line of its first statement. A dimension has the name of its size."""
-    inputs: list[str] = []
-    for name, type in writer.types.items():
-        dims = ", ".join(f"N{size}={size}" for size in type.sizes)
-        inputs.append(f"{tensor_id(name)}[{dims}]: {type.dtype}")
-    results = ", ".join(tensor_id(target) for name, target in outputs.items() if name not in fixed)
-    joined = ",\n    ".join(inputs)
-    head = f"{writer.library.text}\nfunction main(\n    {joined}\n) -> ({results}) {{\n"
-    return head + "".join(f"  {statement}\n" for statement in writer.statements) + "}\n", head.count("\n") + 1

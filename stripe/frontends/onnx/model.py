@@ -115,13 +115,17 @@ def with_layers(model: ModelProto) -> ModelProto:
 def read_constants(
     graph: GraphProto, path: str, folder: Path | None, *, random: bool
 ) -> dict[str, TensorValue]:
-    """The initializers of a graph; with `random`, floats are drawn instead of read. Raises StripeError."""
+    """The initializers of a graph; with `random`, floats are drawn instead of read. The graph has the contents of other
+    files and the drawn ones afterwards. Raises StripeError.
+    """
     found: dict[str, TensorValue] = {}
     for tensor in graph.initializer:
         where = f"initializer '{printable_name(tensor.name)}'"
         type = TensorType(tuple(tensor.dims), tensor.data_type)
         if random and type.dtype is not None and type.dtype.is_float and len(type.sizes) > 0:
-            found[tensor.name] = constant(_drawn(tensor.name, type), type.element)
+            drawn = _drawn(tensor.name, type)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(drawn, tensor.name))
+            found[tensor.name] = constant(drawn, type.element)
             continue
         if any(size < 0 for size in tensor.dims):
             raise StripeError(

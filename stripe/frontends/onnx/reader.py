@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import onnx
 from onnx import ModelProto
 
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
@@ -20,6 +22,9 @@ from stripe.tile import CalledError, TileErrors, bind, lower, parse_tile, progra
 
 if TYPE_CHECKING:
     from stripe.frontends.frontend import Arrays
+
+MAX_MESSAGE = (1 << 31) - 1
+"""Bytes of a message of protobuf."""
 
 
 def load(source: Source, options: ReadOptions) -> Loaded:
@@ -70,7 +75,9 @@ def _model(source: Source, options: ReadOptions) -> ModelProto:
 def import_model(
     model: ModelProto, name: str, options: ReadOptions, values: Mapping[str, Array] | None = None
 ) -> Network:
-    """A checked model as Tile; inputs in `values` become constants. `name` is that of its file."""
+    """A checked model as Tile; inputs in `values` become constants. `name` is that of its file. Contents of other files
+    and drawn ones are in the model afterwards.
+    """
     folder = None if name.startswith("<") else Path(name).parent
     given = read_constants(model.graph, name, folder, random=options.random_weights)
     types = input_types(model.graph, name, dict(options.dims))
@@ -83,8 +90,8 @@ def import_model(
 
 def evaluate(source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:
     """The outputs by ONNX Runtime where it is installed, else by the reference evaluator of onnx."""
-    found = network(source, options)
     model = _model(source, options)
+    found = import_model(model, source.name, options)  # puts external data and drawn weights into the model
     outside = {outer: np.asarray(inputs[tile]) for outer, tile in found.inputs.items()}
     results = run_model(model, outside, list(found.outputs))
     return {found.outputs[name]: np.asarray(array) for name, array in results.items()}
@@ -101,6 +108,13 @@ def run_model(model: ModelProto, inputs: Mapping[str, Array], outputs: list[str]
             warnings.simplefilter("ignore")
             results = cast("list[Array]", ReferenceEvaluator(model).run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType]
     else:
-        session = onnxruntime.InferenceSession(model.SerializeToString())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        results = cast("list[Array]", session.run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        with tempfile.TemporaryDirectory(prefix="stripe-onnx-") as folder:
+            given: bytes | str = ""
+            if model.ByteSize() <= MAX_MESSAGE:
+                given = model.SerializeToString()
+            else:
+                given = str(Path(folder) / "model.onnx")
+                onnx.save(model, given, save_as_external_data=True, location="weights")  # pyright: ignore[reportUnknownMemberType]
+            session = onnxruntime.InferenceSession(given)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            results = cast("list[Array]", session.run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return dict(zip(outputs, results, strict=True))

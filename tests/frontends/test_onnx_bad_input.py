@@ -1,0 +1,128 @@
+"""Models that are wrong, through the command: one clear error that names the node, and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from stripe.cli.start import opt
+from tests.frontends.test_onnx import conv_net, model
+
+Capture = pytest.CaptureFixture[str]
+Write = Callable[[Path], object]
+
+
+def node(kind: str, *inputs: str, to: str = "y", **attributes: object) -> NodeProto:
+    return helper.make_node(kind, inputs, [to], name=f"the_{kind}_{to}", **attributes)
+
+
+def saved(found: ModelProto) -> Write:
+    return lambda path: path.write_bytes(found.SerializeToString())
+
+
+def declared() -> ModelProto:
+    net = conv_net()
+    net.graph.value_info.append(helper.make_tensor_value_info("r", TensorProto.FLOAT, [1, 4, 9, 9]))
+    return net
+
+
+def short_bytes() -> ModelProto:
+    net = conv_net()
+    net.graph.initializer[0].raw_data = b"abc"
+    return net
+
+
+def opset(version: int, domain: str = "") -> ModelProto:
+    net = model(node("Relu", "x"))
+    net.opset_import[0].version, net.opset_import[0].domain = version, domain
+    return net
+
+
+def symbolic() -> ModelProto:
+    net = conv_net()
+    net.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    return net
+
+
+def external(path: Path, location: str = "w.bin", data: bytes | None = None) -> None:
+    """A model with its weights beside it, which then lie elsewhere or have other bytes."""
+    onnx.save(conv_net(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    found = onnx.load(path, load_external_data=False)
+    for entry in found.graph.initializer[0].external_data:
+        entry.value = location if entry.key == "location" else entry.value
+    path.write_bytes(found.SerializeToString())
+    if data is None:
+        path.with_name("w.bin").unlink()
+    else:
+        path.with_name("w.bin").write_bytes(data)
+
+
+def huge(path: Path) -> None:
+    with path.open("wb") as stream:
+        stream.truncate(1 << 31)
+
+
+WHOLE = conv_net().SerializeToString()
+CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
+    "truncated": (lambda path: path.write_bytes(WHOLE[: len(WHOLE) // 2]), ("no ONNX model, or a part of it",)),
+    "corrupt": (lambda path: path.write_bytes(b"\xff" * 9 + WHOLE[9:]), ("no ONNX model, or a part of it",)),
+    "no protobuf": (lambda path: path.write_bytes(b"a text"), ("no ONNX model",)),
+    "empty": (lambda path: path.write_bytes(b""), ("no graph with outputs",)),
+    "missing data": (external, ("initializer 'w'", "'w.bin' cannot be read")),
+    "short data": (lambda path: external(path, data=b"short"), ("end after 5 of 432 bytes",)),
+    "data outside": (
+        lambda path: external(path, "../w.bin", b""), ("'../w.bin' lie outside of the model's folder",)
+    ),
+    "data by an absolute path": (
+        lambda path: external(path, "/etc/passwd"), ("'/etc/passwd' lie outside of the model's folder",)
+    ),
+    "cycle": (
+        saved(model(node("Add", "x", "b", to="a"), node("Relu", "a", to="b"))),
+        ("node 'the_Add_a' (Add)", "the graph has a cycle"),
+    ),
+    "operator": (
+        saved(model(node("Rellu", "x"))), ("node 'the_Rellu_y' (Rellu)", "unknown", "did you mean 'Relu'?")
+    ),
+    "domain": (
+        saved(model(node("Relu", "x", domain="com.acme"))),
+        ("node 'the_Relu_y' (com.acme::Relu)", "does not import its domain 'com.acme'"),
+    ),
+    "unknown domain": (
+        saved(opset(1, "com.acme")), ("node 'the_Relu_y' (Relu)", "does not import its domain ''")
+    ),
+    "opset": (saved(opset(999)), ("opset 999 is unknown",)),
+    "dimension": (saved(symbolic()), ("'batch' (dimension 0 of 'x')", "--dim batch=1")),
+    "contradicting shapes": (saved(conv_net(w=np.zeros((4, 5, 3, 3), np.float32))), ("node 'conv/1' (Conv)",)),
+    "shape that the model says": (
+        saved(declared()), ("node 'act' (Relu): error: its output 'r' is 1x4x4x4:fp32, and the model says",)
+    ),
+    "over 2 GiB": (huge, ("longer than 2147483647 bytes", "external data")),
+    "bytes of a tensor": (saved(short_bytes()), ("initializer 'w': error: its bytes are no tensor",)),
+    "no maker": (saved(model(node("Relu", "z"))), ("node 'the_Relu_y' (Relu)", "nothing makes its input 'z'")),
+    "two makers": (
+        saved(model(node("Relu", "x"), node("Neg", "x"))),
+        ("node 'the_Neg_y' (Neg): error: 'y' is made twice",),
+    ),
+    "hostile names": (
+        saved(model(helper.make_node("No\x1b[2J\nSuch", ["x"], ["y"], name="../\r\n\x00a"))),
+        ("node '../???a' (No?[2J?Such)",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_clear_error_and_nothing_written(name: str, tmp_path: Path, capsys: Capture) -> None:
+    write, words = CASES[name]
+    path, out = tmp_path / "net.onnx", tmp_path / "out"
+    write(path)
+    assert opt([str(path), "--emit", "library", "-o", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"{path}: ") and error.count("error:") == 1 and "Traceback" not in error
+    assert all(word in error for word in words), error
+    assert "\x1b" not in error
+    assert not out.exists()
