@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TypeAlias
 
 from stripe.ir.affine import Affine, Atom, FloorDiv, Mod
@@ -47,30 +48,37 @@ def digits_of_map(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Placed, ..
         reach = 0
         for atom, factor in sorted(result.terms, key=lambda term: term[1]):
             digit = _digit(atom, index_map.names)
-            if digit is None or factor <= reach:
+            if digit is None:
+                return None
+            if digit.values(sizes[digit.dim]) == 1 and len(result.terms) > 1:
+                continue  # always 0
+            if factor <= reach:
                 return None
             placed.append((digit, factor))
             reach += factor * (digit.values(sizes[digit.dim]) - 1)
         if result.offset:
             return None
         results.append(tuple(placed))
-    highest: dict[int, Digit] = {}
+    whole: dict[Digit, Digit] = {}
     for dim, size in enumerate(sizes):
-        found = sorted(
-            (d for result in results for d, _ in result if d.dim == dim), key=lambda digit: digit.place
-        )
+        found = sorted({d for result in results for d, _ in result if d.dim == dim}, key=lambda d: d.place)
+        if len(found) < sum(digit.dim == dim for result in results for digit, _ in result):
+            return None
         reached = 1
-        for digit in found:
-            if digit.place != reached or (digit.count is None and digit is not found[-1]):
+        for digit, above in zip_longest(found, found[1:]):
+            if digit.place != reached and not digit.place > reached >= size:  # the latter are always 0
                 return None
-            reached *= digit.values(size) if digit is found[-1] else digit.count or 1
+            if above is None:
+                whole[digit] = replace(digit, count=None)
+                reached *= digit.values(size)
+            elif digit.count is None and size > above.place:
+                return None
+            else:  # without a count nothing is above it, and what stands there is always 0
+                whole[digit] = replace(digit, count=digit.count or above.place // digit.place)
+                reached *= digit.count or above.place // digit.place
         if reached < size:
             return None
-        highest |= {dim: found[-1]} if found else {}
-    return tuple(
-        tuple((replace(d, count=None) if d is highest[d.dim] else d, factor) for d, factor in result)
-        for result in results
-    )
+    return tuple(tuple((whole[digit], factor) for digit, factor in result) for result in results)
 
 
 def _digit(atom: Atom, names: Sequence[str]) -> Digit | None:

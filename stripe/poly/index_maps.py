@@ -64,13 +64,14 @@ def collision(index_map: IndexMap, sizes: Sequence[int]) -> Collision | None:
     return Collision(index_map.evaluate(first), first, second)
 
 
-def holes(index_map: IndexMap, sizes: Sequence[int]) -> Points:
-    """The physical elements, inside of the box, that hold no logical one."""
+def holes(index_map: IndexMap, sizes: Sequence[int], box: Sequence[int] = ()) -> Points:
+    """The elements of an allocation of the sizes `box`, by default the smallest, that hold no logical one."""
     image = relation(index_map, sizes).range
-    box = dict(zip(image.names, physical_sizes(index_map, sizes), strict=True))
-    return (
-        Points.build(image.names, {name: (0, size - 1) for name, size in box.items()}) - image
-    ).coalesced()
+    ranges = {
+        name: (0, size - 1)
+        for name, size in zip(image.names, box or physical_sizes(index_map, sizes), strict=True)
+    }
+    return (Points.build(image.names, ranges) - image).coalesced()
 
 
 def inverse(index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:

@@ -15,6 +15,7 @@ from stripe.ir import (
     Affine,
     Block,
     Dim,
+    DType,
     Interval,
     Load,
     Path,
@@ -63,6 +64,11 @@ class Packing:
         `length` apart are needed at one time."""
         digits = tuple(Digit(d, 1, length if d == dim else None) for d in range(rank))
         return Packing(digits, tuple((d, 1) for d in range(rank)))
+
+    def map(self, names: Sequence[str], sizes: Sequence[int]) -> IndexMap:
+        """The map from logical elements to those of the packed buffer; an axis for each physical coordinate."""
+        results = [digit.of(Affine.var(names[digit.dim]), sizes[digit.dim]) for digit in self.digits]
+        return IndexMap.of(names, results)
 
     @property
     def widths(self) -> dict[int, int]:
@@ -284,12 +290,14 @@ def _inside(
     return replace(inner, refinements=tuple(refs)) if packed else inner
 
 
-def packed_data(data: bytes, sizes: Sequence[int], width: int, packing: Packing) -> bytes:
-    """A constant of `sizes`, `width` bytes an element, packed; zeros where no element is."""
+def packed_data(
+    data: bytes, sizes: Sequence[int], dtype: DType, packing: Packing, pad: bool | int | float | None = None
+) -> bytes:
+    """A constant of `sizes` packed, with `pad`, or zeros, where no element is."""
     import numpy as np
 
-    array = np.frombuffer(data, f"V{width}").reshape(sizes)
-    result = np.zeros(packing.sizes(sizes), f"V{width}")
+    array = np.frombuffer(data, f"V{dtype.bytes}").reshape(sizes)
+    result = np.full(packing.sizes(sizes), pad or 0, dtype.numpy()).view(f"V{dtype.bytes}")
     place = np.indices(sizes, sparse=True)
     found = [
         place[d.dim] // d.place if d.count is None else place[d.dim] // d.place % d.count

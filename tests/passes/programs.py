@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,9 @@ def run_pass(
 def assert_same_results(before: Program, after: Program) -> None:
     """Interprets both on the same small integers and compares to the bit."""
     inputs = {
-        ref.name: (np.arange(ref.elements).reshape(ref.sizes) * 7 % 11 - 5).astype(ref.dtype.numpy())
+        ref.name: (np.arange(prod(ref.logical_sizes)).reshape(ref.logical_sizes) * 7 % 11 - 5).astype(
+            ref.dtype.numpy()
+        )
         for ref in before.inputs
     }
     wanted, found = interpret(before, inputs), interpret(after, inputs)

@@ -24,6 +24,8 @@ from stripe.passes.base import RemarkKind
 from stripe.poly.index_maps import physical_sizes
 from stripe.rewrite.pack import Packing
 from stripe.rewrite.tile import tile_block
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Equal
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import CONV, lines_of, run_pass, tiled
 from tests.support.index_maps import blocked_maps
@@ -199,3 +201,47 @@ def test_a_ring_of_one_row() -> None:
     assert ring.sizes((5, 3)) == (1, 3)
     assert ring.widths == {0: 1}
     assert ring.place((x, y), {0: zero}) == (zero, y)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.data(),
+    st.one_of(st.none(), st.fixed_dictionaries({"c": st.integers(1, 18), "x": st.integers(1, 6)})),
+    st.sampled_from(["A", "T", "O"]),
+    st.sampled_from([None, 0, 1, -2.5]),
+    st.booleans(),
+)
+def test_any_interface_and_pad_keeps_the_results(
+    data: st.DataObject, tile: dict[str, int] | None, name: str, pad: float | None, interface: bool
+) -> None:
+    index_map = data.draw(blocked_maps(SHAPES[name]))
+    program = window(tile=tile)
+    result, remarks = run_pass(
+        program, "layout", refs=[name], map=str(index_map), interface=interface, pad=pad
+    )
+    assert not any("layout not changed" in str(remark) for remark in remarks), (index_map, remarks)
+    assert isinstance(prove_equal(program, result), Equal), (index_map, pad)
+    if interface and name != "T" and result is not program:
+        assert result.entry.ref(name).logical_sizes == SHAPES[name]
+
+
+def test_pads_of_all_tensors_let_a_sum_run_over_full_blocks() -> None:
+    shapes = {"I": (6, 5, 10), "K": (3, 10, 6), "O": (4, 5, 6)}
+    conv = kernel(
+        "O[h,w,d] = add mul(I[h+k,w,c], K[k,c,d])", {"h": 4, "w": 5, "d": 6, "k": 3, "c": 10}, shapes
+    )
+    program = program_of([conv], shapes, ["O"])
+    first, remarks = run_pass(program, "layout", refs=["I"], map="HWC4c", interface=True, pad=0)
+    assert "c:10 does not become 12: it would touch K[0, 10, 0], which has no value" in str(remarks[-1])
+    second, remarks = run_pass(first, "layout", refs=["K"], map="KCD4c4d", interface=True, pad=0)
+    assert "applied: make_O: with pads c:10 is 12" in map(str, remarks)
+    third, remarks = run_pass(second, "layout", refs=["O"], map="HWD4d", interface=True, pad=0)
+    assert "d:6 does not become 8: the hole O[0, 0, 1, 2] would not hold 0.0" in str(remarks[-1])
+    assert [block.name for block in third.main.blocks] == ["fill_O", "make_O"]
+    undefined, _ = run_pass(second, "layout", refs=["O"], map="HWD4d", interface=True)
+    assert isinstance(prove_equal(program, undefined), Equal)
+    finite, remarks = run_pass(
+        second, "layout", refs=["O"], map="HWD4d", interface=True, pad=0, allow_nonfinite=True
+    )
+    assert [block.name for block in finite.main.blocks] == ["make_O"]
+    assert isinstance(prove_equal(program, finite), Equal)

@@ -32,12 +32,14 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.ir.index_map import IndexMap
+from stripe.ir.check.layouts import pad_fault
+from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
 from stripe.passes.layout.choose import FreeTensor, choose
+from stripe.passes.layout.pads import Holes, with_pads
 from stripe.poly import accesses
-from stripe.poly.index_maps import collision, physical_sizes
+from stripe.poly.index_maps import collision, holes, physical_sizes
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
 from stripe.rewrite.pack import Packing, packed_data, repacked, unpackable
 from stripe.rewrite.refusal import Refusal
@@ -61,7 +63,13 @@ class Layout(Pass):
     all kernels together, vectors along the best index of each, take the fewest memory operations. Where the last block
     is not full, its other elements stay undefined and are never read. Tensors of the user keep their layout: the
     program works on a temporary, which a block tagged `layout_copy` copies in from them or out to them, on the unit of
-    the kernel that it serves. The data of constants is packed while compiling.
+    the kernel that it serves. With `interface` they get the layout themselves, and their callers pack
+    ([physical layouts](stripe.md#physical-layouts)). The data of constants is packed while compiling.
+
+    `pad` gives the elements beyond the last block a value. Inputs have it by promise of the caller, other
+    buffers get a block tagged `init` for them. Kernels then run over full blocks: constraints fall and ranges rise to
+    a multiple of the block, where each point in addition contributes the identity or writes the pad into a hole.
+    A remark names the element that forbids it. Tensors that meet in a kernel are padded before the kernel can gain.
     """
 
     pass_name: ClassVar[str] = "layout"
@@ -81,6 +89,18 @@ class Layout(Pass):
         "form of it, `NHWC -> NCHW16c`; a name alone, `NHWC8h8w32c`, has its capital letters as dimensions",
     )
 
+    interface: bool = Field(
+        default=False,
+        description="tensors of the user get the layout themselves: their caller packs them, instead of a copy",
+    )
+    pad: bool | int | float | None = Field(
+        default=None,
+        description="the value of elements of a buffer of the entry that hold no logical one; undefined where absent",
+    )
+    allow_nonfinite: bool = Field(
+        default=False,
+        description="with pad: take 0 times any float as 0, although infinities and NaN make it NaN",
+    )
     choose: bool = Field(
         default=False,
         description="instead of all these, choose the innermost dimension of all buffers, such that kernels and copies "
@@ -114,22 +134,25 @@ class Layout(Pass):
         orders = self._chosen(program, context) if self.choose else {}
         packings: dict[Path, dict[str, Packing]] = {}
         users: dict[str, Packing] = {}
+        layouts: dict[str, PhysicalLayout] = {}
         for path, block in walk(program.entry):
             for ref in block.allocs if block.words.has_all(self.reqs) else ():
                 if not self._wants(ref) or (self.choose and Buffer(path, ref.name) not in orders):
                     continue
-                packing = self._packing(block, ref, orders.get(Buffer(path, ref.name), self.order))
+                index_map = self._map(ref, orders.get(Buffer(path, ref.name), self.order))
+                packing = self._packing(block, ref, index_map)
                 if isinstance(packing, Packing) and _is_same(ref, packing):
                     continue
-                if (
-                    isinstance(packing, Packing)
-                    and ref.role is Role.USER
-                    and not _is_seen_whole(program, ref)
-                ):
+                copied = ref.role is Role.USER and not self.interface
+                if isinstance(packing, Packing) and copied and not _is_seen_whole(program, ref):
                     packing = Refusal("main does not see all of it by one view")
-                if isinstance(packing, Refusal):
-                    context.missed(ref.name, f"layout not changed: {packing}")
-                elif ref.role is Role.USER:
+                layout = self._layout(path, ref, index_map, packing)
+                if isinstance(packing, Refusal) or isinstance(layout, Refusal):
+                    reason = packing if isinstance(packing, Refusal) else layout
+                    context.missed(ref.name, f"layout not changed: {reason}")
+                    continue
+                layouts[ref.name] = layout
+                if copied:
                     users[ref.name] = packing
                 else:
                     packings.setdefault(path, {})[ref.name] = packing
@@ -141,13 +164,30 @@ class Layout(Pass):
         constants: list[ConstantBuffer] = []
         for buffer in program.constants:
             if (how := packed.get(buffer.name)) is not None:
-                data = packed_data(buffer.data, buffer.sizes, buffer.dtype.bytes, how)
+                pad = layouts[buffer.name].pad
+                data = packed_data(buffer.data, buffer.sizes, buffer.dtype, how, pad)
                 buffer = replace(buffer, sizes=how.sizes(buffer.sizes), data=data)
             constants.append(buffer)
         program = replace(program, constants=tuple(constants)) if packed else program
         program = with_entry(program, repacked(program.entry, packings))
-        entry, made = self._with_copies(program, users, context)
-        return with_entry(program, repacked(entry, {(0,): made} if made else {}))
+        entry, local = self._with_copies(program, users, context)
+        entry = repacked(entry, {(0,): {local[name]: how for name, how in users.items()}} if users else {})
+        refs = tuple(
+            replace(ref, layout=layouts[ref.name]) if ref.role is Role.USER and ref.name in packed else ref
+            for ref in entry.refinements
+        )
+        program = with_entry(program, replace(entry, refinements=refs))
+        if self.pad is None:
+            return program
+        owned = {local.get(name, name): layouts[name] for name in (*packed, *users)}
+        owned |= {ref.name: ref.layout for ref in refs if ref.layout is not None}
+        known = {
+            name: Holes(holes(layout.map, layout.sizes, entry.ref(name).sizes), layout.pad)
+            for name, layout in owned.items()
+        }
+        inputs = {ref.name for ref in program.inputs}
+        owed = [n for n in owned if n not in inputs and program.entry.ref(n).role is not Role.CONSTANT]
+        return with_pads(program, known, owed, context, allow_nonfinite=self.allow_nonfinite)
 
     def _wants(self, ref: Refinement) -> bool:
         return ref.words.has_all(self.alloc_reqs) and (not self.refs or ref.name in self.refs)
@@ -168,7 +208,7 @@ class Layout(Pass):
                 free = (
                     self._wants(ref)
                     and ref.rank > 1
-                    and not isinstance(self._packing(block, ref, ()), Refusal)
+                    and not isinstance(self._packing(block, ref, self._map(ref, ())), Refusal)
                 )
                 if free and (ref.role is not Role.USER or _is_seen_whole(program, ref)):
                     # a dimension of one element may lie anywhere
@@ -186,25 +226,30 @@ class Layout(Pass):
                 orders[buffer] = (*(dim for dim in memory_order(ref) if dim != innermost), innermost)
         return orders
 
-    def _packing(self, block: Block, ref: Refinement, order: tuple[int, ...]) -> Packing | Refusal:
-        """The layout that the options describe; `order` is that in memory, of dimensions as they are where empty."""
+    def _map(self, ref: Refinement, order: tuple[int, ...]) -> IndexMap | Refusal:
+        """The map that the options describe; `order` is that in memory, of dimensions as they are where empty."""
+        if self.map:
+            return read_index_map(self.map)
         order = order or tuple(range(ref.rank))
         blocks = {dim: size for dim, size in self.block.items() if size > 1}
         if sorted(order) != list(range(ref.rank)):
             return Refusal(f"it has {ref.rank} dimensions, the order names {', '.join(map(str, order))}")
         if any(not 0 <= dim < ref.rank for dim in blocks):
             return Refusal(f"it has {ref.rank} dimensions, the blocks name {', '.join(map(str, blocks))}")
+        return IndexMap.blocked(order, blocks)
+
+    def _packing(self, block: Block, ref: Refinement, index_map: IndexMap | Refusal) -> Packing | Refusal:
+        """The layout of a buffer of `block` by a map."""
+        if isinstance(index_map, Refusal):
+            return index_map
         if ref.bank_dim is not None or ref.offset is not None:
             return Refusal("it has its place in a memory already")
         refusal = unpackable(block, ref.name)
         if refusal is not None:
             return refusal
-        if not self.map:
-            return Packing.of(IndexMap.blocked(order, blocks), ref.sizes)
-        index_map = read_index_map(self.map)
         try:
             physical_sizes(index_map, ref.sizes)
-            found = collision(index_map, ref.sizes)
+            found = collision(index_map, ref.sizes) if self.map else None
         except ConfigError as error:
             return Refusal(error.reason)
         if found is not None:
@@ -214,10 +259,34 @@ class Layout(Pass):
             )
         return Packing.of(index_map, ref.sizes)
 
+    def _layout(
+        self, path: Path, ref: Refinement, index_map: IndexMap | Refusal, packing: Packing | Refusal
+    ) -> PhysicalLayout | Refusal:
+        """The map into the dimensions of the packed buffer, after the layout that the tensor has, and its pad."""
+        if isinstance(index_map, Refusal):
+            return index_map
+        if isinstance(packing, Refusal):
+            return packing
+        found = packing.map(index_map.names, ref.sizes)
+        old = ref.layout
+        if old is not None:
+            found = old.map.then(found)
+        pad = old.pad if old is not None else None
+        if self.pad is not None:
+            if path != (0,):
+                return Refusal("pads are for buffers of the entry")
+            value = float(self.pad) if ref.dtype.is_float else self.pad
+            if (fault := pad_fault(value, ref.dtype)) is not None:
+                return Refusal(fault)
+            if pad is not None and pad != value:
+                return Refusal(f"its holes hold {pad} already")
+            pad = value
+        return PhysicalLayout(found, ref.logical_sizes, pad)
+
     def _with_copies(
         self, program: Program, users: Mapping[str, Packing], context: PassContext
-    ) -> tuple[Block, dict[str, Packing]]:
-        """The entry with temporaries in the place of tensors of the user, not packed yet, and how to pack them."""
+    ) -> tuple[Block, dict[str, str]]:
+        """The entry with temporaries in the place of tensors of the user, not packed yet, and their names."""
         entry = program.entry
         taken = names_in(entry)
         locals_: dict[str, Refinement] = {}
@@ -231,7 +300,7 @@ class Layout(Pass):
         views = {view: locals_[view.source] for view in program.main.refinements if view.source in locals_}
         (number,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and s.is_main)
         entry = replace_at(entry, (0, number), lambda main: self._copied(main, views))
-        return entry, {locals_[name].name: packing for name, packing in users.items()}
+        return entry, {name: local.name for name, local in locals_.items()}
 
     def _copied(self, main: Block, views: Mapping[Refinement, Refinement]) -> Block:
         """Main with all its work on `views` done on temporaries, and the copies in and out."""

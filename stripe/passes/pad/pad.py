@@ -24,10 +24,10 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
-from stripe.passes.pad.contribution import fill_of, output_of
 from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
 from stripe.poly import accesses, untouched
 from stripe.poly.definitions import DefinedElements
+from stripe.rewrite.contribution import fill_of, output_of
 from stripe.rewrite.copy import (
     Element,
     beside,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import isqrt
 
 from stripe.ir import Affine, Agg, Block, Domain, Interval, Refinement
-from stripe.passes.pad.contribution import neutral_sets, output_of
 from stripe.poly import Points, bounds, points_of, union
+from stripe.rewrite.contribution import neutral_sets, output_of
 from stripe.rewrite.refusal import Refusal
 
 

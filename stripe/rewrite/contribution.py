@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import isfinite
@@ -76,23 +76,35 @@ def fill_of(agg: Agg, dtype: DType) -> bool | int | float:
 
 def _is_neutral(block: Block, output: Refinement, filled: frozenset[str], finite: frozenset[str]) -> bool:
     """Whether the kernel stores the identity where the inputs `filled` read padding."""
+    known = {name: fill_of(output.agg, block.ref(name).dtype) for name in filled}
+    number = stored_number(block, known, finite)
+    return number is not None and number == output.agg.identity(output.dtype)
+
+
+def stored_number(
+    block: Block, known: Mapping[str, bool | int | float], finite: frozenset[str] = frozenset()
+) -> bool | int | float | None:
+    """The number that a kernel stores where the inputs in `known` read these numbers, for any contents of the others;
+    None where it depends on them. `finite` names inputs that hold neither infinities nor NaN."""
     values: dict[str, Abstract] = {}
     for statement in block.statements:
         match statement:
             case Load(into, name):
                 dtype = block.ref(name).dtype
-                known = Abstract.known(dtype, fill_of(output.agg, dtype))
-                values[into] = known if name in filled else Abstract.unknown(dtype, finite=name in finite)
+                values[into] = (
+                    Abstract.known(dtype, known[name])
+                    if name in known
+                    else Abstract.unknown(dtype, finite=name in finite)
+                )
             case Constant(into, number, dtype):
                 values[into] = Abstract.known(dtype, number)
             case Intrinsic(into, op, inputs, dtype):
                 values[into] = _applied(op, [values[name] for name in inputs], dtype)
             case Store(_, value):
-                number = values[value].number
-                return number is not None and number == output.agg.identity(output.dtype)
+                return values[value].number
             case _:
-                raise AssertionError("output_of accepts no other statement")
-    return False
+                break
+    return None
 
 
 def _applied(op: str, inputs: list[Abstract], target: DType | None) -> Abstract:
@@ -107,10 +119,26 @@ def _applied(op: str, inputs: list[Abstract], target: DType | None) -> Abstract:
     if op == "cond" and inputs[1].number is not None and inputs[1].number == inputs[2].number:
         return inputs[1]
     if op != "cast":
-        return Abstract.unknown(dtype)
+        return _folded(op, inputs, dtype)
     # 0, 1 and infinities among floats survive any cast; of other values only finiteness is known
     number = first.number
     if number is not None and (number in (0, 1) or (dtype.is_float and not isfinite(number))):
         return Abstract.known(dtype, number)
     wide = dtype.largest >= 2.0**64  # every integer lies within its range
     return Abstract.unknown(dtype, finite=wide and first.finite and not first.dtype.is_float)
+
+
+def _folded(op: str, inputs: list[Abstract], dtype: DType) -> Abstract:
+    """The operation on numbers, where it is exact: on whole numbers with a whole result that the dtype holds."""
+    numbers = [value.number for value in inputs]
+    if not INTRINSICS[op].exact or any(n is None or not isfinite(n) or n != int(n) for n in numbers):
+        return Abstract.unknown(dtype)
+    try:
+        result = INTRINSICS[op].fold(*numbers)
+    except (ZeroDivisionError, ValueError, OverflowError):
+        return Abstract.unknown(dtype)
+    high = 2**dtype.mantissa if dtype.is_float else dtype.max_value
+    low = -high if dtype.is_float else dtype.min_value
+    if not isfinite(result) or result != int(result) or not low <= result <= high:
+        return Abstract.unknown(dtype)
+    return Abstract.known(dtype, float(result) if dtype.is_float else result)
