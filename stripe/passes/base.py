@@ -177,6 +177,11 @@ class Pass(BaseModel):
     keeps_addresses: ClassVar[bool] = False
     """Whether buffers keep size and memory and none lives longer: only such passes follow one that gives addresses."""
 
+    @property
+    def changes_interface(self) -> bool:
+        """Whether tensors of the user may lie in memory in another way afterwards."""
+        return False
+
     @abstractmethod
     def run(self, program: Program, context: PassContext) -> Program:
         """The rewritten program; the same object when nothing changed."""

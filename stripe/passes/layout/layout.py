@@ -8,6 +8,7 @@ from math import prod
 from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from stripe.ir import (
     Affine,
@@ -111,6 +112,11 @@ class Layout(Pass):
         gt=0,
         description="with choose: width of a vector in bytes, instead of the hardware model's",
     )
+
+    @property
+    @override
+    def changes_interface(self) -> bool:
+        return self.interface
 
     @model_validator(mode="after")
     def _check_map(self) -> Self:
