@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -28,6 +28,29 @@ class Pricing(Protocol):
         ...
 
 
+class PriceMemo:
+    """The prices of one run, those inside prices included: equal programs before equal entries are priced once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Program], Price | StripeError] = {}
+
+    def price(self, rest: PassManager, program: Program) -> Price:
+        """As `Pricing`; the managers `rest` are of the same list."""
+        from stripe.cost.time.price import price_program
+
+        assert rest.hardware is not None, "prices are those of a machine"
+        key = (len(rest.entries), program)
+        if key not in self._known:
+            try:
+                self._known[key] = price_program(rest.run(program), rest.hardware)
+            except StripeError as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, StripeError):
+            raise found.with_traceback(None)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class PassManager:
     """Passes in order, the machine that they may ask about, and those who watch."""
@@ -35,10 +58,8 @@ class PassManager:
     entries: tuple[PassEntry, ...]
     hardware: HardwareModel | None = None
     instruments: tuple[Instrument, ...] = ()
-    asks_prices: bool = True
-    """Whether passes may ask what the rest of the list makes of a candidate."""
-    pricing: Pricing | None = None
-    """Answers questions for prices, instead of runs of the rest of the list."""
+    pricing: Pricing = field(default_factory=PriceMemo, compare=False)
+    """Answers questions of passes for prices, those of passes inside a price included."""
 
     def run(self, program: Program) -> Program:
         """The program after all passes; the same object when none changed it.
@@ -83,10 +104,12 @@ class PassManager:
             for instrument in self.instruments:
                 instrument.remark(entry, remark)
 
+        listener = listen if self.instruments else None
         context = PassContext(
-            self.hardware, listen, _evaluate, self._pricing(number), partial(words_named, self.entries)
+            self.hardware, listener, _evaluate, self._pricing(number), partial(words_named, self.entries)
         )
-        say_unmatched(entry, program, context)
+        if self.instruments:
+            say_unmatched(entry, program, context)
         try:
             return entry.pass_.run(program, context)
         except StripeError as error:
@@ -95,22 +118,18 @@ class PassManager:
             raise
 
     def _pricing(self, number: int) -> Callable[[Program], Price] | None:
-        """The simulated price of a program that goes through the entries behind this one. In that run decisions are
-        made without such prices, so that the work stays a multiple of the number of candidates.
+        """The simulated price of a program that goes through the entries behind this one. Passes in that run ask for
+        prices too, as they do in the run of the whole list.
         """
-        model, entry = self.hardware, self.entries[number]
-        if model is None or not self.asks_prices:
+        entry = self.entries[number]
+        if self.hardware is None:
             return None
-        rest = PassManager(self.entries[number + 1 :], model, asks_prices=False)
+        rest = PassManager(self.entries[number + 1 :], self.hardware, pricing=self.pricing)
 
         def price(program: Program) -> Price:
-            from stripe.cost.time.price import price_program
-
             for instrument in self.instruments:
                 instrument.priced(entry)
-            if self.pricing is not None:
-                return self.pricing.price(rest, program)
-            return price_program(rest.run(program), model)
+            return self.pricing.price(rest, program)
 
         return price
 
@@ -177,9 +196,7 @@ _BLOCK_TAGS = frozenset({"reqs", "a_reqs", "b_reqs"})
 def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> None:
     """A remark for each option whose tags no block has, with the tag that may be meant."""
     fields = type(entry.pass_).model_fields
-    for option in sorted(
-        _BLOCK_TAGS & {name for name, field in fields.items() if field.annotation == TagReqs}
-    ):
+    for option in sorted(_BLOCK_TAGS & {name for name, each in fields.items() if each.annotation == TagReqs}):
         tags: tuple[str, ...] = getattr(entry.pass_, option)
         if matching(program, tags):
             continue

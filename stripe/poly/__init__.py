@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         count_domain,
         count_elements,
         count_points,
+        count_touched,
         count_union,
         distinct_per_point,
     )
@@ -59,7 +60,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "access": "Access AccessKind accesses element_names leaf_accesses",
-    "count.count": "count_accesses count_domain count_elements count_points count_union distinct_per_point",
+    "count.count": (
+        "count_accesses count_domain count_elements count_points count_touched count_union distinct_per_point"
+    ),
     "count.separable": "distinct_values tile_elements",
     "deps": (
         "Dependence DepKind common_depth conflicts dependences distances injective "
@@ -78,7 +81,8 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [
     "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "accesses",
     "bounds", "box_of", "box_volume", "check_time", "common_depth", "conflicts",
-    "count_accesses", "count_domain", "count_elements", "count_points", "count_union", "dependences", "distances",
+    "count_accesses", "count_domain", "count_elements", "count_points", "count_touched", "count_union",
+    "dependences", "distances",
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",
     "injective", "isl_failures", "leaf_accesses", "normalized", "operation_limit", "overlap", "pieces", "points_of",
     "race", "reduce_constraints", "simplify_affine", "simplify_block", "statement_deps", "through_view", "tighten",

@@ -106,7 +106,7 @@ class PassMemo:
         self.passes_run += 1
         reads: Reads = {}
         watch = _PriceWatch()
-        pricing = _KnownPrices(self, json.dumps(rest), machine, reads)
+        pricing = _KnownPrices(self, spelled, machine, reads)
         try:
             manager = PassManager(entries, machine.traced(reads), (watch,), pricing=pricing)
             after = _Programs(manager.step(number, reached.program))
@@ -121,10 +121,10 @@ class PassMemo:
         return made
 
     def candidate(
-        self, spelled: str, rest: PassManager, program: Program, machine: MachineFacts
+        self, spelled: tuple[str, ...], rest: PassManager, program: Program, machine: MachineFacts
     ) -> _Candidate:
-        """`program` after the entries of `rest`, which are `spelled`, on a machine."""
-        key = (spelled, program)
+        """`program` after the entries of `rest`, the last of those that are `spelled`, on a machine."""
+        key = (json.dumps(spelled[len(spelled) - len(rest.entries) :]), program)
         known = self._candidates.setdefault(key, [])
         self._candidates.move_to_end(key)
         for found in known:
@@ -132,7 +132,8 @@ class PassMemo:
                 return found
         reads: Reads = {}
         try:
-            after = PassManager(rest.entries, machine.traced(reads), asks_prices=False).run(program)
+            pricing = _KnownPrices(self, spelled, machine, reads)
+            after = PassManager(rest.entries, machine.traced(reads), pricing=pricing).run(program)
         except StripeError as error:
             after = error
         made = _Candidate(reads, after, [])
@@ -147,12 +148,12 @@ class _KnownPrices:
     """Prices of candidates on one machine, those known included. `reads` receives the fields that they depend on."""
 
     memo: PassMemo
-    rest: str
+    spelled: tuple[str, ...]
     machine: MachineFacts
     reads: Reads
 
     def price(self, rest: PassManager, program: Program) -> Price:
-        found = self.memo.candidate(self.rest, rest, program, self.machine)
+        found = self.memo.candidate(self.spelled, rest, program, self.machine)
         self.reads.update(found.reads)
         if isinstance(found.after, StripeError):
             raise found.after.with_traceback(None)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.cost.time.simulate import simulate_program
-from stripe.cost.time.tiles import find_unit, nest_operations
+from stripe.cost.time.tile_unit import find_unit, nest_operations
 from stripe.hw.engines import Stencil, StencilIndex
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit

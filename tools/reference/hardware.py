@@ -34,7 +34,7 @@ _SIZE = (
     "passes/memory_placement/memory_placement", "passes/register_cache/register_cache", "passes/schedule/schedule",
     "passes/subgroup/subgroup", "verify/machine/schedule",
 )  # fmt: skip
-_TIMED = ("cost/time/tiles", "cost/time/workload")
+_TIMED = ("cost/time/tile_unit", "cost/time/workload")
 _MATCHED = ("cost/time/stencils",)
 _MAPPED = ("cost/mapping/machine",)
 

@@ -18,10 +18,9 @@ from stripe.poly import (
     Access,
     count_domain,
     count_elements,
-    count_points,
+    count_touched,
     distinct_per_point,
     leaf_accesses,
-    touched_at,
     within,
 )
 
@@ -207,9 +206,7 @@ def _per_run(leaf: Nest, access: Access) -> tuple[int, bool]:
         found = distinct_per_point(access, outer)
         if found is not None:
             return times * found, False
-    exact = within(
-        _BUDGET, lambda: count_points(touched_at(access, outer)) if outer else count_elements(access)
-    )
+    exact = within(_BUDGET, lambda: count_touched(access, outer) if outer else count_elements(access))
     if exact is not None:
         return exact, False
     box = prod(

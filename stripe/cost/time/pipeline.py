@@ -8,9 +8,10 @@ total times of runs of different lengths are compared, so that filling and drain
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heappop, heappush
 
 _FIRST = 48
 _LAST = 3072
@@ -55,6 +56,12 @@ class Duration:
 
 def pipeline_cycles(stages: Sequence[PipelineStage], tiles: int, depth: int) -> Duration:
     """The time of `tiles` tiles with `depth` in flight; depth 1 is one tile after the other."""
+    return _duration(tuple(stages), tiles, depth)
+
+
+@lru_cache(maxsize=1024)
+def _duration(stages: tuple[PipelineStage, ...], tiles: int, depth: int) -> Duration:
+    """`pipeline_cycles`. Answers are kept: a tile that was priced comes back in the program, and so do equal layers."""
     if tiles <= 0 or not stages:
         return Duration(0.0)
     uneven = any(stage.each for stage in stages)
@@ -129,60 +136,60 @@ def _settled(ends: Sequence[float]) -> bool:
     )
 
 
-_Users = list[list[tuple[int, int]]]
-_Ready = dict[Hashable, list[tuple[float, int, int]]]
-
-
-def _links(stages: Sequence[PipelineStage], tiles: int, depth: int) -> tuple[_Users, list[list[int]], _Ready]:
-    """The users of each stage (tiles ahead, stage), the number of stages for which each stage of each tile waits, and
-    the stages that wait for none, by resource."""
-    users: _Users = [[] for _ in stages]
+def _simulate(
+    stages: Sequence[PipelineStage], tiles: int, depth: int, slices: list[Slice] | None = None
+) -> list[float]:
+    """The time at which each tile has ended. A free resource takes the stage that was ready first."""
+    count = len(stages)
+    numbers = {resource: number for number, resource in enumerate({s.resource: None for s in stages})}
+    resource_of = [numbers[stage.resource] for stage in stages]
+    # the users of each stage (tiles ahead, stage), and how many stages each stage of each tile waits for
+    users: list[list[tuple[int, int]]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for dep in stage.deps:
             users[dep].append((0, number))
         for share in stage.shares:
             users[share].append((depth, number))
-    waits = [
-        [len(stage.deps) + (len(stage.shares) if tile >= depth else 0) for stage in stages]
-        for tile in range(tiles)
-    ]
-    ready: _Ready = {stage.resource: [] for stage in stages}
-    for tile in range(tiles):
-        for number, stage in enumerate(stages):
-            if waits[tile][number] == 0:
-                ready[stage.resource].append((0.0, tile, number))
-    return users, waits, ready
-
-
-def _simulate(
-    stages: Sequence[PipelineStage], tiles: int, depth: int, slices: list[Slice] | None = None
-) -> list[float]:
-    """The time at which each tile has ended. A free resource takes the stage that was ready first."""
-    users, waits, ready = _links(stages, tiles, depth)
-    idle = set(ready)
-    left = [len(stages)] * tiles
+    first = [len(stage.deps) for stage in stages]
+    later = [len(stage.deps) + len(stage.shares) for stage in stages]
+    waits = [*first * min(depth, tiles), *later * (tiles - depth)]
+    # by resource, the stages that wait for none: when they became so, tile, stage
+    ready: list[list[tuple[float, int, int]]] = [[] for _ in numbers]
+    for place, waiting in enumerate(waits):
+        if not waiting:
+            tile, number = divmod(place, count)
+            ready[resource_of[number]].append((0.0, tile, number))
+    idle = [True] * len(numbers)
+    left = [count] * tiles
     ends = [0.0] * tiles
     events: list[tuple[float, int, int]] = []
+    touched = set(range(len(numbers)))
     now = 0.0
     while True:
-        for resource in [name for name in ready if name in idle and ready[name]]:
-            _, tile, number = heapq.heappop(ready[resource])
-            idle.discard(resource)
-            end = now + stages[number].at(tile)
-            heapq.heappush(events, (end, tile, number))
-            if slices is not None:
-                slices.append(Slice(tile, number, now, end))
+        for resource in touched:
+            if idle[resource] and ready[resource]:
+                _, tile, number = heappop(ready[resource])
+                idle[resource] = False
+                end = now + stages[number].at(tile)
+                heappush(events, (end, tile, number))
+                if slices is not None:
+                    slices.append(Slice(tile, number, now, end))
         if not events:
             return ends
         now = events[0][0]
+        touched = set[int]()
         while events and events[0][0] == now:
-            _, tile, number = heapq.heappop(events)
-            idle.add(stages[number].resource)
+            _, tile, number = heappop(events)
+            resource = resource_of[number]
+            idle[resource] = True
+            touched.add(resource)
             left[tile] -= 1
             if left[tile] == 0:
                 ends[tile] = now
             for ahead, user in users[number]:
                 if tile + ahead < tiles:
-                    waits[tile + ahead][user] -= 1
-                    if waits[tile + ahead][user] == 0:
-                        heapq.heappush(ready[stages[user].resource], (now, tile + ahead, user))
+                    place = (tile + ahead) * count + user
+                    waits[place] -= 1
+                    if not waits[place]:
+                        heappush(ready[resource_of[user]], (now, tile + ahead, user))
+                        touched.add(resource_of[user])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from stripe.cost.counts.operations import Operations
+from stripe.cost.time.pipeline import PipelineStage, pipeline_slices
 from stripe.hw.graph import Route, parse_unit
 
 
@@ -47,6 +49,10 @@ class Flow:
     bound: bool = False
 
 
+MOST_SLICES = 4096
+"""A loop with more stages than this is shown as one bar."""
+
+
 @dataclass(frozen=True)
 class TileSlice:
     """A stage of a tile inside a kernel: on which unit, and when, in cycles from the kernel's start."""
@@ -57,6 +63,28 @@ class TileSlice:
     transfer: bool
     start: float
     end: float
+
+
+@dataclass(frozen=True)
+class TileLoop:
+    """A loop over tiles: its stages, their names, which of them are transfers, its tiles and those in flight."""
+
+    stages: tuple[PipelineStage, ...]
+    names: tuple[str, ...]
+    transfers: tuple[bool, ...]
+    tiles: int
+    depth: int
+
+    def slices(self) -> tuple[TileSlice, ...]:
+        """The steps of all tiles; none of a loop that is too long to show."""
+        if self.tiles * len(self.stages) > MOST_SLICES:
+            return ()
+        return tuple(
+            TileSlice(
+                str(self.stages[s.stage].resource), self.names[s.stage], s.tile, self.transfers[s.stage], s.start, s.end
+            )
+            for s in pipeline_slices(self.stages, self.tiles, self.depth)
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,12 +145,17 @@ class StatementCost:
     energy: Mapping[str, float]
     notes: tuple[str, ...] = ()
     tiles: int = 1
-    slices: tuple[TileSlice, ...] = ()
-    """The steps of its tiles, where it is a loop over transfers that is not too long to show."""
+    loop: TileLoop | None = None
+    """The loop over tiles that it is, if it runs once."""
     own: WorkByUnit = WorkByUnit()
     """Work on the units that it occupies."""
     inside: WorkByUnit = WorkByUnit()
     """Work inside it on other units."""
+
+    @cached_property
+    def slices(self) -> tuple[TileSlice, ...]:
+        """The steps of its tiles, where it is a loop over transfers that is not too long to show."""
+        return self.loop.slices() if self.loop is not None else ()
 
     def bytes_at(self, memory: str) -> float:
         """Bytes read from or written to memories of that name."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stripe.cost.time.rates import Effort
-from stripe.cost.time.statement import Flow, Resource, TileSlice, UnitSet, WorkByUnit
+from stripe.cost.time.statement import Flow, Resource, TileLoop, UnitSet, WorkByUnit
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Tally:
     notes: list[str] = field(default_factory=list[str])
     parts: list[ComputePart] = field(default_factory=list["ComputePart"])
     peak: float = 0.0
-    slices: tuple[TileSlice, ...] = ()
+    loop: TileLoop | None = None
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,14 @@ from stripe.cost.counts.energy import operations_energy, route_energy
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
-from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles, pipeline_slices
+from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles
 from stripe.cost.time.rates import effort, missing_rates, unnamed_rates
-from stripe.cost.time.statement import Flow, Resource, StatementCost, TileSlice, UnitSet, Work, WorkByUnit
+from stripe.cost.time.statement import Flow, Resource, StatementCost, TileLoop, UnitSet, Work, WorkByUnit
 from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_units, main_parts, work_by_unit
 from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError, Nest, unfolded_nest
-
-MOST_SLICES = 4096
-"""A loop with more stages than this is shown as one bar."""
 
 
 class CostModel:
@@ -94,7 +91,7 @@ class CostModel:
             energy=dict(tally.energy),
             notes=tuple(dict.fromkeys(tally.notes)),
             tiles=piece.trips if isinstance(piece, Loop) else 1,
-            slices=tally.slices,
+            loop=tally.loop,
             own=own if units.numbers is not None else WorkByUnit(),
             inside=inside,
         )
@@ -133,7 +130,9 @@ class CostModel:
         trips = max(1, piece.trips // max(1, piece.runs))
         found = pipeline_cycles(stages, trips, depth)
         if piece.runs == 1:
-            tally.slices = _tile_slices(piece, stages, trips, depth)
+            names = tuple(inner.name for inner in piece.pieces)
+            transfers = tuple(isinstance(inner, Move) for inner in piece.pieces)
+            tally.loop = TileLoop(tuple(stages), names, transfers, trips, depth)
         if not found.exact or mean:
             what = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
             tally.notes.append(f"{what}: the pipeline runs with the mean")
@@ -327,20 +326,6 @@ def _shares(loop: Loop, number: int) -> tuple[int, ...]:
 
 def _outside_names(piece: Piece) -> set[str]:
     return {ref.source for ref in piece.nest.block.refinements if ref.source}
-
-
-def _tile_slices(
-    loop: Loop, stages: Sequence[PipelineStage], trips: int, depth: int
-) -> tuple[TileSlice, ...]:
-    if trips * len(stages) > MOST_SLICES:
-        return ()
-    return tuple(
-        TileSlice(
-            str(stages[s.stage].resource), loop.pieces[s.stage].name, s.tile,
-            isinstance(loop.pieces[s.stage], Move), s.start, s.end,
-        )
-        for s in pipeline_slices(stages, trips, depth)
-    )  # fmt: skip
 
 
 def _spread(piece: Compute, unit: ExecUnit) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
 
 from stripe.cost.time.price import Price
 from stripe.ir import Block, Program, StripeError, reads_of, writes_of
@@ -45,20 +44,21 @@ def choose(
     found: Sequence[Ranked],
     price: Callable[[Ranked], Price],
     weight: Callable[[Ranked], float],
-    known: float = inf,
-) -> Choice | Refused:
-    """The cheapest of the candidates by price and `weight`, which come in the order of their estimates.
+    known: Choice | None = None,
+) -> Choice | Refused | None:
+    """The cheapest of the candidates by price and `weight`, which come in the order of their estimates; None where none
+    is cheaper than the tile `known` from another search.
 
-    It ends when no later candidate can be cheaper by more than CLOSE, than the best and the `known` cost of a tile from
-    elsewhere, if its price exceeds its estimate by GAP of the least excess seen; or after MOST_PRICED that fit.
+    It ends when no later candidate can be cheaper by more than CLOSE if its price exceeds its estimate by GAP of the
+    least excess seen; or after MOST_PRICED that fit.
     """
-    best: Choice | None = None
-    refused = Refused(found[0], "")
+    best = known
+    refused: Refused | None = None
     fitting, tried = 0, 0
-    excess = 0.0
+    excess = known.cost - known.ranked.cost if known is not None else 0.0
     before: float | None = None
     for ranked in found:
-        if best is not None and ranked.cost + GAP * excess >= min(best.cost, known) * (1 - CLOSE):
+        if best is not None and ranked.cost + GAP * excess >= best.cost * (1 - CLOSE):
             break
         if before is not None and ranked.cost == before:
             continue  # the same tile with two indices exchanged
@@ -67,25 +67,27 @@ def choose(
             priced = price(ranked)
         except StripeError as error:
             refused = Refused(ranked, error.reason)
-            if best is None and tried == MOST_REFUSED:
+            if not fitting and tried == MOST_REFUSED:
                 break
             continue
         full, memory = max(((share, name) for name, share in priced.fullness.items()), default=(0.0, ""))
         if full > 1:
             refused = Refused(ranked, f"it takes {full:.3g} times the memory {memory}", full)
-            if best is None:
+            if not fitting:
                 break
             continue
         before = ranked.cost
         cost = priced.cycles + weight(ranked)
-        excess = cost - ranked.cost if not fitting else min(excess, cost - ranked.cost)
+        excess = min(excess, cost - ranked.cost) if fitting else cost - ranked.cost
         fitting += 1
         if best is None or cost < best.cost:
             best = Choice(ranked, priced, cost, tried)
         if fitting == MOST_PRICED:
             break
-    if best is None:
+    if refused is not None and not fitting:
         return refused
+    if best is None or best is known:
+        return None
     return Choice(best.ranked, best.price, best.cost, tried)
 
 

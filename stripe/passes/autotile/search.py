@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -55,6 +55,8 @@ class TileSearch:
     ranges: Sequence[int]
     price: Price
     wanted: int = 10
+    below: float = inf
+    """Candidates that cost as much are not looked for."""
     costed: int = 0
     bounded: int = 0
     _best_cost: Floats = field(init=False)
@@ -132,7 +134,7 @@ class TileSearch:
 
     def _may_rank(self, bound: Floats, low: Ints, high: Ints) -> Bools:
         """Whether a box may hold a candidate that ranks before the last of the wanted ones."""
-        possible = np.isfinite(bound)
+        possible = bound < self.below
         if len(self._best_cost) < self.wanted:
             return possible
         last = self._best_cost[-1]
@@ -168,7 +170,7 @@ class TileSearch:
         sizes = self._sizes(places)
         self.costed += len(sizes)
         cost = _rounded(self.price(sizes, sizes), down=False)
-        good = np.isfinite(cost)
+        good = cost < self.below
         if len(self._best_cost) >= self.wanted:
             good &= cost <= self._best_cost[-1]
         cost = np.concatenate([self._best_cost, cost[good]])

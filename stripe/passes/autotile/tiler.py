@@ -44,12 +44,7 @@ class _Searched:
     search: TileSearch
     tiles: int
     found: list[Ranked]
-    choice: Choice | Refused | None = None
-
-    @property
-    def price(self) -> float | None:
-        """The cost of the choice."""
-        return self.choice.cost if isinstance(self.choice, Choice) else None
+    choice: Choice | None = None
 
 
 class BlockTiler:
@@ -85,28 +80,33 @@ class BlockTiler:
             smallest = [int(sizes[0]) for sizes in known.search.candidates]
             return tiling.refusal(smallest)
         self.context.analysis(block, tiling.table(known.search, known.tiles, found))
-        choice = known.choice if isinstance(known.choice, Choice) else None
+        choice = known.choice
         best = found[min(rank, len(found) - 1)] if choice is None else choice.ranked
         exact = "" if choice is None else _exact_text(choice)
         self.context.applied(block, tiling.describe(best) + exact)
         return self._split(block, best.sizes)
 
-    def _tiling(self, block: Block, *, stencils: bool = False) -> Tiling:
-        return Tiling(self.options, block, self.context.hardware, stencils=stencils)
+    def _tiling(self, block: Block, *, stencils: bool = False, resident: bool = False) -> Tiling:
+        return Tiling(self.options, block, self.context.hardware, stencils=stencils, resident=resident)
 
-    def _searched(self, tiling: Tiling, *, sums: bool = True, wanted: int = SHOWN) -> _Searched:
+    def _searched(
+        self, tiling: Tiling, *, sums: bool = True, wanted: int = SHOWN, below: float = inf
+    ) -> _Searched:
         """Of sizes that make the same number of tiles the smallest is at least as good as the others: no tile has more
         points, touches more elements or takes more instructions. Blocks that differ in what runs with them share it.
+        Candidates that cost less than `below` are found.
         """
         wanted = max(SHOWN, wanted)
-        key = (nameless(tiling.block, self._named), tiling.uses_stencils, tiling.beside, sums, wanted)
+        resident = tiling.times is not None and tiling.times.resident
+        block = nameless(tiling.block, self._named)
+        key = (block, tiling.uses_stencils, tiling.beside, sums, resident, wanted, below)
         if key in self._searches:
             return replace(self._searches[key], tiling=tiling)
         sizes = self._sizes(tiling, sums=sums)
         counts = (-(-size // each) for size, each in zip(tiling.ranges, sizes, strict=True))
         firsts = (np.sort(np.unique(count, return_index=True)[1]) for count in counts)
         smallest = [each[first] for each, first in zip(sizes, firsts, strict=True)]
-        search = TileSearch(smallest, tiling.ranges, tiling.price, wanted)
+        search = TileSearch(smallest, tiling.ranges, tiling.price, wanted, below)
         self._searches[key] = _Searched(tiling, search, prod(map(len, sizes)), search.run())
         return self._searches[key]
 
@@ -134,8 +134,8 @@ class BlockTiler:
         """The search whose best candidates are priced by what the rest of the list makes of them; None where it makes
         nothing of them in the memory.
         """
-        price = self.context.price
-        if price is None or number is None:
+        ask = self.context.price
+        if ask is None or number is None:
             return None
         before = excerpt(self.program, group)
         path = (0, 0, group.index(number))
@@ -146,46 +146,47 @@ class BlockTiler:
             entry = replace_at(
                 before.entry, path, lambda alone: replace(self._split(block, sizes), deps=alone.deps)
             )
-            return price(replace(before, entry=entry))
+            return ask(replace(before, entry=entry))
 
         def priced(ranked: Ranked) -> Price:
             return price_of(ranked.sizes)
 
-        tiling = self._tiling(block, stencils=True)
-        for _ in range(MOST_ROUNDS):
-            known = self._searched(tiling, sums=False)
-            if not known.found or known.found[0].cost > tiling.bound() * (1 + CLOSE):
-                known = self._best(known, self._searched(tiling), priced)
-            else:
-                known = replace(known, choice=choose(known.found, priced, tiling.move_weight))
-            choice = known.choice
-            if choice is None:
+        for stencils in (True, False):
+            known = self._cheapest(block, priced, stencils=stencils)
+            if known is None or known.choice is None:
                 return None
-            if isinstance(choice, Refused):
-                tiling.tighten(choice.ranked, choice.fullness)
-            elif not choice.price.fullness.get(self.options.memory):
+            price = known.choice.price
+            if not price.fullness.get(self.options.memory):
                 return None
-            elif tiling.uses_stencils and not any(rule.startswith("stencil") for rule in choice.price.rules):
-                tiling = self._tiling(block)
-            else:
+            if not known.tiling.uses_stencils or any(rule.startswith("stencil") for rule in price.rules):
                 return known
         return None
 
-    def _best(self, whole: _Searched, parts: _Searched, priced: Callable[[Ranked], Price]) -> _Searched:
-        """The better of two searches, without and with tiles that are parts of sums. With parts come loops in loops,
-        which the estimate knows less well, and some lists bring the operands of all parts at once.
+    def _cheapest(
+        self, block: Block, priced: Callable[[Ranked], Price], *, stencils: bool
+    ) -> _Searched | None:
+        """The cheaper of two searches, without and with tiles that are parts of sums; each is made again under a
+        tighter limit until a tile fits the rest of the list. With parts come loops in loops, which the estimate knows
+        less well: at best results stay in the memory, and that has to promise more than CLOSE.
         """
         best: _Searched | None = None
-        refused: Refused | None = None
-        for known in (whole, parts):
-            limit = inf if best is None or best.price is None else best.price
-            found = [ranked for ranked in known.found if ranked.cost < limit]
-            answer = choose(found, priced, known.tiling.move_weight, limit) if found else None
-            if isinstance(answer, Choice) and answer.cost < limit:
-                best = replace(known, choice=answer)
-            elif isinstance(answer, Refused):
-                refused = answer
-        return best or replace(parts, choice=refused)
+        for sums in (False, True):
+            tiling = self._tiling(block, stencils=stencils, resident=sums)
+            below = inf if best is None else best.found[0].cost * (1 - CLOSE)
+            if tiling.bound() >= below:
+                break
+            for _ in range(MOST_ROUNDS):
+                known = self._searched(tiling, sums=sums, below=below)
+                if not known.found:
+                    break
+                answer = choose(known.found, priced, tiling.move_weight, best and best.choice)
+                if isinstance(answer, Refused):
+                    tiling.tighten(answer.ranked, answer.fullness)
+                    continue
+                if answer is not None:
+                    best = replace(known, choice=answer)
+                break
+        return best
 
     def _split(self, block: Block, sizes: Sequence[int]) -> Block:
         names = (index.name for index in block.iterated)

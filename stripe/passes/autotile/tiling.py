@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stripe.cost.counts.tiles import Bools, Floats, Ints, TileFootprint, product
+from stripe.cost.time.lanes import find_lanes
 from stripe.cost.time.machine import Machine
-from stripe.cost.time.tiles import TileTimes, find_lanes, find_operands, find_transfers, find_unit
+from stripe.cost.time.tile_moves import find_operands, find_transfers
+from stripe.cost.time.tile_unit import find_unit
+from stripe.cost.time.tiles import TileTimes
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Refinement, step
 from stripe.passes.autotile.search import Ranked, TileSearch
@@ -47,7 +50,13 @@ class Tiling:
     """A block to tile: the views that count, the limits that its tiles keep, and the cost of a tile."""
 
     def __init__(
-        self, options: Autotile, block: Block, hardware: HardwareModel | None, *, stencils: bool = False
+        self,
+        options: Autotile,
+        block: Block,
+        hardware: HardwareModel | None,
+        *,
+        stencils: bool = False,
+        resident: bool = False,
     ) -> None:
         self.block, self.options = block, options
         self.hardware = hardware
@@ -82,11 +91,13 @@ class Tiling:
             self.uses_stencils = bool(lanes)
             count = hardware.exec_unit(unit.name).count
             shared = count if options.units == "all" else min(options.units, count)
-            self.times = TileTimes(block, transfers, unit, self.depth, operands, lanes, shared)
-            resident = sum(self._resident_bytes(ref) for ref in block.refinements)
-            self.limits.append(_Limit("", max(0, memory.size - resident) // self.depth, self.footprints))
+            self.times = TileTimes(
+                block, transfers, unit, self.depth, operands, lanes, shared, resident=resident
+            )
+            taken = sum(self._taken(ref) for ref in block.refinements)
+            self.limits.append(_Limit("", max(0, memory.size - taken) // self.depth, self.footprints))
 
-    def _resident_bytes(self, ref: Refinement) -> int:
+    def _taken(self, ref: Refinement) -> int:
         """Bytes of the memory that a view or an allocation of the block takes all the time."""
         if ref.is_alloc:
             return ref.bytes if ref.location.name in ("", self.options.memory) else 0

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.cost.time.tiles import PartTimes
+from stripe.cost.time.parts import PartTimes
 from stripe.ir import (
     Affine,
     Block,

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from stripe.cost.time.parts import PartTimes
 from stripe.cost.time.stencils import Match, body_of, find_matches, unfit
-from stripe.cost.time.tiles import PartTimes
 from stripe.hw.schema import Stencil
 from stripe.ir import Block, Program, rewrite_blocks, unfolded, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet

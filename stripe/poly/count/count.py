@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import comb, gcd, prod
 
 from stripe.ir import Affine, Domain, Interval, coordinates
-from stripe.poly.access import Access
+from stripe.poly.access import Access, element_names
 from stripe.poly.connected import connected
 from stripe.poly.count.separable import distinct_values
 from stripe.poly.count.vertices import slice_plan
@@ -43,22 +43,47 @@ def count_points(points: Points) -> int:
 
 
 def count_domain(domain: Domain) -> int:
-    """The exact number of points of an iteration domain."""
-    constrained = {name for affine in domain.constraints for name in affine.names()}
-    free = [
-        high - low + 1
-        for name, (low, high) in zip(domain.names, domain.intervals, strict=True)
-        if name not in constrained
-    ]
-    if not constrained:
-        return 0 if any(affine.offset < 0 for affine in domain.constraints) else prod(free)
-    bounds = tuple((name, domain.ranges[name]) for name in domain.names if name in constrained)
-    return prod(free) * _count_constrained(bounds, tuple(domain.constraints))
+    """The exact number of points of an iteration domain: indices that no constraint couples count apart."""
+    coupled = [affine.names() for affine in domain.constraints]
+    if any(
+        not names and affine.offset < 0 for names, affine in zip(coupled, domain.constraints, strict=True)
+    ):
+        return 0
+    constrained = frozenset[str]().union(*coupled)
+    free = (
+        each for name, each in zip(domain.names, domain.intervals, strict=True) if name not in constrained
+    )
+    total = prod(high - low + 1 for low, high in free)
+    for group in connected(coupled):
+        names = tuple(name for name in domain.names if name in group)
+        bounds = tuple(domain.ranges[name] for name in names)
+        tied = [c for c, used in zip(domain.constraints, coupled, strict=True) if not used.isdisjoint(group)]
+        if all(affine.is_linear for affine in tied):
+            rows = tuple((affine.offset, *map(affine.coeff, names)) for affine in tied)
+            total *= _count_box(bounds, rows)
+        else:
+            total *= _count_constrained(tuple(zip(names, bounds, strict=True)), tuple(tied))
+        if not total:
+            return 0
+    return total
+
+
+@lru_cache(maxsize=4096)
+def _count_box(bounds: tuple[Interval, ...], rows: tuple[Row, ...]) -> int:
+    """The points of a box that satisfy linear constraints: one convex piece without floors, for which isl has nothing
+    to do. Answers are kept: passes and costs ask for the same ones."""
+    width = 1 + len(bounds)
+    sides: list[Row] = []
+    for column, (low, high) in enumerate(bounds, 1):
+        unit = [0] * width
+        unit[column] = 1
+        sides += [(-low, *unit[1:]), (high, *(-c for c in unit[1:]))]
+    return _count_rows((), (*sides, *rows), width)
 
 
 @lru_cache(maxsize=1024)
 def _count_constrained(bounds: tuple[tuple[str, Interval], ...], constraints: tuple[Affine, ...]) -> int:
-    """The points of indices that constraints mention. Answers are kept: passes and costs ask for the same ones."""
+    """As `_count_box`, of constraints with floors."""
     return count_points(Points.build(tuple(name for name, _ in bounds), dict(bounds), constraints))
 
 
@@ -83,6 +108,64 @@ def count_elements(access: Access) -> int:
         return count_accesses(access)
     with operation_limit(_OPERATIONS):
         return count_points(access.footprint)
+
+
+def count_touched(access: Access, prefix: Sequence[str]) -> int:
+    """The elements that the access touches at each point of the indices `prefix`, over all these points.
+
+    Indices that no constraint and no dimension couples are counted apart: the pairs of a point and an element are the
+    product of the pairs of all groups.
+    """
+    domain = access.nest.domain
+    if any(c.offset < 0 for c in domain.constraints if not c.names()):
+        return 0
+    dims = list(zip(access.index, access.sizes, strict=True))
+    links = [part.names() for part in (*domain.constraints, *access.index)]
+    groups = connected([*links, *([name] for name in domain.names)])
+    total = prod(size for affine, size in dims if not affine.names())
+    for group in map(frozenset[str], groups):
+        names = tuple(name for name in domain.names if name in group)
+        total *= _count_touched_in(
+            tuple((name, domain.ranges[name]) for name in names),
+            tuple(c for c in domain.constraints if not c.names().isdisjoint(group)),
+            tuple((affine, size) for affine, size in dims if not affine.names().isdisjoint(group)),
+            tuple(name for name in names if name in prefix),
+        )
+    return total
+
+
+@lru_cache(maxsize=4096)
+def _count_touched_in(
+    bounds: tuple[tuple[str, Interval], ...],
+    constraints: tuple[Affine, ...],
+    dims: tuple[tuple[Affine, int], ...],
+    prefix: tuple[str, ...],
+) -> int:
+    """`count_touched` of one group of indices. Answers are kept: tiles that differ along other indices share them."""
+    ranges = dict(bounds)
+    lengths = {name: high - low + 1 for name, (low, high) in bounds}
+    running = [affine.names().difference(prefix) for affine, _ in dims]
+    if not constraints and all(affine.is_linear for affine, _ in dims):
+        if not all(length > 0 for length in lengths.values()):
+            return 0
+        if sum(map(len, running)) == len(frozenset[str]().union(*running)):
+            found = [
+                distinct_values([*((affine.coeff(n), lengths[n]) for n in sorted(names)), (1, size)])
+                for (affine, size), names in zip(dims, running, strict=True)
+            ]
+            known = [each for each in found if each is not None]
+            if len(known) == len(found):
+                return prod(known) * prod(lengths[name] for name in prefix)
+    elements = element_names(len(dims))
+    inner = {f"{name}+": (0, size - 1) for name, (_, size) in zip(elements, dims, strict=True) if size > 1}
+    touched = [
+        affine + (Affine.var(f"{name}+") if size > 1 else 0) - Affine.var(name)
+        for name, (affine, size) in zip(elements, dims, strict=True)
+    ]
+    points = Points.build((*ranges, *elements, *inner), {**ranges, **inner}, constraints, touched)
+    if not prefix and not dims:
+        return int(not points.is_empty)
+    return count_points(points.onto((*prefix, *elements)))
 
 
 def count_union(accesses: Iterable[Access]) -> int:

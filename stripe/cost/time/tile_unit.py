@@ -1,0 +1,87 @@
+"""The execution unit that computes the tiles of a block, and its speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stripe.cost.counts.operations import Operations, point_operations
+from stripe.cost.time.rates import StencilUse, missing_rates, rated, stencil_use
+from stripe.hw.engines import SystolicArray
+from stripe.hw.schema import ExecUnit, HardwareModel
+from stripe.ir import Block, Location
+
+
+@dataclass(frozen=True, slots=True)
+class TileUnit:
+    """The execution unit of the tiles of a block, and its speed."""
+
+    name: str
+    cycles_per_point: float
+    latency_per_tile: float
+    pipeline_depth: int
+    missing: tuple[str, ...]
+    """Operations without a rate on the unit; counted at its slowest rate."""
+    array: SystolicArray | None = None
+
+
+def find_unit(hardware: HardwareModel, block: Block, named: str = "") -> TileUnit:
+    """The execution unit `named`; else that of the block's location or of the blocks inside; else the first with the
+    stencil inside; else the quickest.
+
+    Raises ConfigError for a machine that computes nothing.
+    """
+    operations = nest_operations(block)
+    units = hardware.exec_units
+    located = (location.name for location in _locations(block) if location.name in units)
+    stencils = (name for name, unit in units.items() if _stencil_use(unit, block) is not None)
+    quickest = min(units, key=lambda name: _slowness(units[name], operations), default="")
+    name = named or next(located, "") or next(stencils, quickest)
+    unit = hardware.exec_unit(name)
+    cycles, missing = unit_cycles(unit, operations)
+    use = _stencil_use(unit, block)
+    if use is not None:
+        (inner,) = block.blocks
+        cycles = _stencil_cycles(unit, inner, use)
+    return TileUnit(name, cycles, unit.latency_cycles, unit.pipeline_depth, missing, unit.array)
+
+
+def _locations(block: Block) -> Iterator[Location]:
+    yield block.location
+    for inner in block.blocks:
+        yield from _locations(inner)
+
+
+def _stencil_use(unit: ExecUnit, block: Block) -> StencilUse | None:
+    """The only block inside as a use of a stencil of the unit, if it is one."""
+    inner = list(block.blocks)
+    return stencil_use(inner[0], unit) if len(inner) == 1 else None
+
+
+def _stencil_cycles(unit: ExecUnit, block: Block, use: StencilUse) -> float:
+    """Cycles of the uses of a stencil in one point: those that it states, or its full size at the unit's speed, idle
+    lanes included.
+    """
+    instructions = use.times * use.instructions
+    if use.stencil.cycles is not None:
+        return instructions * use.stencil.cycles
+    return instructions * (use.full + use.stencil.startup_cost) * unit_cycles(unit, nest_operations(block))[0]
+
+
+def _slowness(unit: ExecUnit, operations: Operations) -> tuple[int, float]:
+    cycles, missing = unit_cycles(unit, operations)
+    return len(missing), cycles
+
+
+def unit_cycles(unit: ExecUnit, operations: Operations) -> tuple[float, tuple[str, ...]]:
+    """Cycles for the operations, and those without a rate, which go at the slowest there is."""
+    slowest = min(unit.ops_per_cycle.values(), default=1.0)
+    rates = rated(operations).items()
+    cycles = sum(times / (unit.rate(op, dtype) or slowest) for (op, dtype), times in rates)
+    return cycles, missing_rates(operations, unit)
+
+
+def nest_operations(block: Block) -> Operations:
+    """The operations of one point of `block`, inner blocks with all their points."""
+    inner = [nest_operations(child).times(child.points) for child in block.blocks]
+    return Operations.sum([point_operations(block), *inner])
