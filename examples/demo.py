@@ -1,5 +1,5 @@
 """`make demo`: a convolution with bias and ReLU, from Tile to C for the machine `dsp_conv`; three results that agree,
-and what it takes there.
+and what it takes there; then a network in ONNX as a library in C, built and run.
 
 Every command that it runs is shown as one would type it. Files go to out/demo.
 """
@@ -17,6 +17,7 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 SOURCE = "examples/conv_bias_relu.tile"
+NETWORK = "examples/digits.onnx"
 OUT = Path("out/demo")
 
 Floats = npt.NDArray[np.float32]
@@ -43,6 +44,12 @@ def main() -> int:
     picture, trace = str(OUT / "timeline.svg"), str(OUT / "trace.json")
     command("stripe-sim", SOURCE, "--config", "dsp_conv", "--plot", picture, "--trace", trace)
     print(f"\nthe timeline lies in {picture} (any browser), the trace in {trace} (https://ui.perfetto.dev)")
+    title("A network in ONNX: its results beside those of another implementation, and a library in C to ship")
+    library = str(OUT / "digits")
+    command("stripe-run", NETWORK, "--config", "cpu", "--engine", "c", "--compare", "onnx")
+    command("stripe-opt", NETWORK, "--config", "cpu", "--emit", "library{weights=object}", "-o", library)
+    command("make", "-s", "-C", library, "example")
+    command(str(Path(library) / "example"))
     return status
 
 

@@ -21,7 +21,8 @@ def test_the_demonstration(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for expected in (
         "function (I[H=16, W=16, CI=8]", "#contraction #conv #kernel", "block<CONV[0]>", "<SRAM[0]>",
-        "void stripe_conv_bias_relu(", "interpreter, C and numpy agree, bit for bit",
+        "void stripe_conv_bias_relu(", "interpreter, C and numpy agree, bit for bit", "c agrees with onnx",
+        "NET_OUT_",
     ):  # fmt: skip
         assert expected in done.stdout
     assert "tiles of [ci:" in done.stderr

@@ -92,9 +92,16 @@ class Builder:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
 
 
-def _classifier(b: Builder, x: str, channels: int) -> ModelProto:
+def _classifier(b: Builder, x: str, channels: int, classes: int = 1000) -> ModelProto:
     y = b.op("Flatten", b.op("GlobalAveragePool", x))
-    return b.model(b.op("Gemm", y, b.weight(channels, 1000, fan=channels), b.weight(1000)))
+    return b.model(b.op("Gemm", y, b.weight(channels, classes, fan=channels), b.weight(classes)))
+
+
+def digits() -> ModelProto:
+    """The small network of examples/digits.onnx."""
+    b = Builder(folded=True)
+    x = b.conv(b.input("image", (1, 1, 28, 28)), 1, 8, 3, 2, act="relu")
+    return _classifier(b, b.conv(x, 8, 16, 3, 2, act="relu"), 16, 10)
 
 
 def resnet50(
@@ -294,6 +301,7 @@ NETWORKS: dict[str, Callable[[], ModelProto]] = {
     "gpt2_step": gpt2_step, "vit_small": vit_small, "unet": unet, "lstm_tagger": lstm_tagger,
     "resnet18_int8": resnet18_int8, "resnet50": resnet50,
 }  # fmt: skip
+EXAMPLES: dict[str, Callable[[], ModelProto]] = {"digits": digits}
 FOLDED: dict[str, Callable[[], ModelProto]] = {
     "mobilenet_v2": partial(mobilenet_v2, folded=True), "resnet50": partial(resnet50, folded=True),
     "efficientnet_lite0": partial(efficientnet_lite0, folded=True),
@@ -303,7 +311,7 @@ FOLDED: dict[str, Callable[[], ModelProto]] = {
 def main() -> None:
     """Writes networks."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="+", choices=NETWORKS, metavar="NAME")
+    parser.add_argument("names", nargs="+", choices={**NETWORKS, **EXAMPLES}, metavar="NAME")
     parser.add_argument("-o", dest="path", type=Path, help="file, or for several networks their folder")
     parser.add_argument(
         "--folded", action="store_true", help="normalisations of convolutions in their weights"
@@ -311,7 +319,7 @@ def main() -> None:
     parser.add_argument("--without-weights", action="store_true", help="leave the numbers out")
     options = parser.parse_args()
     for name in options.names:
-        build = NETWORKS[name]
+        build = {**NETWORKS, **EXAMPLES}[name]
         if options.folded:
             build = FOLDED.get(name, build)
         model = without_weights(build()) if options.without_weights else build()
