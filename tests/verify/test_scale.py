@@ -1,8 +1,10 @@
-"""Statements that only read a buffer are not compared with each other: weights and inputs have many readers."""
+"""Programs with many statements: readers of one buffer are not compared with each other, and a chain of kernels may be
+deeper than Python's stack."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import ModuleType
 
 import pytest
@@ -10,9 +12,12 @@ import pytest
 from stripe.ir import Program
 from stripe.passes.base import PassContext
 from stripe.passes.compute_deps import ComputeDeps
+from stripe.passes.layout.layout import Layout
 from stripe.poly import deps
 from stripe.tile import compile_tile
 from stripe.verify.machine import schedule
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Equal
 
 READERS = 30
 
@@ -49,3 +54,14 @@ def test_the_checker_with_many_readers(star: Program, monkeypatch: pytest.Monkey
     made = calls(monkeypatch, schedule, "is_in")
     assert schedule.check_schedule(star) == []
     assert len(made) <= READERS
+
+
+def test_a_chain_of_repacked_temporaries_is_proved_without_recursion() -> None:
+    names = [f"T{number}" for number in range(130)]
+    links = " ".join(
+        f"{name}[x : 8] = +({source}[x + k - 1] * W[k]);" for source, name in pairwise(["A", *names])
+    )
+    text = f"function (A[N=8]: i8, W[K=3]: i8) -> (B) {{ {links} B = T129 + T129; }}"
+    program = compile_tile(text, "<chain>", {})
+    packed = Layout(alloc_reqs=("tmp",), block={0: 4}).run(program, PassContext())
+    assert isinstance(prove_equal(program, packed), Equal)

@@ -33,6 +33,9 @@ from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknow
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
 
+DEEP = 30
+"""The number of reads behind a buffer from which on they are defined in order, from the first, without recursion."""
+
 SECONDS = 300.0
 """Processor time of one proof. It is read between questions, each of which has its limit of steps: where a proof takes
 nowhere near so long its answer is the same on every machine, and where it does the answer can only become *unknown*."""
@@ -269,8 +272,6 @@ def _by_rules(
     for pair in outputs:
         try:
             with isl_failures(), operation_limit(4 * operations):
-                for definitions in both:
-                    _define_in_order(definitions)
                 found = _looked_into(sides, pair)
                 if found is not None:
                     return _verdict(pair.name, found)
@@ -292,15 +293,6 @@ def _looked_into(sides: _Sides, pair: _BufferPair) -> Mismatch | None:
         if sides.numbering.incomplete:
             raise
         return found  # reductions of different names are different
-
-
-def _define_in_order(definitions: Definitions) -> None:
-    """Defines the buffers from the first to the last, so that no definition needs a deep recursion."""
-    reaching = definitions.reaching
-    written = [buffer for buffer, _ in reaching.tops.values() if reaching.writers.get(buffer)]
-    for buffer in sorted(written, key=lambda buffer: reaching.writers[buffer][-1].path):
-        with suppress(Unprovable):  # it is raised again where the buffer matters
-            definitions.definition(reaching.final(buffer))
 
 
 def _interface(before: Program, after: Program) -> Witness | None:
@@ -351,6 +343,12 @@ def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
 
 def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer."""
+    for definitions, buffer in zip(sides.both, pair.buffers, strict=True):
+        order = definitions.in_order(definitions.reaching.final(buffer))
+        for read in order if len(order) > DEEP else ():
+            with suppress(Unprovable):  # it is raised again where the read matters
+                if definitions.definition(read).merges:
+                    sides.numbering.normal(definitions, read)
     first, second = (
         sides.numbering.normal(definitions, definitions.reaching.final(buffer))
         for definitions, buffer in zip(sides.both, pair.buffers, strict=True)
