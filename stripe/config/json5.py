@@ -18,7 +18,7 @@ MAX_DEPTH = 100
 
 
 class JsonSyntaxError(Exception):
-    """What is wrong with a text, and at which offset."""
+    """A fault in a text and its offset."""
 
     def __init__(self, reason: str, offset: int, hint: str | None = None, length: int = 1) -> None:
         super().__init__(reason)
@@ -47,7 +47,7 @@ def parse_json5(text: str) -> JsonText:
 
 
 def value_at(value: JsonValue, path: JsonPath) -> JsonValue:
-    """What lies at `path` in `value`. Raises KeyError when there is nothing."""
+    """The value at `path` in `value`. Raises KeyError when there is nothing."""
     for step in path:
         if isinstance(value, dict) and step in value:
             value = value[str(step)]

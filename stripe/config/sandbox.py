@@ -206,7 +206,7 @@ class ConfigEnvironment(SandboxedEnvironment):
         self.charge(sum(map(len, texts)) + len(texts) * len(separator))
         return separator.join(texts)
 
-    # What `_Hooks` puts into the templates
+    # Calls that `_Hooks` puts into the templates
 
     def emit(self, value: object, name: str, line: int, exact: bool) -> Piece:
         """A piece of output."""
@@ -220,7 +220,7 @@ class ConfigEnvironment(SandboxedEnvironment):
         return ""
 
     def bounded(self, items: Iterable[object]) -> list[object]:
-        """What a loop runs over."""
+        """The items of a loop, at most MAX_ITEMS."""
         result = list(items)
         self.charge(1 + len(result))
         return result
@@ -256,7 +256,7 @@ class ConfigEnvironment(SandboxedEnvironment):
         tree.set_environment(self)
         return tree
 
-    # What a template may do
+    # Operations that a template may use
 
     def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
         """Arithmetic. An exact division stays an integer; results are numbers of bounded size."""

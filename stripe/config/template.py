@@ -18,7 +18,7 @@ from stripe.config.model import Scalar
 from stripe.config.sandbox import FILTER_NAMES, TEST_NAMES, ConfigEnvironment
 from stripe.ir.errors import ConfigError, did_you_mean
 
-# What an expression in a template may raise by itself, beside Jinja's own errors.
+# Errors of expressions in a template, beside Jinja's own.
 _TEMPLATE_FAULTS = (
     TemplateError, LimitError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError, RecursionError,
     SyntaxError, MemoryError, OSError,
@@ -144,7 +144,7 @@ _NO_FILTER = re.compile(r"No (filter|test) named '(.*)'")
 
 
 def _reason(error: BaseException, parameters: Mapping[str, Parameter]) -> tuple[str, str | None]:
-    """What a fault in a template means to the one who wrote it, and what to do."""
+    """The reason and the hint for a fault in a template."""
     text = str(error)
     if isinstance(error, UndefinedError) and (match := _UNDEFINED.match(text)):
         return f"'{match[1]}' is not defined", _undefined_hint(match[1], parameters)

@@ -162,7 +162,7 @@ _WORDS = {
 
 
 def _instead(details: ErrorDetails) -> str | None:
-    """What to write instead of a value of another type that says the same."""
+    """The spelling of a value in the type that the field takes."""
     wanted, found = _EXPECTED.get(details["type"]), details.get("input")
     if wanted == "true or false" and str(found).lower() in _WORDS:
         return f"write {_shown(_WORDS[str(found).lower()])}"

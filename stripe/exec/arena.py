@@ -142,7 +142,7 @@ class PlacedBuffer(RunBuffer):
 
     @property
     def why_undefined(self) -> str:
-        return f"which nobody has written or another buffer in {self.ref.location} has overwritten"
+        return f"which is unwritten, or overwritten through another buffer in {self.ref.location}"
 
 
 class ArenaMemory(Memory):

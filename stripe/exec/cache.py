@@ -94,7 +94,7 @@ def _seal(made: Path) -> None:
 
 
 def contents(target: Path) -> bytes | None:
-    """The contents of a file of the cache that is whole, and that nobody else owns or can write."""
+    """The contents of a whole file of the cache that no other user owns or can write."""
     try:
         with os.fdopen(os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
             found = os.fstat(stream.fileno())

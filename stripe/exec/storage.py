@@ -66,7 +66,8 @@ Selection: TypeAlias = Strided | Gathered
 class RunBuffer:
     """The storage of the allocation `ref`.
 
-    `stamps` has one number per element: who assigned it last, 0 for nobody. It is None where nothing is checked.
+    `stamps` has one number per element: the assignment that wrote it last, 0 for none. It is None
+    where nothing is checked.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class RunBuffer:
     @property
     def why_undefined(self) -> str:
         """How an element of this buffer can be undefined, as a relative clause."""
-        return "which nobody has written"
+        return "which is unwritten"
 
 
 class Memory:

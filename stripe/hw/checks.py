@@ -13,7 +13,7 @@ from stripe.ir.errors import closest
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, and at which path of the model."""
+    """A reason and the path of the model that it concerns."""
 
     path: JsonPath
     reason: str
@@ -21,7 +21,7 @@ class Problem:
 
 
 def check_model(model: HardwareModel) -> tuple[Problem, ...]:
-    """Everything that is wrong with a model whose parts are right. The graph is looked at when all its names exist."""
+    """All faults of a model whose parts are valid. The graph is checked when all its names exist."""
     found = tuple(problem for check in _NAMES for problem in check(model))
     if found:
         return found
@@ -124,7 +124,7 @@ def check_exec_units_have_data(graph: UnitGraph) -> Iterator[Problem]:
 
 
 def check_transfer_units_pass_data_on(graph: UnitGraph) -> Iterator[Problem]:
-    """What comes into a transfer unit can leave it."""
+    """Data that enter a transfer unit can leave it."""
     for name in graph.model.tx_units:
         for unit in graph.instances(name):
             if unit not in graph.sources:

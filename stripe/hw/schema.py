@@ -33,7 +33,7 @@ UnitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class Unit(ConfigModel):
-    """What all kinds of units share."""
+    """The fields of all kinds of units."""
 
     count: Count = Field(default=1, description="how many there are; they are called NAME[0], NAME[1], …")
     leakage_mW: NotNegative = Field(default=0.0, description="static power of one unit, mW")
@@ -77,7 +77,7 @@ class MemUnit(Unit):
     )
     ports: Count = Field(
         default=1,
-        description="accesses that one bank serves in one cycle, whoever makes them: units that use a memory at the "
+        description="accesses that one bank serves in one cycle: units that use a memory at the "
         "same time share its banks * ports * port_bytes bytes of each cycle",
     )
     port_bytes: int | None = Field(

@@ -22,7 +22,7 @@ def _known_dtype(name: str) -> str:
 
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
-    """That a model names something unknown, with the nearest known name or all of them."""
+    """The message for an unknown name in a model, with the nearest known name or all of them."""
     near = closest(name, known)
     return f"unknown {kind} '{name}'; " + (
         f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"

@@ -72,7 +72,7 @@ class ConfigError(StripeError):
 
 
 class StripeWarning(StripeError):
-    """Something in the input that is right and seldom meant. It is shown as an error is, and never raised."""
+    """A construct of the input that is valid and seldom meant. It is shown as an error is, and never raised."""
 
     exit_status = 0
     kind = "warning"
@@ -107,6 +107,6 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """A hint that names the nearest known name, or `otherwise` when none is alike."""
+    """A hint that names the nearest known name, or `otherwise` when none is similar."""
     near = closest(name, known)
     return f"did you mean '{near}'?" if near else otherwise

@@ -33,7 +33,7 @@ class Direction(Enum):
 
 
 class Role(Enum):
-    """Who owns the contents of an allocation of the entry; the value is the word of the text."""
+    """The owner of the contents of an allocation of the entry; the value is the word of the text."""
 
     USER = "user"
     """An input or output: its contents belong to the caller, before and after a run."""

@@ -75,9 +75,7 @@ class ConstantFold(Pass):
         if not writers:
             return program
         if context.evaluate is None:
-            context.missed(
-                main, f"{', '.join(sorted(buffers))} not folded: nobody computes at compile time here"
-            )
+            context.missed(main, f"{', '.join(sorted(buffers))} not folded: no evaluator is given")
             return program
         rest = sorted(set(range(len(flows))) - set(writers))
         used = {name for number in rest for name in flows[number].inputs}

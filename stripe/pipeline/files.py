@@ -78,7 +78,7 @@ def hardware_of(path: Path) -> str | None:
 
 
 def located_hardware(named: str, path: Path) -> str:
-    """What the key `hardware` of the list at `path` stands for: a path is one from the list's own folder."""
+    """The model that the key `hardware` of the list at `path` names: a path is relative to the list's own folder."""
     return str(path.parent / named) if is_path(named) else named
 
 

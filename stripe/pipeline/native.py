@@ -38,7 +38,7 @@ def load_machine(
 
 
 def native_remarks() -> tuple[str, ...]:
-    """What could not be found about this machine, so that the model's own numbers stand."""
+    """Facts about this machine that could not be found, so that the model's own numbers hold."""
     remarks = this_processor().remarks
     return remarks if _measurement() else (*remarks, f"{_UNMEASURED}: speeds are those of the model")
 
@@ -76,7 +76,7 @@ def _described(processor: Processor) -> dict[str, float]:
     """Parameters of the model that the system tells."""
     found: dict[str, float] = {"CORES": processor.cores, "DRAM_GIB": processor.memory_gib}
     for level, cache in processor.caches.items():
-        # L1 and L2 are counted by core in the model, whoever shares them; L3 is one for all.
+        # The model counts L1 and L2 by core, shared or not; L3 is one for all cores.
         found[f"L{level}_KIB"] = cache.kib if level == 3 else cache.kib // cache.sharers
         found |= {f"L{level}_WAYS": cache.ways} if cache.ways else {}
         found |= {"LINE_BYTES": cache.line} if cache.line else {}

@@ -1,4 +1,4 @@
-"""How an allocation gets a dimension that runs over banks (or lanes), and how its views follow.
+"""Buffers with a dimension that runs over banks (or lanes), and views of them.
 
 With contiguous parts, element e of the cut dimension lies in bank floor(e / part) at e mod part; interleaved, in bank
 e mod banks at floor(e / banks). A view of one element takes these as its access. A view of more elements stays a box
@@ -15,7 +15,7 @@ from stripe.ir import Affine, Block, Dim, Refinement, Special, Statement, row_ma
 
 
 class _BankSpan(Enum):
-    """What part of the cut dimension a view holds."""
+    """The part of the cut dimension that a view holds."""
 
     ALL = "all of it, from the first element on"
     PART = "elements of one bank"

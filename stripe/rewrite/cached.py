@@ -1,4 +1,4 @@
-"""How one view is cached: the copy, and the blocks that transfer exactly what is touched."""
+"""A view cached in a nearer memory: the copy, and the blocks that transfer exactly the elements touched."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def cache_view(
             return Refusal("it is read before it is written inside")
         loads = []
     if loads and _merges_gaps(entry, path, parts):
-        return Refusal("elements that nobody wrote are merged on, and a copy would read them")
+        return Refusal("unwritten elements are merged on, and a copy would read them")
     entry, loads = _made_visible(entry, path, loads)
     entry, stores = _made_visible(entry, path, stores)
     cached = replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))

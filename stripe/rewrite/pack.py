@@ -212,7 +212,7 @@ class _Packed:
         }
 
     def views(self, block: Block, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> list[Refinement]:
-        """What takes the place of the view `ref` of `block`: one that moves by whole blocks for the blocks inside, one
+        """The replacement of the view `ref` of `block`: one that moves by whole blocks for the blocks inside, one
         of the element itself for loads and stores, or both."""
         direct = any(isinstance(s, Load | Store) and s.ref == ref.name for s in block.statements)
         through = any(r.source == ref.name for inner in block.blocks for r in inner.refinements)

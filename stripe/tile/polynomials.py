@@ -88,7 +88,7 @@ class FailedAssertion(Exception):
 
 
 class Poisoned(StripeError):
-    """Something depends on a statement whose error has been reported; nothing more is said."""
+    """A use of a statement whose error has been reported: no second message follows."""
 
     def __init__(self) -> None:
         super().__init__("depends on a statement with an error")

@@ -16,7 +16,7 @@ from stripe.tile.typed import Const, Op, Operand, Tensor, TupleValue, Value
 
 @dataclass(slots=True)
 class Expansion:
-    """What the functions of one binding make together: operations, the names of tensors, and the arguments of each
+    """The results of all functions of one binding: operations, the names of tensors, and the arguments of each
     tensor that a softmax made, for log(softmax(…)). `functions` are those that they may call.
     """
 
@@ -84,7 +84,7 @@ class FunctionScope(Bindings, ABC):
         """The value of a function, whose statements take the place of the call: that of its output, or a tuple."""
 
     def lookup(self, node: ast.Name) -> Value:
-        """What a name stands for; raises StripeError when it is not defined (yet)."""
+        """The value of a name; raises StripeError where it is not defined (yet)."""
         if node.name not in self.env:
             known = [name for name in self.env if name != node.name]
             if any(node.name == statement.target for statement in self.function.statements):

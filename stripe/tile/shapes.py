@@ -24,7 +24,7 @@ class TensorShape:
 
 
 Binding: TypeAlias = TensorShape | int | float
-"""What a caller gives for an input: the shape of a tensor, or a constant."""
+"""An argument for an input: the shape of a tensor, or a constant."""
 
 _SHAPE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*'?)=(?P<sizes>\d+(?:[xX]\d+)*)?(?::(?P<dtype>\w+))?")
 _CONSTANT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*'?)==(?P<value>[-+0-9.eE]+)")

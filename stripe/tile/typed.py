@@ -40,14 +40,14 @@ Operand: TypeAlias = Tensor | Const
 
 @dataclass(frozen=True, slots=True)
 class TupleValue:
-    """What `tuple(…)` gives; `element` takes it apart."""
+    """The value of `tuple(…)`, whose parts `element` gives."""
 
     elements: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RandomValue:
-    """What `prng_step` gives; `prng_state` and `prng_value` take it apart."""
+    """The value of `prng_step`, whose parts `prng_state` and `prng_value` give."""
 
     state: Tensor
     value: Tensor

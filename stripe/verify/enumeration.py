@@ -342,7 +342,7 @@ def _element(buffer: _Cells, flat: int) -> str:
 
 
 def points(program: Program) -> int:
-    """How often blocks run in all, constraints not counted."""
+    """The number of runs of all blocks, constraints not counted."""
 
     def runs(block: Block) -> int:
         return prod(index.range for index in block.iterated) * (

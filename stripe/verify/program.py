@@ -206,7 +206,7 @@ def check_read(reaching: Reaching, load: Access) -> Iterator[Finding]:
     if not missing.is_empty:
         sample = touched.into(missing).sample()
         assert sample is not None
-        yield _at(load, sample[0], "read, but nobody wrote it", load.index)
+        yield _at(load, sample[0], "read, but unwritten", load.index)
 
 
 def check_outputs(reaching: Reaching) -> Iterator[Finding]:
@@ -221,7 +221,7 @@ def check_outputs(reaching: Reaching) -> Iterator[Finding]:
         missing = (box - union([writer.relation.range for writer in writers], names)).lexmin()
         if missing is not None:
             place = Instance((0,), reaching.program.name)
-            message = "nobody writes this element of an output"
+            message = "this element of an output is not written"
             yield Finding(message, ref.name, tuple(missing.values()), place)
 
 

@@ -96,9 +96,7 @@ def test_blocks_in_sequence_may_assign_one_element(budget: int) -> None:
 @BUDGETS
 def test_an_output_must_be_written_everywhere(budget: int) -> None:
     built = copy("[i:4] ( // copy", "[i] i32(1:1)", "[1 + i]:assign i32(1:1)")
-    with pytest.raises(
-        ExecutionError, match=r"'O' ends with its element \[0\], which nobody has written \(2 such"
-    ):
+    with pytest.raises(ExecutionError, match=r"'O' ends with its element \[0\], which is unwritten \(2 such"):
         interpret(built, DATA, memory_budget=budget)
 
 
@@ -107,20 +105,20 @@ def test_an_undefined_element_must_not_be_read(budget: int) -> None:
     built = load("exec/checks/undefined_element")
     with pytest.raises(ExecutionError) as caught:
         interpret(built, DATA, memory_budget=budget)
-    message = "block 0:0:1 (use): error: load of 'T' reads 'T'[5], which nobody has written, at the point i=5"
+    message = "block 0:0:1 (use): error: load of 'T' reads 'T'[5], which is unwritten, at the point i=5"
     assert str(caught.value) == message
 
 
 def test_a_buffer_that_nobody_writes() -> None:
     built = load("exec/checks/buffer_not_written")
-    with pytest.raises(ExecutionError, match=r"load of 'T' reads 'T'\[0\], which nobody has written"):
+    with pytest.raises(ExecutionError, match=r"load of 'T' reads 'T'\[0\], which is unwritten"):
         interpret(built, {})
 
 
 def test_undefined_local_memory_of_another_point() -> None:
     """Each point has its own L: what point 0 wrote is not there for point 1."""
     built = load("exec/checks/local_memory_of_another_point")
-    with pytest.raises(ExecutionError, match=r"reads 'L'\[0\], which nobody has written, at the point i=1"):
+    with pytest.raises(ExecutionError, match=r"reads 'L'\[0\], which is unwritten, at the point i=1"):
         interpret(built, DATA)
 
 

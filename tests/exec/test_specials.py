@@ -82,7 +82,7 @@ def test_specials_in_every_lane() -> None:
 
 def test_specials_are_checked() -> None:
     built = load("exec/specials/specials_are_checked")
-    with pytest.raises(ExecutionError, match="special reads elements of 'T', which nobody has written"):
+    with pytest.raises(ExecutionError, match="special reads elements of 'T', which is unwritten"):
         interpret(built, {"A": np.arange(4, dtype=np.int32)})
 
 

@@ -21,8 +21,8 @@ Each correct rewrite in `tests/verify/pairs.py` (written by hand) and `pass_pair
 Each is then broken in one place, in every way that `tests/verify/mutate.py` knows, and compared with the original
 again. A mutant that is *different* has a witness; *equal* are those whose change has no effect (a bound that another
 implies, say). Both are confirmed by running original and mutant on six sets of small integers: no mutant that is
-called equal runs differently. A *different* one that runs alike is wrong in itself (an element that nobody writes, a
-race), hides behind the data, or is equal by an algebra that is more than the reassociation of one sum. Written by
+called equal runs differently. A *different* one with equal results is wrong in itself (it reads an unwritten element,
+or races), hides behind the data, or is equal by an algebra that is more than the reassociation of one sum. Written by
 `python -m tests.verify.mutant_table`.
 """
 

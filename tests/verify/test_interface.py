@@ -129,7 +129,7 @@ def test_a_pad_is_owed_for_outputs() -> None:
 
 def test_a_hole_without_a_pad_is_not_read() -> None:
     wrong = checked(PACKED.replace(" else 0.0", "", 1))
-    with pytest.raises(ExecutionError, match=r"'A'\[0, 2, 2\], which nobody has written"):
+    with pytest.raises(ExecutionError, match=r"'A'\[0, 2, 2\], which is unwritten"):
         interpret(wrong, {"A": np.ones((2, 10), "f4")})
     found = prove_equal(load("verify/interface/plain"), wrong)
     assert isinstance(found, Different)

@@ -107,7 +107,7 @@ def test_statements_out_of_order() -> None:
     swapped = next(m for m in mutants(after) if m.kind == "order" and m.what == "statements 1 and 2")
     verdict = prove_equal(load("verify/pairs/matmul"), swapped.program)
     assert isinstance(verdict, Different)
-    assert verdict.witness.message == "read, but nobody wrote it"
+    assert verdict.witness.message == "read, but unwritten"
 
 
 def test_an_access_out_of_bounds() -> None:
@@ -136,7 +136,7 @@ def test_points_that_read_what_others_write() -> None:
 def test_an_output_that_is_not_filled() -> None:
     found = check_program(load("verify/pairs/matmul_row_missing"))
     assert [str(f).splitlines()[0] for f in found] == [
-        "error: C[7, 0]: nobody writes this element of an output"
+        "error: C[7, 0]: this element of an output is not written"
     ]
 
 

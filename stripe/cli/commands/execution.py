@@ -29,7 +29,7 @@ def require_memory(program: Program, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is compared: the program before and after the passes, what it read, and what an engine made of it."""
+    """The parties of a comparison: the program before and after the passes, its inputs, an engine's results."""
 
     source: Source
     original: Program
@@ -73,7 +73,7 @@ class Subject:
         return front_end.evaluate(reference, self.source, self.reading, self.inputs)
 
     def _blame(self, reference: str, expected: Arrays, tolerance: Tolerance) -> str:
-        """Whether the reference, the passes or the engine are at fault, where that can be told apart."""
+        """The culprit where runs show it: the reference, the passes or the engine."""
         if reference != "interp" and compare(expected, interpret(self.original, self.inputs), tolerance):
             return f"the interpreter differs before any pass: lowering, or {reference} itself, is at fault"
         changed = self.program is not self.original

@@ -78,7 +78,7 @@ def all_errors(error: StripeError) -> Iterator[StripeError]:
 
 
 def expectations(source: Source) -> list[Message]:
-    """What the comments of a source announce."""
+    """The diagnostics that the comments of a source announce."""
     found: list[Message] = []
     for number, line in enumerate(source.text.splitlines(), start=1):
         for match in _EXPECTED.finditer(line):

@@ -83,7 +83,7 @@ class TimesJson(BaseModel):
 
 
 class ReportJson(BaseModel):
-    """What `--json` writes."""
+    """The document of `--json`."""
 
     input: str
     engine: str

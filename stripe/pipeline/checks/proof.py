@@ -23,7 +23,7 @@ class ProofError(StripeError):
 
 
 def check_input(program: Program, write: Callable[[str], None], name: str = "the input") -> None:
-    """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of what nobody wrote.
+    """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of unwritten elements.
 
     What cannot be decided is told by `write`.
     """

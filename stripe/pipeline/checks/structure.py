@@ -115,4 +115,4 @@ def _first_difference(program: Program, again: Program) -> tuple[str, ...]:
     ):
         if first != second:
             return (f"printed:  {first.strip()}", f"reparsed: {second.strip()}")
-    return ("both print alike, so the text leaves something out",)
+    return ("both print the same text, so the text leaves something out",)

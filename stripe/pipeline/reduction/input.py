@@ -1,4 +1,4 @@
-"""What is reduced: a program as text, alone or in a crash reproducer with its pass list."""
+"""Inputs of reduction: a program as text, alone or in a crash reproducer with its pass list."""
 
 from __future__ import annotations
 

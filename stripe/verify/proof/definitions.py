@@ -419,7 +419,7 @@ class Definitions:
             return [Value(Leaf(f"in:{buffer.name}", read.rank, dtype), at.keep(at.outs[len(read.prefix) :]))]
         agg = self.reaching.start[buffer]
         if agg is Agg.ASSIGN:
-            return [Value(Undefined(f"element of '{buffer}', which nobody wrote", dtype), at.keep(()))]
+            return [Value(Undefined(f"element of '{buffer}', which is unwritten", dtype), at.keep(()))]
         return [Value(number(agg.identity(dtype), dtype), at.keep(()))]
 
 
