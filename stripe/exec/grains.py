@@ -132,7 +132,7 @@ def _product(first: float, second: float) -> float:
 
 def _power(base: float, exponent: int) -> float:
     try:
-        return base**exponent
+        return float(base) ** exponent  # a power of an int would be exact, and too large for what follows
     except OverflowError:
         return inf
 

@@ -12,6 +12,7 @@ from stripe.ir import (
     Program,
     Refinement,
     Role,
+    fresh,
     keep_statements,
     map_statements,
     refs_used,
@@ -28,22 +29,25 @@ def excerpt(program: Program, numbers: Iterable[int]) -> Program:
     kept = [main.statements[number] for number in chosen]
     used = {name for statement in kept for name in refs_used(statement)}
     others = (statement for number, statement in enumerate(main.statements) if number not in set(chosen))
-    shared = {name for statement in others for name in refs_used(statement)} & used
+    # Two names of main may be one buffer.
+    buffers = {ref.name: (ref.is_alloc, ref.source or ref.name) for ref in main.refinements}
+    crossing = {buffers[name] for statement in others for name in refs_used(statement)}
     outer = {ref.name: ref for ref in program.entry.refinements}
     allocs: list[Refinement] = []
     views: list[Refinement] = []
     for ref in main.refinements:
         if ref.name not in used:
             continue
-        if ref.is_alloc and ref.name in shared:
+        crosses = buffers[ref.name] in crossing
+        if ref.is_alloc and crosses:
             # An allocation of main that others use as well: the entry has it, and main a view of it.
-            allocs.append(replace(ref, role=Role.USER))
+            name = fresh(ref.name, outer)
+            allocs.append(replace(ref, name=name, role=Role.USER))
             origin = (Affine(),) * ref.rank
-            ref = replace(ref, dir=Direction.INOUT, source=ref.name, access=origin, offset=None, role=None)
+            ref = replace(ref, dir=Direction.INOUT, source=name, access=origin, offset=None, role=None)
         elif not ref.is_alloc:
             buffer = outer[ref.source]
-            crosses = ref.name in shared and not buffer.is_kept
-            allocs.append(replace(buffer, role=Role.USER) if crosses else buffer)
+            allocs.append(replace(buffer, role=Role.USER) if crosses and not buffer.is_kept else buffer)
         views.append(ref)
     small = keep_statements(replace(main, refinements=tuple(views)), chosen)
     entry = map_statements(program.entry, lambda s: small if isinstance(s, Block) and s.is_main else s)

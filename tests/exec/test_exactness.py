@@ -73,3 +73,11 @@ def test_results_are_what_follows_for_them(seed: int) -> None:
             assert not grain.step or not np.fmod(finite, grain.step).any(), f"{text}{name}: {grain}\n{values}"
             checked += grain.bound != np.inf
     assert checked > 40
+
+
+def test_products_of_thousands_of_factors_have_a_grain() -> None:
+    """A power of whole numbers was exact, and no float holds it."""
+    text = "function (A[N=40, M=40]: fp16) -> (O) { O[] = *(A[i, j] * A[j, i]); }"
+    program = compile_tile(text, "product")
+    assert random_inputs(program, 0)["A"].shape == (40, 40)
+    assert not order_free(program, 8)

@@ -7,7 +7,20 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from stripe.exec.data import random_inputs
-from stripe.ir import Block, ConstantBuffer, Direction, Program, Refinement, Role
+from stripe.ir import (
+    Affine,
+    Block,
+    ConstantBuffer,
+    Direction,
+    Program,
+    Refinement,
+    Role,
+    Special,
+    refs_used,
+    row_major,
+)
+from stripe.ir.index_map import IndexMap, PhysicalLayout
+from stripe.poly.index_maps import physical_sizes
 
 
 @st.composite
@@ -24,7 +37,69 @@ def varied(draw: st.DrawFn, program: Program) -> Program:
     unused = {name for name in outputs if name != kept and draw(st.booleans())}
     program = without_outputs(with_constants(program, known, draw(st.integers(0, 99))), unused)
     program = with_idle_views(program) if draw(st.booleans()) else program
+    program = draw(with_layouts(program)) if draw(st.booleans()) else program
     return draw(with_twin_views(program)) if draw(st.booleans()) else program
+
+
+@st.composite
+def with_layouts(draw: st.DrawFn, program: Program) -> Program:
+    """Some tensors of the user have a physical layout: dimensions in another order and in blocks, with holes where a
+    block is not full. Accesses follow the layout."""
+    for ref in dict.fromkeys((*program.inputs, *program.outputs)):
+        if ref.rank and draw(st.booleans()) and _accessed_by_element(program, ref.name):
+            order = draw(st.permutations(range(ref.rank)))
+            blocks = draw(st.dictionaries(st.sampled_from(order), st.integers(2, 5), max_size=2))
+            pad = draw(st.sampled_from((None, ref.dtype.numpy().type(3).item())))
+            given = pad if ref not in program.outputs else None
+            layout = PhysicalLayout(IndexMap.blocked(order, blocks), ref.sizes, given)
+            program = relaid(program, ref, layout)
+    return program
+
+
+def _accessed_by_element(program: Program, name: str) -> bool:
+    """Whether all accesses to a tensor are those of blocks of main, one element at each point."""
+    main = program.main
+    views = {view.name for view in main.refinements if view.source == name}
+    users = [s for s in main.statements if views.intersection(refs_used(s))]
+    return len(program.entry.statements) == 1 and all(
+        isinstance(block, Block)
+        and not any(isinstance(inner, Special | Block) for inner in block.statements)
+        and all(set(ref.sizes) == {1} for ref in block.refinements if ref.source in views)
+        for block in users
+    )
+
+
+def relaid(program: Program, ref: Refinement, layout: PhysicalLayout) -> Program:
+    """The program with a tensor of the user in another layout."""
+    sizes = physical_sizes(layout.map, ref.sizes)
+    dims = row_major(sizes)
+    main = program.main
+    views = {view.name for view in main.refinements if view.source == ref.name}
+
+    def through(block: Block) -> Block:
+        refs = (
+            replace(
+                inner,
+                access=layout.map.at(inner.access),
+                dims=tuple(replace(dim, size=1) for dim in dims),
+            )
+            if inner.source in views
+            else inner
+            for inner in block.refinements
+        )
+        return replace(block, refinements=tuple(refs))
+
+    refs = tuple(
+        replace(view, dims=dims, access=(Affine(),) * len(dims)) if view.name in views else view
+        for view in main.refinements
+    )
+    statements = tuple(through(s) if isinstance(s, Block) else s for s in main.statements)
+    program = with_main(program, replace(main, refinements=refs, statements=statements))
+    allocs = (
+        replace(each, dims=dims, access=(Affine(),) * len(dims), layout=layout) if each is ref else each
+        for each in program.entry.refinements
+    )
+    return replace(program, entry=replace(program.entry, refinements=tuple(allocs)))
 
 
 @st.composite
