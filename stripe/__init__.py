@@ -27,10 +27,12 @@ if TYPE_CHECKING:
         Dim,
         Direction,
         Index,
+        IndexMap,
         Intrinsic,
         Load,
         LoadIndex,
         Location,
+        PhysicalLayout,
         Program,
         Refinement,
         Role,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         StripeError,
         Tags,
         parse_affine,
+        read_index_map,
         row_major,
         walk,
     )
@@ -53,8 +56,9 @@ _HOMES = {
     "hw.schema": ("HardwareModel",),
     "ir": (
         "Affine", "Agg", "Block", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "DTYPES", "Dim",
-        "Direction", "Index", "Intrinsic", "Load", "LoadIndex", "Location", "Program", "Refinement", "Role",
-        "Special", "Store", "StripeError", "Tags", "parse_affine", "row_major", "walk",
+        "Direction", "Index", "IndexMap", "Intrinsic", "Load", "LoadIndex", "Location", "PhysicalLayout", "Program",
+        "Refinement", "Role", "Special", "Store", "StripeError", "Tags", "parse_affine", "read_index_map", "row_major",
+        "walk",
     ),
     "passes.base": ("Pass", "Remark"),
     "passes.registry": ("find_pass", "pass_names"),
@@ -64,9 +68,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "DTYPES", "Affine", "Agg", "Block", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "Dim", "Direction",
-    "HardwareModel", "Index", "Intrinsic", "Judgement", "Load", "LoadIndex", "Location", "Pass", "Program",
-    "Refinement", "Remark", "Role", "SimulationReport", "Special", "Store", "StripeError", "Tags", "check", "compile",
-    "find_pass", "hardware", "parse", "parse_affine", "pass_names", "prove", "random_inputs", "read",
+    "HardwareModel", "Index", "IndexMap", "Intrinsic", "Judgement", "Load", "LoadIndex", "Location", "Pass",
+    "PhysicalLayout", "Program", "Refinement", "Remark", "Role", "SimulationReport", "Special", "Store", "StripeError",
+    "Tags", "check", "compile", "find_pass", "hardware", "parse", "parse_affine", "pass_names", "prove",
+    "random_inputs", "read", "read_index_map",
     "row_major", "run", "run_passes", "simulate", "translate", "walk",
     "write_folder",
 ]  # fmt: skip

@@ -36,6 +36,7 @@ from stripe.ir.check.structure import verify_structural
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
+from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.intrinsics import (
     INTRINSICS,
     SPECIALS,
@@ -59,6 +60,7 @@ from stripe.ir.rename import (
 from stripe.ir.span import Span
 from stripe.ir.stage import Stage
 from stripe.ir.tags import FIELD_WORDS, Tags, TagValue
+from stripe.ir.text.index_maps import read_index_map
 from stripe.ir.text.names import RESERVED, fresh, is_name, is_tag
 from stripe.ir.text.parser import ParsedProgram, parse_affine, parse_location, parse_program, parse_with_spans
 from stripe.ir.text.printer import print_block, print_program, print_refinement, print_statement
@@ -117,6 +119,7 @@ __all__ = [
     "Edit",
     "FloorDiv",
     "Index",
+    "IndexMap",
     "Interval",
     "Intrinsic",
     "IntrinsicSpec",
@@ -128,6 +131,7 @@ __all__ = [
     "Nest",
     "ParsedProgram",
     "Path",
+    "PhysicalLayout",
     "Program",
     "Refinement",
     "Role",
@@ -180,6 +184,7 @@ __all__ = [
     "print_program",
     "print_refinement",
     "print_statement",
+    "read_index_map",
     "reads_of",
     "refs_used",
     "rename_indices",

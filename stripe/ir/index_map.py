@@ -66,6 +66,18 @@ class IndexMap:
         """First this map, then `other`, whose indices are this one's results."""
         return IndexMap(self.names, other.at(self.results), other.axes)
 
+    def strides(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The strides of a buffer of `sizes` that lies by the map, its results in row-major order; for a map without
+        floors and remainders."""
+        assert all(result.is_linear for result in self.results)
+        box = {name: (0, size - 1) for name, size in zip(self.names, sizes, strict=True)}
+        strides, step = dict.fromkeys(self.names, 0), 1
+        for result in reversed(self.results):
+            for name in result.names():
+                strides[name] += result.coeff(name) * step
+            step *= max(1, result.bounds(box)[1] + 1)
+        return tuple(strides.values())
+
     def __str__(self) -> str:
         axes = (", ".join(map(str, axis)) for axis in self._grouped())
         return f"({', '.join(self.names)}) -> ({' | '.join(axes)})"

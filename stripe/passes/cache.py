@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from stripe.ir import (
     Block,
     Index,
+    IndexMap,
     Location,
     Path,
     Program,
     Refinement,
     block_at,
     is_dense,
+    read_index_map,
     replace_at,
     step,
     walk,
@@ -34,6 +37,8 @@ from stripe.passes.base import (
     TagSet,
 )
 from stripe.rewrite.cached import Cached, CacheOptions, cache_view
+from stripe.rewrite.options import MapText
+from stripe.rewrite.pack import packable, repacked
 from stripe.rewrite.sharing import sharing, split_shared
 from stripe.rewrite.strides import memory_order
 
@@ -87,7 +92,18 @@ class Cache(Pass):
         description="cache only views that are read along vectors of results and do not lie in memory so; the copies "
         "have these elements side by side",
     )
+    layout: MapText = Field(
+        default="",
+        description="an index map for the copies, as that of the pass layout: `NHWC8h8w32c`; row-major where absent",
+    )
     inner_set: TagSet = Field(default=("shared",), description="with shared: tags of the inner block")
+
+    @model_validator(mode="after")
+    def _check_layout(self) -> Self:
+        """Raises ValueError for two layouts."""
+        if self.layout and self.vector:
+            raise ValueError("`layout` stands instead of `vector`")
+        return self
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError for a unit that the hardware model lacks."""
@@ -135,7 +151,7 @@ class Cache(Pass):
     ) -> Cached | Refusal:
         """The entry with a copy of the view that `points` share; copies before are shared by the points `together`,
         for which the block at `path` is split already."""
-        layout = self._layout(block_at(entry, path), ref) if self.vector else ()
+        layout = self._vectors_together(block_at(entry, path), ref) if self.vector else None
         if isinstance(layout, Refusal):
             return layout
         count = prod(index.range for index in points)
@@ -149,10 +165,17 @@ class Cache(Pass):
             )
         memory = self.mem_loc.location() if self.mem_loc else Location()
         transfer = self.xfer_loc.location() if self.xfer_loc else Location()
-        return cache_view(entry, path, ref.name, CacheOptions(memory, transfer, layout))
+        cached = cache_view(entry, path, ref.name, CacheOptions(memory, transfer, layout))
+        if isinstance(cached, Refusal) or not self.layout:
+            return cached
+        block = block_at(cached.entry, path)
+        packing = packable(block, block.ref(ref.name), read_index_map(self.layout))
+        if isinstance(packing, Refusal):
+            return packing
+        return replace(cached, entry=repacked(cached.entry, {path: {ref.name: packing}}))
 
-    def _layout(self, block: Block, ref: Refinement) -> tuple[int, ...] | Refusal:
-        """The order of a copy's dimensions that lays the elements of vectors side by side."""
+    def _vectors_together(self, block: Block, ref: Refinement) -> IndexMap | Refusal:
+        """The layout of a copy in which the elements of vectors lie side by side."""
         readers = [inner for inner in block.blocks if not self.ref or self.ref in inner.tags]
         last = _vector_dim(block, ref.name, readers)
         if last is None:
@@ -162,7 +185,7 @@ class Cache(Pass):
             return Refusal("its vectors lie side by side")
         if ref.dims[last].stride == 1 and _has_partial(ref.name, last, readers):
             return Refusal("its last vectors are partly empty")
-        return (*(dim for dim in memory_order(ref) if dim != last), last)
+        return IndexMap.blocked((*(dim for dim in memory_order(ref) if dim != last), last), {})
 
 
 def _vector_dim(block: Block, name: str, readers: Iterable[Block]) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stripe.ir import Path, Program, block_at, compact_strides, with_entry
+from stripe.ir import IndexMap, Path, Program, block_at, with_entry
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
-from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
+from stripe.rewrite.strides import layout_text, mapped, memory_order, movable
 
 
 class FixStrides(Pass):
@@ -34,20 +34,21 @@ class FixStrides(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
-        chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
+        chosen: dict[Path, dict[str, IndexMap]] = {}
         for path, ref in movable(entry):
             around = (block_at(entry, path[:depth]) for depth in range(1, len(path) + 1))
             if not any(block.words.has_all(self.reqs) for block in around):
                 continue
             present = {dim: place for place, dim in enumerate(memory_order(ref))}
             order = sorted(present, key=lambda dim: (prime_factors(ref.sizes[dim]), present[dim]))
-            strides = compact_strides(ref.sizes, order)
+            index_map = IndexMap.blocked(order, {})
+            strides = index_map.strides(ref.sizes)
             if strides == ref.strides:
                 continue
             counts = ", ".join(str(prime_factors(size)) for size in ref.sizes)
             context.applied(ref.name, f"strides {layout_text(ref, strides)}; prime factors {counts}")
-            chosen.setdefault(path, {})[ref.name] = strides
-        return with_entry(program, with_strides(entry, chosen))
+            chosen.setdefault(path, {})[ref.name] = index_map
+        return with_entry(program, mapped(entry, chosen))
 
 
 def prime_factors(number: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stripe.ir import Block, Buffer, Path, Program, Refinement, Role, compact_strides, with_entry
+from stripe.ir import Block, Buffer, IndexMap, Path, Program, Refinement, Role, with_entry
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly import accesses
-from stripe.rewrite.strides import layout_text, memory_order, movable, with_strides
+from stripe.rewrite.strides import layout_text, mapped, memory_order, movable
 
 
 class Transpose(Pass):
@@ -36,25 +36,26 @@ class Transpose(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
-        chosen: dict[Path, dict[str, tuple[int, ...]]] = {}
+        chosen: dict[Path, dict[str, IndexMap]] = {}
         votes = _votes(entry, self.reqs)
         for path, ref in movable(entry):
             vote = votes.get(Buffer(path, ref.name))
             if vote is None:
                 context.missed(ref.name, "not transposed: no matching block reads it")
                 continue
-            strides = compact_strides(ref.sizes, vote.order(ref))
+            index_map = IndexMap.blocked(vote.order(ref), {})
+            strides = index_map.strides(ref.sizes)
             if strides == ref.strides:
                 continue
             context.applied(ref.name, f"transposed: {layout_text(ref, strides)}; {vote.text()}")
-            chosen.setdefault(path, {})[ref.name] = strides
+            chosen.setdefault(path, {})[ref.name] = index_map
         for ref in entry.allocs:
             vote = votes.get(Buffer((0,), ref.name))
             if ref.role is Role.USER and vote is not None and vote.order(ref) != memory_order(ref):
                 context.missed(
                     ref.name, f"not transposed: its layout is the user's ({vote.text()}); see layout"
                 )
-        return with_entry(program, with_strides(entry, chosen))
+        return with_entry(program, mapped(entry, chosen))
 
 
 @dataclass(frozen=True, slots=True)

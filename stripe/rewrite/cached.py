@@ -13,6 +13,7 @@ from stripe.ir import (
     Constraint,
     Direction,
     Index,
+    IndexMap,
     Interval,
     Load,
     Location,
@@ -23,7 +24,6 @@ from stripe.ir import (
     Store,
     Tags,
     aggregations_of,
-    compact_strides,
     fresh,
     map_views,
     moved_down,
@@ -41,13 +41,13 @@ from stripe.rewrite.refusal import Refusal
 
 @dataclass(frozen=True, slots=True)
 class CacheOptions:
-    """The form of a copy: its memory, the unit of its copy blocks, the order of its dimensions (empty: as in the
-    source), and the tags of its copy blocks.
+    """The form of a copy: its memory, the unit of its copy blocks, its layout by a map without floors (None:
+    row-major), and the tags of its copy blocks.
     """
 
     memory: Location = Location()
     transfer: Location = Location()
-    layout: tuple[int, ...] = ()
+    layout: IndexMap | None = None
     load_set: TagSet = ("cache", "cache_load")
     store_set: TagSet = ("cache", "cache_store")
 
@@ -238,11 +238,11 @@ def _cached(
     raw_name = fresh(f"{name}_raw", {ref.name for ref in block.refinements})
     direction = Direction.INOUT if loads and stores else Direction.OUT if stores else Direction.IN
     raw = replace(view, name=raw_name, dir=direction)
-    # the allocation holds the box, compact in the order of `layout`
+    # the allocation holds the box
     sizes = [high - low + 1 for low, high in box]
-    order = options.layout if sorted(options.layout) == list(range(len(sizes))) else tuple(range(len(sizes)))
     copy = Refinement.alloc(view.name, view.dtype, tuple(sizes), location=options.memory or view.location)
-    copy = replace(copy.with_strides(compact_strides(sizes, order)), tags=Tags.of("cached"))
+    strides = copy.strides if options.layout is None else options.layout.strides(sizes)
+    copy = replace(copy.with_strides(strides), tags=Tags.of("cached"))
     if any(isinstance(s, Store) and s.ref == name for s in block.statements):
         copy = replace(copy, agg=agg)  # stores here name the copy itself, and there may be several
     lows = [low for low, _ in box]

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from stripe.ir import FIELD_WORDS, Affine, ConfigError, Location, is_tag, parse_affine
+from stripe.ir import FIELD_WORDS, Affine, ConfigError, Location, is_tag, parse_affine, read_index_map
 
 
 def _checked_tag(word: str) -> str:
@@ -34,6 +34,20 @@ TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_new_tag)], ...]
 Reqs: TypeAlias = Annotated[
     TagReqs, Field(description="tags that a block must have, all of them; 'all' fits any block")
 ]
+
+
+def _checked_map(text: str) -> str:
+    if text:
+        try:
+            read_index_map(text)
+        except ConfigError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            raise ValueError(f"{error.where}: {error.reason}{hint}") from None
+    return text
+
+
+MapText: TypeAlias = Annotated[str, AfterValidator(_checked_map)]
+"""An index map as pass lists write it; empty for none."""
 
 
 UNIT_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from stripe.ir import (
     Affine,
     Block,
+    ConfigError,
     Dim,
     DType,
     Interval,
@@ -29,6 +30,7 @@ from stripe.ir import (
 )
 from stripe.ir.digits import Digit, digits_of_map
 from stripe.ir.index_map import IndexMap
+from stripe.poly.index_maps import collision, physical_sizes
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.refusal import Refusal
 
@@ -166,8 +168,24 @@ def repacked(root: Block, packings: Packings, outside: Mapping[str, Interval] | 
     return _inside(root, (0,), {}, outside or {}, packings) if packings else root
 
 
+def packable(block: Block, ref: Refinement, index_map: IndexMap) -> Packing | Refusal:
+    """The layout of the allocation `ref` of `block` by a map; a refusal names elements, or the special that uses it."""
+    refusal = unpackable(block, ref.name)
+    if refusal is not None:
+        return refusal
+    try:
+        physical_sizes(index_map, ref.sizes)
+    except ConfigError as error:
+        return Refusal(error.reason)
+    packing = Packing.of(index_map, ref.sizes)
+    if isinstance(packing, Refusal) and (found := collision(index_map, ref.sizes)) is not None:
+        first, second = (list(point.values()) for point in (found.first, found.second))
+        return Refusal(f"{index_map} puts its elements {first} and {second} both at {list(found.element)}")
+    return packing
+
+
 def unpackable(block: Block, name: str) -> Refusal | None:
-    """The reason why views of the refinement `name` of `block` cannot be packed."""
+    """The special that uses the refinement `name` of `block`, or a view of it, as a whole."""
     for statement in block.statements:
         if isinstance(statement, Special) and name in (*statement.inputs, *statement.outputs):
             return Refusal(f"the special {statement.op} uses it as a whole")

@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from stripe.ir import Block, Path, Refinement, Role, walk, with_statements
+from stripe.ir import Block, IndexMap, Path, Refinement, Role, walk, with_statements
 
-Strides: TypeAlias = Mapping[Path, Mapping[str, tuple[int, ...]]]
-"""New strides of allocations, by the path of the block that holds them and their names."""
+Maps: TypeAlias = Mapping[Path, Mapping[str, IndexMap]]
+"""Maps without floors for allocations, by the path of the block that holds them and their names."""
 
 
-def with_strides(entry: Block, strides: Strides) -> Block:
-    """`entry` with new strides for allocations and for every view of them inside."""
+def mapped(entry: Block, maps: Maps) -> Block:
+    """`entry` with the strides of the maps for allocations and for every view of them inside."""
 
     def visit(block: Block, path: Path, outside: Mapping[str, tuple[int, ...]]) -> Block:
-        new = dict(strides.get(path, {}))
+        own = maps.get(path, {})
+        new = {ref.name: own[ref.name].strides(ref.sizes) for ref in block.allocs if ref.name in own}
         new |= {ref.name: outside[ref.source] for ref in block.refinements if ref.source in outside}
         statements = [
             visit(statement, (*path, number), new) if isinstance(statement, Block) else statement
@@ -28,7 +29,7 @@ def with_strides(entry: Block, strides: Strides) -> Block:
         refs = tuple(ref.with_strides(new[ref.name]) if ref.name in new else ref for ref in inner.refinements)
         return replace(inner, refinements=refs)
 
-    return visit(entry, (0,), {}) if strides else entry
+    return visit(entry, (0,), {}) if maps else entry
 
 
 def memory_order(ref: Refinement) -> tuple[int, ...]:

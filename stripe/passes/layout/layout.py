@@ -14,7 +14,6 @@ from stripe.ir import (
     Affine,
     Block,
     Buffer,
-    ConfigError,
     ConstantBuffer,
     Edit,
     Index,
@@ -40,9 +39,10 @@ from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, 
 from stripe.passes.layout.choose import FreeTensor, choose
 from stripe.passes.layout.pads import Holes, with_pads
 from stripe.poly import accesses
-from stripe.poly.index_maps import collision, holes, physical_sizes
+from stripe.poly.index_maps import holes
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
-from stripe.rewrite.pack import Packing, packed_data, repacked, unpackable
+from stripe.rewrite.options import MapText
+from stripe.rewrite.pack import Packing, packable, packed_data, repacked
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.strides import memory_order
 
@@ -84,7 +84,7 @@ class Layout(Pass):
         default=(), description="dimensions in the order in memory, outermost first; as they are where empty"
     )
     block: dict[int, int] = Field(default={}, description="dimension: elements per block")
-    map: str = Field(
+    map: MapText = Field(
         default="",
         description="instead of both, an index map, `(n, h, w, c) -> (n, floor(c/16), h, w, c mod 16)`, or a named "
         "form of it, `NHWC -> NCHW16c`; a name alone, `NHWC8h8w32c`, has its capital letters as dimensions",
@@ -120,18 +120,11 @@ class Layout(Pass):
 
     @model_validator(mode="after")
     def _check_map(self) -> Self:
-        """Raises ValueError for a text that is no map, and for a map beside order or blocks."""
+        """Raises ValueError for a map beside order or blocks."""
         if self.map and (self.order or self.block):
             raise ValueError("`map` stands instead of `order` and `block`")
         if self.choose and (self.map or self.order or self.block):
             raise ValueError("`choose` stands instead of `map`, `order` and `block`")
-        if self.map:
-            try:
-                read_index_map(self.map)
-            except ConfigError as error:
-                raise ValueError(
-                    f"{error.where}: {error.reason}" + (f"; {error.hint}" if error.hint else "")
-                ) from None
         return self
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -250,20 +243,7 @@ class Layout(Pass):
             return index_map
         if ref.bank_dim is not None or ref.offset is not None:
             return Refusal("it has its place in a memory already")
-        refusal = unpackable(block, ref.name)
-        if refusal is not None:
-            return refusal
-        try:
-            physical_sizes(index_map, ref.sizes)
-            found = collision(index_map, ref.sizes) if self.map else None
-        except ConfigError as error:
-            return Refusal(error.reason)
-        if found is not None:
-            first, second = (list(point.values()) for point in (found.first, found.second))
-            return Refusal(
-                f"{index_map} puts its elements {first} and {second} both at {list(found.element)}"
-            )
-        return Packing.of(index_map, ref.sizes)
+        return packable(block, ref, index_map)
 
     def _layout(
         self, path: Path, ref: Refinement, index_map: IndexMap | Refusal, packing: Packing | Refusal
