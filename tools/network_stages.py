@@ -25,7 +25,7 @@ from typing_extensions import override
 import stripe
 from stripe.config import output
 from stripe.emit.targets import FolderTarget, parse_target
-from stripe.exec.compare import LOOSE, compare
+from stripe.exec.compare import LOOSE, compare, layered, worst_element
 from stripe.ir import Program
 from stripe.pipeline.checks.machine import MachineCheck
 from stripe.pipeline.checks.proof import ExactCheck
@@ -165,15 +165,12 @@ def _run(program: Program, into: Path, folder: Path) -> None:
         name: np.frombuffer(path.read_bytes(), ref.dtype.numpy()).reshape(expected[name].shape)
         for name, path, ref in zip(expected, outputs, program.outputs, strict=True)
     }
-    differences = compare(expected, found, LOOSE)
-    errors = [
-        float(np.abs(found[name].astype(np.float64) - array).max() / max(1e-30, np.abs(array).max()))
-        for name, array in expected.items()
-    ]
+    tolerance = layered(LOOSE, program)
+    differences = compare(expected, found, tolerance)
+    worst = worst_element(expected, found, tolerance)
     tell(
-        run_seconds=min(times), worst=max(errors, default=0.0), equal=not differences,
-        differences=list(map(str, differences)),
-        identical=all(np.array_equal(found[name], array) for name, array in expected.items()),
+        run_seconds=min(times), equal=not differences, differences=list(map(str, differences)),
+        allowed=worst.ratio if worst else 0.0,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from stripe.exec.arith import Array
 from stripe.exec.exactness import best_magnitude, order_free, uses_transcendentals
-from stripe.ir import DTYPES, Program
+from stripe.ir import DTYPES, Agg, Block, Program, reads_of, walk, writes_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -43,6 +43,23 @@ def tolerance_for(program: Program, *, small_integers: bool = True) -> Tolerance
     if uses_transcendentals(program):
         return LOOSE
     return EXACT if order_free(program, best_magnitude(program) if small_integers else None) else LOOSE
+
+
+def layered(tolerance: Tolerance, program: Program) -> Tolerance:
+    """The tolerance for results of other implementations of a network: rounding errors of its layers add up, so the
+    share of the largest element is allowed once for each sum of floats on the longest chain of sums.
+    """
+    sums: dict[str, int] = {}
+    for statement in program.main.statements:
+        own = isinstance(statement, Block) and any(
+            ref.agg is Agg.ADD and ref.dtype.is_float
+            for _, block in walk(statement)
+            for ref in block.refinements
+        )
+        before = max((sums.get(name, 0) for name in reads_of(statement)), default=0)
+        for name in writes_of(statement):
+            sums[name] = max(sums.get(name, 0), before + own)
+    return replace(tolerance, absolute=tolerance.absolute * max(1, *sums.values(), 1))
 
 
 @dataclass(frozen=True, slots=True)

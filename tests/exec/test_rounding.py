@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stripe
-from stripe.exec.compare import compare, worst_element
+from stripe.exec.compare import EXACT, LOOSE, Tolerance, compare, layered, worst_element
 from stripe.exec.compile import compile_program
 from stripe.exec.interp import interpret
 from stripe.exec.rounding import rounding_bounds
@@ -67,6 +67,15 @@ def test_the_worst_element_is_named() -> None:
     assert worst is not None and str(worst) == "'C'[1, 1]" and worst.ratio > 100
     (difference,) = compare(expected, wrong, bounds=bounds)
     assert "the worst is [1, 1], " in str(difference) and "times the bound" in str(difference)
+
+
+def test_errors_of_layers_add_up() -> None:
+    text = "function (A[M=4, K=4]) -> (D) {{ B[i, j : M, K] = +(A[i, k] * A[k, j]); {} }}"
+    one = stripe.parse(text.format("D = B + A;"))
+    two = stripe.parse(text.format("C = B + A; D[i, j : M, K] = +(C[i, k] * B[k, j]);"))
+    assert layered(LOOSE, one) == LOOSE
+    assert layered(LOOSE, two) == Tolerance(LOOSE.relative, 2 * LOOSE.absolute)
+    assert layered(EXACT, two) == EXACT
 
 
 def test_constants_have_magnitudes_too() -> None:

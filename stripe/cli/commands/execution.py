@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from stripe.cli.commands.run_report import ComparisonJson
-from stripe.exec.compare import Tolerance, compare, tolerance_for, worst_element
+from stripe.exec.compare import Tolerance, compare, layered, tolerance_for, worst_element
 from stripe.exec.interp import interpret
 from stripe.exec.rounding import rounding_bounds, telling
 from stripe.frontends.frontend import ReadOptions, Source
@@ -46,6 +46,7 @@ class Subject:
         # Passes may change the order of sums, so the looser of the tolerances of both programs holds.
         both = [tolerance_for(p, small_integers=self.small_integers) for p in (self.original, self.program)]
         tolerance = max(both, key=lambda tolerance: (tolerance.relative, tolerance.absolute))
+        tolerance = layered(tolerance, self.original)
         bounds = {} if tolerance.exact else telling(rounding_bounds(self.original, self.inputs), expected)
         found = tuple(compare(expected, self.outputs, tolerance, bounds))
         identical = not found and not compare(expected, self.outputs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import product
 from math import prod
 from typing import TypeAlias
@@ -17,7 +18,7 @@ from typing import TypeAlias
 from stripe.ir import Affine, Buffer, Path, Refinement, Role
 from stripe.poly import Access
 
-MOST_ENTRIES = 100_000
+MOST_ENTRIES = 4096
 """The largest table of an elimination; a tensor with more choices together with its neighbours keeps its layout."""
 
 Choice: TypeAlias = Mapping[Buffer, int]
@@ -121,11 +122,24 @@ def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[int
             factors_of[buffer].append(factor)
     around = {buffer: _neighbours(buffer, factors_of[buffer]) for buffer in left}
     best: list[tuple[Buffer, tuple[Buffer, ...], dict[tuple[int, ...], int]]] = []
+    places = {buffer: place for place, buffer in enumerate(left)}
+
+    def entry(buffer: Buffer) -> tuple[int, int, Buffer]:
+        return prod(len(left[n]) for n in around[buffer]), places[buffer], buffer
+
+    # The tensor whose neighbours have the fewest labels comes first. An entry that is no longer right is skipped.
+    queue = [entry(buffer) for buffer in left]
+    heapify(queue)
     while left:
-        buffer = min(left, key=lambda b: prod(len(left[n]) for n in around[b]))
+        first = heappop(queue)
+        buffer = first[-1]
+        if buffer not in left or entry(buffer) != first:
+            continue
         others = around[buffer]
-        if len(left[buffer]) * prod(len(left[n]) for n in others) > MOST_ENTRIES:
+        if len(left[buffer]) * first[0] > MOST_ENTRIES:
             left[buffer] = (left[buffer][0],)
+            for changed in (buffer, *others):
+                heappush(queue, entry(changed))
             continue
         merged, chosen = _eliminated(buffer, factors_of.pop(buffer), others, left)
         best.append((buffer, others, chosen))
@@ -134,6 +148,8 @@ def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[int
             rest = [factor for factor in factors_of[other] if buffer not in factor.tensors]
             factors_of[other] = [*rest, merged]
             around[other] = _neighbours(other, factors_of[other])
+        for other in others:
+            heappush(queue, entry(other))
     found: dict[Buffer, int] = {}
     for buffer, others, chosen in reversed(best):
         found[buffer] = chosen[tuple(found[other] for other in others)]
