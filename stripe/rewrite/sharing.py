@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from stripe.ir import Block, Index, Refinement
+from stripe.ir import Block, Index, Refinement, step
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block
 
@@ -20,11 +20,17 @@ def sharing(block: Block, ref: Refinement) -> tuple[Index, ...]:
 def split_shared(block: Block, shared: Sequence[Index], most: int, inner_set: TagSet) -> Block:
     """`block` as a nest: outside the indices that are not `shared`, inside these, `most` points at most (0: all).
 
-    An index whose points inside would be too many is split by a divisor of its range, so that no tile is partial.
+    Points inside follow memory: indices with small steps come first. An index whose points inside would be too many
+    is split by a divisor of its range, so that no tile is partial.
     """
     sizes = {index.name: 1 for index in block.iterated}
     left = most or prod(index.range for index in shared)
-    for index in reversed(shared):
+    views = [ref for ref in block.refinements if not ref.is_alloc]
+
+    def moved(index: Index) -> int:
+        return sum(ref.dtype.bytes * abs(step(ref, index.name) or 0) for ref in views)
+
+    for index in sorted(reversed(shared), key=moved):
         sizes[index.name] = max(
             size for size in range(1, min(left, index.range) + 1) if index.range % size == 0
         )

@@ -38,6 +38,7 @@ from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
 from stripe.passes.layout.choose import FreeTensor, choose
 from stripe.passes.layout.pads import Holes, with_pads
+from stripe.passes.layout.tiled import tiled_map
 from stripe.poly import accesses
 from stripe.poly.index_maps import holes
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
@@ -61,7 +62,8 @@ class Layout(Pass):
     `map` gives the physical place of each element; it has to keep elements apart. `order` and `block` are a short form:
     the dimensions as they shall lie in memory, the outermost first; each dimension of `block` is cut into blocks of so
     many elements, which become the innermost dimensions. `choose` gives each buffer the innermost dimension for which
-    all kernels together, vectors along the best index of each, take the fewest memory operations. Where the last block
+    all kernels together, vectors along the best index of each, take the fewest memory operations. `tiles` blocks a
+    buffer by the extents of the views that tiles have of it. Where the last block
     is not full, its other elements stay undefined and are never read. Tensors of the user keep their layout: the
     program works on a temporary, which a block tagged `layout_copy` copies in from them or out to them, on the unit of
     the kernel that it serves. With `interface` they get the layout themselves, and their callers pack
@@ -113,6 +115,12 @@ class Layout(Pass):
         description="with choose: width of a vector in bytes, instead of the hardware model's",
     )
 
+    tiles: str = Field(
+        default="",
+        description="instead of all these, blocks such that what tiles read lies in one piece: the blocks of main with "
+        "this tag, which alone may use the buffer",
+    )
+
     @property
     @override
     def changes_interface(self) -> bool:
@@ -125,6 +133,8 @@ class Layout(Pass):
             raise ValueError("`map` stands instead of `order` and `block`")
         if self.choose and (self.map or self.order or self.block):
             raise ValueError("`choose` stands instead of `map`, `order` and `block`")
+        if self.tiles and (self.map or self.order or self.block or self.choose):
+            raise ValueError("`tiles` stands instead of `map`, `order`, `block` and `choose`")
         return self
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -138,7 +148,10 @@ class Layout(Pass):
             for ref in block.allocs if block.words.has_all(self.reqs) else ():
                 if not self._wants(ref) or (self.choose and Buffer(path, ref.name) not in orders):
                     continue
-                index_map = self._map(ref, orders.get(Buffer(path, ref.name), self.order))
+                if self.tiles:
+                    index_map = tiled_map(program, path, ref, self.tiles)
+                else:
+                    index_map = self._map(ref, orders.get(Buffer(path, ref.name), self.order))
                 packing = self._packing(block, ref, index_map)
                 if isinstance(packing, Packing) and _is_same(ref, packing):
                     continue

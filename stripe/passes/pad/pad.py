@@ -81,6 +81,11 @@ class Pad(Pass):
         ge=1.0,
         description="leave a kernel alone if a buffer would grow by more than this factor",
     )
+    min_points: float = Field(
+        default=0.0,
+        ge=0.0,
+        description="leave a kernel alone if it has fewer points than this for each element that is copied into padding",
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
@@ -95,7 +100,7 @@ class Pad(Pass):
                 continue
             refusal, growth, padder = _refusal(program, kernel), None, None
             if refusal is None and (growth := self._grown(program, kernel, context)) is not None:
-                padder = _Padder(program, number, growth, self.max_growth)
+                padder = _Padder(program, number, growth, self.max_growth, self.min_points)
                 refusal = padder.refusal(definitions)
             if refusal is not None:
                 context.missed(kernel, f"not padded: {refusal}")
@@ -184,6 +189,7 @@ class _Padder:
     number: int
     growth: Growth
     max_growth: float
+    min_points: float
 
     @property
     def kernel(self) -> Block:
@@ -216,6 +222,9 @@ class _Padder:
             before, after = max(view.elements, 1), prod(margins.sizes(view.sizes))
             if after > self.max_growth * before:
                 return Refusal(f"{name} would grow from {before} to {after} elements")
+            if self.kernel.points < self.min_points * before:
+                points = self.kernel.points / before
+                return Refusal(f"{points:.3g} points for each element of {name} are too few for a copy")
         return None
 
     def padded(self, taken: set[str]) -> tuple[Block, Around, list[Refinement]]:
