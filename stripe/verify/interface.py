@@ -70,10 +70,14 @@ class LogicalForm:
             indices = [Index(name, size) for name, size in zip(layout.map.names, layout.sizes, strict=True)]
             if ref in program.inputs:
                 before += [] if layout.pad is None else [_fill(physical, layout.pad)]
-                before.append(_copy(f"pack_{ref.name}", indices, user, element, physical, layout.map.results))
+                before.append(
+                    copied_elements(f"pack_{ref.name}", indices, user, element, physical, layout.map.results)
+                )
             if ref not in program.outputs:
                 continue
-            after.append(_copy(f"unpack_{ref.name}", indices, physical, layout.map.results, user, element))
+            after.append(
+                copied_elements(f"unpack_{ref.name}", indices, physical, layout.map.results, user, element)
+            )
             wanted = owed.get(ref.name)
             if wanted is None or wanted.layout is None or wanted.layout.pad is None:
                 continue
@@ -82,12 +86,14 @@ class LogicalForm:
             if ref.layout == wanted.layout and ref.sizes == wanted.sizes and not promised:
                 whole = [Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes)]
                 place = [Affine.var(index.name) for index in whole]
-                after.append(_copy(f"padded_{ref.name}", whole, physical, place, padded, place))
+                after.append(copied_elements(f"padded_{ref.name}", whole, physical, place, padded, place))
             else:
                 after.append(_fill(padded, wanted.layout.pad))
                 there = wanted.layout.map.at(element)
                 after.append(
-                    _copy(f"padded_{ref.name}", indices, physical, layout.map.results, padded, there)
+                    copied_elements(
+                        f"padded_{ref.name}", indices, physical, layout.map.results, padded, there
+                    )
                 )
         statements = [retarget(statement, names) for statement in program.entry.statements]
         entry = replace(program.entry, refinements=tuple(refs), statements=(*before, *statements, *after))
@@ -126,7 +132,7 @@ def _view(ref: Refinement, direction: Direction, access: Sequence[Affine]) -> Re
     return Refinement(ref.name, direction, ref.name, tuple(access), ref.dtype, dims, Agg.ASSIGN, ref.location)
 
 
-def _copy(
+def copied_elements(
     name: str,
     indices: Sequence[Index],
     source: Refinement,
@@ -134,6 +140,7 @@ def _copy(
     target: Refinement,
     to: Sequence[Affine],
 ) -> Block:
+    """The block that copies the elements of `source` at some places to places of `target`."""
     refs = (_view(source, Direction.IN, at), _view(target, Direction.OUT, to))
     return Block(name, tuple(indices), (), refs, (Load("x", source.name), Store(target.name, "x")))
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from stripe.ir import Agg, Block, Buffer, Intrinsic, Path, Program, Refinement
 from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
+from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, owed_pads
 from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import same_constant
@@ -132,10 +133,13 @@ def prove_equal(
     `operations` bounds the isl steps of one question, `seconds` the processor time between the first and the last: past
     either the answer is *unknown*.
 
-    Programs with physical layouts are compared by their logical elements, and holes that `after` owes a value hold it.
+    Programs with physical layouts are compared by their logical elements, and constants by those of `before`; holes
+    that `after` owes a value hold it.
     """
     owed = owed_pads(after, before)
-    first, second = LogicalForm.of(before, owed), LogicalForm.of(after, owed)
+    constants = with_constants_of(before, after)
+    first, second = LogicalForm.of(before, owed), LogicalForm.of(constants.program, owed)
+    second = replace(second, added=second.added + constants.added)
     with time_limit(seconds):
         verdict = _prove_equal(first.program, second.program, operations)
     if isinstance(verdict, Different):

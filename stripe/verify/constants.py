@@ -1,0 +1,91 @@
+"""Constants that lie otherwise in one program than in the other: their elements under one name.
+
+A pass that stores a constant in another order, or in blocks, changes bytes. The proof compares constants by these, so
+that the later program gets the earlier one's constant and a block that packs it, in a layout that is checked by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, permutations
+
+from stripe.exec.layout import constant_array, places
+from stripe.ir import (
+    Affine,
+    Block,
+    ConstantBuffer,
+    Index,
+    Program,
+    Refinement,
+    Role,
+    fresh,
+    retarget,
+    with_entry,
+)
+from stripe.ir.index_map import IndexMap, PhysicalLayout
+from stripe.verify.interface import LogicalForm, copied_elements
+
+
+def with_constants_of(before: Program, after: Program) -> LogicalForm:
+    """`after` with the constants of `before` that it has in another layout."""
+    known = {buffer.name: buffer for buffer in before.constants}
+    layouts: dict[str, PhysicalLayout] = {}
+    for buffer in after.constants:
+        old = known.get(buffer.name)
+        if old is not None and old.data != buffer.data and old.dtype == buffer.dtype:
+            layout = layout_between(old, buffer)
+            if layout is not None:
+                layouts[buffer.name] = layout
+    if not layouts:
+        return LogicalForm(after, 0)
+    taken = {ref.name for ref in after.entry.refinements}
+    refs: list[Refinement] = []
+    packs: list[Block] = []
+    names: dict[str, str] = {}
+    for ref in after.entry.refinements:
+        layout = layouts.get(ref.name)
+        if layout is None:
+            refs.append(ref)
+            continue
+        logical = Refinement.alloc(ref.name, ref.dtype, layout.sizes, role=Role.CONSTANT)
+        names[ref.name] = fresh(f"{ref.name}.physical", taken)
+        physical = replace(ref, name=names[ref.name], role=Role.TEMPORARY, offset=None, copies=1)
+        refs += [logical, physical]
+        indices = [Index(name, size) for name, size in zip(layout.map.names, layout.sizes, strict=True)]
+        element = [Affine.var(name) for name in layout.map.names]
+        packs.append(
+            copied_elements(f"pack_{ref.name}", indices, logical, element, physical, layout.map.results)
+        )
+    statements = [retarget(statement, names) for statement in after.entry.statements]
+    entry = replace(after.entry, refinements=tuple(refs), statements=(*packs, *statements))
+    constants = tuple(known[b.name] if b.name in layouts else b for b in after.constants)
+    return LogicalForm(replace(with_entry(after, entry), constants=constants), len(packs))
+
+
+def layout_between(logical: ConstantBuffer, physical: ConstantBuffer) -> PhysicalLayout | None:
+    """A layout in which the elements of one constant lie as the other has them; None where none is found."""
+    values, found = constant_array(logical), constant_array(physical)
+    for index_map in _maps(logical.sizes, physical.sizes):
+        layout = PhysicalLayout(index_map, logical.sizes)
+        if found[places(layout)].tobytes() == values.tobytes():
+            return layout
+    return None
+
+
+def _maps(logical: Sequence[int], physical: Sequence[int]) -> Iterator[IndexMap]:
+    """The orders of dimensions, some of them in blocks, that give these sizes."""
+    rank, names = len(logical), [f"d{dim}" for dim in range(len(logical))]
+    for blocked in combinations(range(rank), max(0, len(physical) - rank)):
+        # the place of each dimension, or of its blocks, then the places of elements in blocks
+        for order in permutations(range(len(physical)), rank + len(blocked)):
+            inner = {dim: physical[order[rank + n]] for n, dim in enumerate(blocked)}
+            outer = [-(-size // inner.get(dim, 1)) for dim, size in enumerate(logical)]
+            if len(order) != len(physical) or any(physical[order[d]] != outer[d] for d in range(rank)):
+                continue
+            results = [Affine()] * len(physical)
+            for dim, name in enumerate(names):
+                results[order[dim]] = Affine.var(name).floordiv(inner.get(dim, 1))
+            for number, (dim, width) in enumerate(inner.items()):
+                results[order[rank + number]] = Affine.var(names[dim]).mod(width)
+            yield IndexMap.of(names, results)
