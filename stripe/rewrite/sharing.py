@@ -30,7 +30,7 @@ def split_shared(block: Block, shared: Sequence[Index], most: int, inner_set: Ta
     def moved(index: Index) -> int:
         return sum(ref.dtype.bytes * abs(step(ref, index.name) or 0) for ref in views)
 
-    for index in sorted(reversed(shared), key=moved):
+    for index in sorted(shared, key=moved):
         sizes[index.name] = max(
             size for size in range(1, min(left, index.range) + 1) if index.range % size == 0
         )
