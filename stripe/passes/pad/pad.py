@@ -84,7 +84,7 @@ class Pad(Pass):
     min_points: float = Field(
         default=0.0,
         ge=0.0,
-        description="leave a kernel alone if it has fewer points than this for each element that is copied into padding",
+        description="leave a kernel alone with fewer points than this for each element that is copied into padding",
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
