@@ -301,7 +301,7 @@ def _typed_value(
             return st.one_of(
                 _numbers(schema), _numbers(schema).map(lambda n: n / 2 if _fits(n / 2, schema) else n)
             )
-        case "string" if key == "map":
+        case "string" if key in ("map", "layout"):
             return st.lists(st.integers(1, 9), min_size=1, max_size=4).flatmap(blocked_maps).map(str)
         case "string":
             return _strings(key, str(schema.get("description", "")), words)

@@ -4,6 +4,9 @@ Cost: the memory operations of all kernels, a vector of elements counting as one
 kernel runs vectors along the index that makes its accesses cheapest, so that its cost depends on the layouts of all
 its tensors. The sum over kernels is least for some choice, which is found exactly by eliminating one tensor after the
 other: all factors with that tensor are added up, and only its best layout for each choice of its neighbours is kept.
+
+A dimension that is no multiple of a vector may be cut into blocks of one, where rows of others lie at odd places and
+their vectors take two accesses.
 """
 
 from __future__ import annotations
@@ -15,30 +18,34 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from stripe.ir import Affine, Buffer, Path, Refinement, Role
+from stripe.ir import Affine, Buffer, Path, Refinement
 from stripe.poly import Access
 
 MOST_ENTRIES = 4096
 """The largest table of an elimination; a tensor with more choices together with its neighbours keeps its layout."""
 
-Choice: TypeAlias = Mapping[Buffer, int]
-"""The innermost dimension of each tensor."""
+Label: TypeAlias = tuple[int, int]
+"""An innermost dimension, and the elements of a block of it: 1 where it is whole."""
+
+Choice: TypeAlias = Mapping[Buffer, Label]
+"""The layout of each tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeTensor:
-    """A tensor with the dimensions that may lie innermost, the present one first."""
+    """A tensor with the layouts that it may have, the present one first; `is_copied`: another takes a copy."""
 
     ref: Refinement
-    labels: tuple[int, ...]
+    labels: tuple[Label, ...]
+    is_copied: bool
 
-    def conversion(self, label: int, lanes: int) -> float:
+    def conversion(self, label: Label, lanes: int) -> float:
         """Memory operations of the copy in or out of a user tensor. A sweep over others, so that they change only where
         that saves more than the estimate may be wrong.
         """
         if label == self.labels[0]:
             return 0.0
-        return self.ref.elements * (float(self.ref.role is Role.USER) + 1 / lanes)
+        return self.ref.elements * (float(self.is_copied) + 1 / lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,13 @@ class Factor:
     """A part of the cost, by the labels of its tensors."""
 
     tensors: tuple[Buffer, ...]
-    costs: Mapping[tuple[int, ...], float]
+    costs: Mapping[tuple[Label, ...], float]
 
 
 def choose(
     tensors: Mapping[Buffer, FreeTensor], accesses: Sequence[Access], vector_bytes: int
-) -> dict[Buffer, int]:
-    """The innermost dimension of each tensor for the least cost; the present ones where others gain nothing."""
+) -> dict[Buffer, Label]:
+    """The layout of each tensor for the least cost; the present ones where others gain nothing."""
     factors = [_kernel_factor(group, tensors, vector_bytes) for group in _by_kernel(accesses)]
     for buffer, tensor in tensors.items():
         lanes = max(1, vector_bytes // tensor.ref.dtype.bytes)
@@ -74,36 +81,43 @@ def _kernel_factor(
     points = prod(high - low + 1 for low, high in ranges.values())
     own = [name for name in group[0].nest.own if ranges[name][1] > ranges[name][0]]
     involved = tuple(dict.fromkeys(access.buffer for access in group if access.buffer in tensors))
-    costs: dict[tuple[int, ...], float] = {}
+    costs: dict[tuple[Label, ...], float] = {}
     for labels in product(*(tensors[buffer].labels for buffer in involved)):
         choice = dict(zip(involved, labels, strict=True))
         # Scalars, or vectors along one of the indices.
-        along = (
-            sum(_share(a, choice, name, ranges[name][1] + 1, vector_bytes) for a in group) for name in own
-        )
+        along = (sum(_share(a, choice, tensors, name, vector_bytes) for a in group) for name in own)
         costs[labels] = points * min(along, default=float(len(group)))
     return Factor(involved, costs)
 
 
-def _share(access: Access, choice: Choice, name: str, extent: int, vector_bytes: int) -> float:
-    """Memory operations for each point when vectors run along the index `name` of `extent` values.
+def _share(
+    access: Access, choice: Choice, tensors: Mapping[Buffer, FreeTensor], name: str, vector_bytes: int
+) -> float:
+    """Memory operations for each point when vectors run along the index `name`.
 
     Registers hold a sum until it is whole, unless its lanes lie apart. One along the vectors is merged lane by lane.
     """
-    lanes = max(1, vector_bytes // access.nest.block.ref(access.ref).dtype.bytes)
+    ref = access.nest.block.ref(access.ref)
+    lanes = max(1, vector_bytes // ref.dtype.bytes)
+    extent = access.nest.domain.ranges[name][1] + 1
     vectors = -(-extent // lanes) / extent
     moved = [dim for dim, affine in enumerate(access.index) if name in affine.names()]
     terms = _terms(access) if access.is_write else 1
     if not moved:
         return min(lanes / terms, 1.0) if access.is_write else vectors
-    innermost = choice.get(access.buffer)
-    if innermost is None:
-        ref = access.nest.block.ref(access.ref)
+    innermost, width = choice.get(access.buffer, (-1, 1))
+    if innermost < 0:
         innermost = next((dim for dim, stride in enumerate(ref.strides) if stride == 1), -1)
     affine = access.index[moved[0]]
     even = affine - Affine.var(name) * affine.coeff(name)
-    contiguous = moved == [innermost] and affine.coeff(name) == 1 and name not in even.names()
-    return vectors / terms if contiguous else 1.0
+    if moved != [innermost] or affine.coeff(name) != 1 or name in even.names():
+        return 1.0
+    if width > 1 and even.terms:
+        return 1.0  # a vector from the middle of a block on
+    tensor = tensors.get(access.buffer)
+    # with blocks to choose from, rows at odd places count
+    odd = tensor is not None and width == 1 and any(dim == innermost and w > 1 for dim, w in tensor.labels)
+    return (2 if odd else 1) * vectors / terms
 
 
 def _terms(access: Access) -> int:
@@ -113,7 +127,7 @@ def _terms(access: Access) -> int:
     return prod(ranges[name][1] + 1 for name in access.nest.own if name not in moving)
 
 
-def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[int]]) -> dict[Buffer, int]:
+def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[Label]]) -> dict[Buffer, Label]:
     """The labels with the least sum of factors; among equals the first ones."""
     left = dict(labels)
     factors_of: dict[Buffer, list[Factor]] = {buffer: [] for buffer in left}
@@ -121,7 +135,7 @@ def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[int
         for buffer in factor.tensors:
             factors_of[buffer].append(factor)
     around = {buffer: _neighbours(buffer, factors_of[buffer]) for buffer in left}
-    best: list[tuple[Buffer, tuple[Buffer, ...], dict[tuple[int, ...], int]]] = []
+    best: list[tuple[Buffer, tuple[Buffer, ...], dict[tuple[Label, ...], Label]]] = []
     places = {buffer: place for place, buffer in enumerate(left)}
 
     def entry(buffer: Buffer) -> tuple[int, int, Buffer]:
@@ -150,7 +164,7 @@ def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[int
             around[other] = _neighbours(other, factors_of[other])
         for other in others:
             heappush(queue, entry(other))
-    found: dict[Buffer, int] = {}
+    found: dict[Buffer, Label] = {}
     for buffer, others, chosen in reversed(best):
         found[buffer] = chosen[tuple(found[other] for other in others)]
     return found
@@ -160,11 +174,11 @@ def _eliminated(
     buffer: Buffer,
     factors: Sequence[Factor],
     others: tuple[Buffer, ...],
-    labels: Mapping[Buffer, Sequence[int]],
-) -> tuple[Factor, dict[tuple[int, ...], int]]:
+    labels: Mapping[Buffer, Sequence[Label]],
+) -> tuple[Factor, dict[tuple[Label, ...], Label]]:
     """The least sum of the factors of a tensor, and its label for that, by the labels of its neighbours."""
-    costs: dict[tuple[int, ...], float] = {}
-    chosen: dict[tuple[int, ...], int] = {}
+    costs: dict[tuple[Label, ...], float] = {}
+    chosen: dict[tuple[Label, ...], Label] = {}
     for values in product(*(labels[other] for other in others)):
         here = dict(zip(others, values, strict=True))
         for label in labels[buffer]:

@@ -36,7 +36,7 @@ from stripe.ir.check.layouts import pad_fault
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
-from stripe.passes.layout.choose import FreeTensor, choose
+from stripe.passes.layout.choose import FreeTensor, Label, choose
 from stripe.passes.layout.pads import Holes, with_pads
 from stripe.passes.layout.tiled import tiled_map
 from stripe.poly import accesses
@@ -107,7 +107,7 @@ class Layout(Pass):
     choose: bool = Field(
         default=False,
         description="instead of all these, choose the innermost dimension of all buffers, such that kernels and copies "
-        "of user tensors take the fewest memory operations",
+        "of user tensors take the fewest memory operations; with a pad also in blocks of a vector",
     )
     vector_bytes: int | None = Field(
         default=None,
@@ -140,18 +140,18 @@ class Layout(Pass):
     def run(self, program: Program, context: PassContext) -> Program:
         buffers = (ref.name for block in matching(program, self.reqs) for ref in block.allocs)
         context.unknown_names("refs", "buffer", self.refs, buffers)
-        orders = self._chosen(program, context) if self.choose else {}
+        chosen = self._chosen(program, context) if self.choose else {}
         packings: dict[Path, dict[str, Packing]] = {}
         users: dict[str, Packing] = {}
         layouts: dict[str, PhysicalLayout] = {}
         for path, block in walk(program.entry):
             for ref in block.allocs if block.words.has_all(self.reqs) else ():
-                if not self._wants(ref) or (self.choose and Buffer(path, ref.name) not in orders):
+                if not self._wants(ref) or (self.choose and Buffer(path, ref.name) not in chosen):
                     continue
                 if self.tiles:
                     index_map = tiled_map(program, path, ref, self.tiles)
                 else:
-                    index_map = self._map(ref, orders.get(Buffer(path, ref.name), self.order))
+                    index_map = chosen.get(Buffer(path, ref.name)) or self._map(ref)
                 packing = self._packing(block, ref, index_map)
                 if isinstance(packing, Packing) and _is_same(ref, packing):
                     continue
@@ -204,8 +204,8 @@ class Layout(Pass):
     def _wants(self, ref: Refinement) -> bool:
         return ref.words.has_all(self.alloc_reqs) and (not self.refs or ref.name in self.refs)
 
-    def _chosen(self, program: Program, context: PassContext) -> dict[Buffer, tuple[int, ...]]:
-        """The order in memory of the buffers that gain by another one than they have."""
+    def _chosen(self, program: Program, context: PassContext) -> dict[Buffer, IndexMap]:
+        """The maps of the buffers that gain by another layout than they have."""
         width = self.vector_bytes
         if width is None:
             width = (
@@ -220,29 +220,32 @@ class Layout(Pass):
                 free = (
                     self._wants(ref)
                     and ref.rank > 1
-                    and not isinstance(self._packing(block, ref, self._map(ref, ())), Refusal)
+                    and not isinstance(self._packing(block, ref, self._map(ref)), Refusal)
                 )
                 if free and (ref.role is not Role.USER or _is_seen_whole(program, ref)):
                     # a dimension of one element may lie anywhere
                     wide = [dim for dim in memory_order(ref) if ref.sizes[dim] > 1]
                     present = wide[-1] if wide else ref.rank - 1
-                    labels = (
-                        present,
-                        *(dim for dim in range(ref.rank) if dim != present and ref.sizes[dim] > 1),
-                    )
-                    tensors[Buffer(path, ref.name)] = FreeTensor(ref, labels)
-        orders: dict[Buffer, tuple[int, ...]] = {}
-        for buffer, innermost in choose(tensors, found, width or 1).items():
-            ref = tensors[buffer].ref
-            if innermost != tensors[buffer].labels[0]:
-                orders[buffer] = (*(dim for dim in memory_order(ref) if dim != innermost), innermost)
-        return orders
+                    dims = [present, *(d for d in range(ref.rank) if d != present and ref.sizes[d] > 1)]
+                    labels: list[Label] = [(dim, 1) for dim in dims]
+                    lanes = max(1, (width or 1) // ref.dtype.bytes)
+                    if self.pad is not None and path == (0,):
+                        labels += [(dim, lanes) for dim in dims if ref.sizes[dim] % lanes]
+                    copied = ref.role is Role.USER and not self.interface
+                    tensors[Buffer(path, ref.name)] = FreeTensor(ref, tuple(labels), copied)
+        maps: dict[Buffer, IndexMap] = {}
+        for buffer, (innermost, lanes) in choose(tensors, found, width or 1).items():
+            ref, present = tensors[buffer].ref, tensors[buffer].labels[0]
+            if (innermost, lanes) != present:
+                order = (*(dim for dim in memory_order(ref) if dim != innermost), innermost)
+                maps[buffer] = IndexMap.blocked(order, {innermost: lanes} if lanes > 1 else {})
+        return maps
 
-    def _map(self, ref: Refinement, order: tuple[int, ...]) -> IndexMap | Refusal:
-        """The map that the options describe; `order` is that in memory, of dimensions as they are where empty."""
+    def _map(self, ref: Refinement) -> IndexMap | Refusal:
+        """The map that the options describe."""
         if self.map:
             return read_index_map(self.map)
-        order = order or tuple(range(ref.rank))
+        order = self.order or tuple(range(ref.rank))
         blocks = {dim: size for dim, size in self.block.items() if size > 1}
         if sorted(order) != list(range(ref.rank)):
             return Refusal(f"it has {ref.rank} dimensions, the order names {', '.join(map(str, order))}")
