@@ -62,6 +62,20 @@ def test_a_compile_imports_its_parts_alone(words: str, allowed: set[str], passes
     assert loaded == passes
 
 
+def test_reading_passes_and_machines_imports_no_numerics() -> None:
+    """All passes, shipped lists and shipped machines: numpy and networkx wait for a block or a route that needs them."""
+    done = _python(
+        "import sys\nfrom stripe.config.files import shipped\nfrom stripe.hw import load_hardware\n"
+        "from stripe.passes.registry import find_pass, pass_names\nfrom stripe.pipeline.setup import read_setup\n"
+        "for name in pass_names(): find_pass(name)\nfor name in shipped(): load_hardware(name)\n"
+        "for name in shipped('optconfigs'): read_setup([('config', name)], None, {})\nprint(*sys.modules)"
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert {"pydantic", "jinja2", "stripe.passes.autotile.autotile"} < loaded
+    assert not loaded & {"numpy", "networkx", "lark", "json5", "rich", "ml_dtypes"}
+
+
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     path = tmp_path / "mm.stripe"
     path.write_text(MATMUL, "utf-8")

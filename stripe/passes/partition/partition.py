@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from stripe.cost.time.parts import PartTimes
 from stripe.ir import (
     Affine,
     Block,
@@ -36,6 +35,9 @@ from stripe.passes.base import (
 from stripe.passes.partition.memory import is_split, split_over_banks
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.tile import tile_block
+
+if TYPE_CHECKING:
+    from stripe.cost.time.parts import PartTimes
 
 
 class Partition(Pass):
@@ -163,6 +165,8 @@ class Partition(Pass):
         hardware = context.hardware
         if hardware is None or not self.operands:
             return None
+        from stripe.cost.time.parts import PartTimes  # numpy takes long to load
+
         return PartTimes(block, hardware, self.unit or block.location.name, self.operands)
 
     @staticmethod

@@ -8,9 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.cost.time.parts import PartTimes
 from stripe.cost.time.stencils import Match, body_of, find_matches, unfit
-from stripe.hw.schema import Stencil
+from stripe.hw.engines import Stencil
 from stripe.ir import Block, Program, rewrite_blocks, unfolded, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.rewrite.tile import tile_block
@@ -123,6 +122,8 @@ class Tensorize(Pass):
         count = hardware.exec_unit(name).count
         everywhere = self.units == "all" or bool(block.location.names())
         parallel = count if everywhere else min(int(self.units), count)
+        from stripe.cost.time.parts import PartTimes  # numpy takes long to load
+
         return PartTimes(block, hardware, name, self.memory).of_matches(matches, parallel)
 
 
