@@ -63,7 +63,7 @@ def test_a_compile_imports_its_parts_alone(words: str, allowed: set[str], passes
 
 
 def test_reading_passes_and_machines_imports_no_numerics() -> None:
-    """All passes, shipped lists and shipped machines: numpy and networkx wait for a block or a route that needs them."""
+    """All passes, shipped lists and machines: numpy and networkx wait for a block or a route that needs them."""
     done = _python(
         "import sys\nfrom stripe.config.files import shipped\nfrom stripe.hw import load_hardware\n"
         "from stripe.passes.registry import find_pass, pass_names\nfrom stripe.pipeline.setup import read_setup\n"
