@@ -20,7 +20,7 @@ BUILTIN: dict[str, str] = {
     "locate_inner_block": "locate:LocateInnerBlock",
     "locate_memory": "locate:LocateMemory",
     "locate_recursive": "locate:LocateRecursive",
-    "map": "map:Map",
+    "map": "map.map:Map",
     "memory_placement": "memory_placement.memory_placement:MemoryPlacement",
     "package": "package:Package",
     "pad": "pad.pad:Pad",

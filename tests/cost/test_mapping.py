@@ -40,7 +40,7 @@ def conv(size: int, window: int, c: int, k: int, stride: int = 1) -> LoopNest:
 def target(nest: LoopNest, *, free: bool = False, bypass: bool = False, keep: bool = False) -> Hierarchy:
     """ref16x16 with the weights stationary."""
     hardware = load_hardware("ref16x16", {"FREE": free, "BYPASS": bypass, "KEEP_HALO": keep})
-    return target_for(nest, nest.operands[0], hardware, hardware.exec_unit("PE"), I8)
+    return target_for(nest, nest.operands[0], hardware, "PE", I8)
 
 
 MATMUL = matmul(512, 512, 512)

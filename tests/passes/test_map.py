@@ -29,3 +29,60 @@ def test_counts_of_the_program_are_the_price(source: str, rules: dict[str, bool]
     (counted,) = count_program(mapped, "keep" if rules.get("KEEP_HALO") else "refetch", machine)
     assert counted.energy_pJ is not None
     assert f"{counted.energy_pJ / 1e6:.3f} uJ" in remarks[-1]
+
+
+ODD = """function (I[M=37, K=32]: i8, W[K, N=32]: i8, J[M, K]: i8, V[K, N]: i8) -> (O, P) {
+    O[m, n : M, N] = +(I[m, k] * W[k, n]);
+    P[a, b : M, N] = +(J[a, c] * V[c, b]);
+}"""
+
+
+def mapped(source: str, options: str) -> tuple[stripe.Program, list[str]]:
+    remarks: list[str] = []
+    program = stripe.run_passes(
+        stripe.parse(source),
+        f"map{{reqs=[kernel]{options}}}",
+        hardware=load_hardware("ref16x16"),
+        verify="exact",
+        on_remark=lambda _, remark: remarks.append(str(remark)),
+    )
+    return program, remarks
+
+
+def test_an_index_that_fits_badly_is_cut_and_equal_kernels_are_searched_once() -> None:
+    program, remarks = mapped(ODD, ",space={columns=[m,a]}")
+    assert "m below 32: " in remarks[0] and "in space k:16 m:16" in remarks[0]
+    assert "a below 32: " in remarks[1] and "; 0 mappings priced" in remarks[1]
+    first, second = count_program(program, hardware=load_hardware("ref16x16"))
+    assert first.energy_pJ is not None and f"{first.energy_pJ / 1e6:.3f} uJ; m below" in remarks[0]
+    assert first.energy_pJ == second.energy_pJ
+    _, whole = mapped(ODD, ",space={columns=[m,a]},peel=false")
+    assert "below" not in whole[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (",fixed={SRAM={n=12}}", "n:4 <W@SRAM>"),
+        (",keep={SRAM=[O]}", "<I@SRAM> <W@SRAM> <O@SRAM> m:2 <O@Orf>"),
+        (",stationary=W", "W@Wreg"),
+        (",space={columns=[m]}", "m:16"),
+    ],
+)
+def test_rules_are_kept(options: str, found: str) -> None:
+    _, remarks = mapped(MATMUL, options)
+    assert found in remarks[-1], remarks
+
+
+def test_a_name_that_no_block_has_is_told() -> None:
+    _, remarks = mapped(MATMUL, ",fixed={SRAM={q=4}}")
+    assert remarks[0].startswith("missed: fixed: no block that the tags fit has the index 'q'")
+    with pytest.raises(stripe.ConfigError, match="no axis 'row'"):
+        mapped(MATMUL, ",space={row=[k]}")
+
+
+def test_latency_is_that_of_the_busiest_resource_and_simulated() -> None:
+    _, remarks = mapped(MATMUL, ",objective=latency,buffers={SRAM=2}")
+    assert "416 cycles" in remarks[-1] and " simulated; " in remarks[-1]
+    _, product = mapped(MATMUL, ",objective=edp,limit=1,plans=3")
+    assert "above the bound" in product[-1] and product[-2].startswith("analysis: kernel_0: plan 3:")

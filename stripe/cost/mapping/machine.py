@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
-from stripe.cost.mapping.problem import Axis, Hierarchy, Level, LoopNest, Operand
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from stripe.cost.mapping.problem import Axis, Hierarchy, Level, Link, LoopNest, Operand
+from stripe.cost.time.machine import Machine
+from stripe.cost.time.workload import CostModel
 from stripe.hw.schema import ExecUnit, HardwareModel, Role
-from stripe.hw.trace import unit_graph
 from stripe.ir import ConfigError, DType
 
 
+@dataclass(frozen=True)
+class MappingRules:
+    """Restrictions of a mapping beside those of the machine, by names of memories and axes: extents of indices inside
+    a memory, operands that a memory holds as a whole, indices along an axis, and the number of buffers in a memory."""
+
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    whole: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    space: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    buffers: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
 def target_for(
-    nest: LoopNest, stationary: Operand, hardware: HardwareModel, unit: ExecUnit, dtype: DType
+    nest: LoopNest,
+    stationary: Operand,
+    hardware: HardwareModel,
+    unit: str,
+    dtype: DType,
+    rules: MappingRules = MappingRules(),
+    *,
+    timed: bool = False,
 ) -> Hierarchy:
     """The machine for a product of two operands, of which `stationary` takes that role: the memories between the main
-    memory and the unit, the farthest first, and the axes of its grid. `dtype` is that of the factors.
+    memory and the unit, the farthest first, and the axes of its grid. `dtype` is that of the factors; `timed` adds the
+    cycles of the array and of the buses.
 
     Raises ConfigError for a machine without a main memory.
     """
+    machine = Machine.of(hardware)
     main = hardware.main_memory
     if main is None:
         raise ConfigError("the machine has no main memory", hint="mark a memory with is_host")
+    engine = hardware.exec_unit(unit)
     roles: dict[Role, Operand] = {"stationary": stationary, "output": nest.output}
     roles["moving"] = next(o for o in nest.operands if o not in roles.values())
-    distances = unit_graph(hardware).distances
+    distances = machine.graph.distances
     nearer = sorted(
         (name for name, memory in hardware.mem_units.items() if name != main and not memory.is_cache),
         key=lambda name: (distances.get(name, len(distances)), name),
@@ -33,16 +59,19 @@ def target_for(
         memory = hardware.memory(name)
         if name not in distances:
             continue
+        whole = rules.whole.get(name, frozenset[str]())
         levels.append(
             Level(
                 name,
                 frozenset(roles[role].name for role in memory.operands),
-                memory.size,
+                memory.size // rules.buffers.get(name, 1),
                 memory.read_pJ_per_byte,
                 memory.write_pJ_per_byte,
                 frozenset(memory.along),
-                frozenset(roles[role].name for role in memory.bypass),
+                frozenset(roles[role].name for role in memory.bypass) - whole,
                 memory.keeps_halo,
+                whole,
+                rules.sizes.get(name, {}),
             )
         )
     results = nest.output.indices
@@ -52,5 +81,49 @@ def target_for(
         "outputs": results,
         "multicast": results - roles["moving"].indices,
     }
-    axes = tuple(Axis(axis.name, axis.size, carried[axis.carries]) for axis in unit.grid)
-    return Hierarchy(tuple(levels), axes, unit.mac_energy_pJ(dtype), unit.shares_diagonals)
+    axes = tuple(
+        Axis(axis.name, axis.size, carried[axis.carries] & rules.space.get(axis.name, carried[axis.carries]))
+        for axis in engine.grid
+    )
+    links = _links(machine, [level.memory for level in levels], unit) if timed else {}
+    return Hierarchy(
+        tuple(levels),
+        axes,
+        engine.mac_energy_pJ(dtype),
+        engine.shares_diagonals,
+        _step_cycles(engine, dtype) if timed else 0.0,
+        links,
+    )
+
+
+def _step_cycles(unit: ExecUnit, dtype: DType) -> float:
+    """Cycles of a multiply-accumulate on one unit. Raises ConfigError where it has no rate."""
+    rate = unit.rate("mul", dtype)
+    if rate is None:
+        raise ConfigError(f"the unit of the grid has no rate for 'mul' of {dtype}")
+    return 2.0 / rate
+
+
+def _links(machine: Machine, memories: list[str], unit: str) -> dict[tuple[str, str], tuple[Link, ...]]:
+    """What a byte needs of buses and ports between any two of the memories, and between these and the unit. A resource
+    is apart where the last instances have another one than the first."""
+    model = CostModel(machine)
+    found: dict[tuple[str, str], tuple[Link, ...]] = {}
+    for ends in permutations([*memories, unit], 2):
+        first, last = (
+            [f"{name}[{number * (machine.model.unit(name).count - 1)}]" for name in ends] for number in (0, 1)
+        )
+        try:
+            rates, others = (
+                model.byte_rates(source, sink, machine.graph.connection(source, sink)).cycles
+                for source, sink in (first, last)
+            )
+        except ConfigError:
+            continue  # no operand goes from here to there
+        shared = {resource for resource, _ in others}
+        key = tuple("" if name == unit else name for name in ends)
+        found[key[0], key[1]] = tuple(
+            Link(str(resource), cycles, first != last and resource not in shared)
+            for resource, cycles in rates
+        )
+    return found

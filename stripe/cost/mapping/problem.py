@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -61,6 +61,29 @@ class LoopNest:
         order = list(self.ranges)
         return tuple(tuple(sorted(group, key=order.index)) for group in groups)
 
+    @cached_property
+    def numbers(self) -> Mapping[str, str]:
+        """The indices with their names in the canonical nest, in its order: by where they occur, then by range."""
+
+        def place(name: str) -> tuple[object, ...]:
+            return (*(form.get(name, 0) for o in self.operands for form in o.index), self.ranges[name])
+
+        return {name: str(number) for number, name in enumerate(sorted(self.ranges, key=place))}
+
+    @cached_property
+    def canonical(self) -> LoopNest:
+        """The nest with numbers for names: equal layers of a network have the same."""
+        names = self.numbers
+        operands = tuple(
+            replace(
+                operand,
+                name=str(number),
+                index=tuple({names[n]: c for n, c in sorted(form.items()) if c} for form in operand.index),
+            )
+            for number, operand in enumerate(self.operands)
+        )
+        return LoopNest({number: self.ranges[name] for name, number in names.items()}, operands)
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -80,8 +103,9 @@ class Level:
     """A memory. `capacity` in bytes is that of one instance and shared by the operands that it holds (None: no limit).
 
     There is an instance at each position of the axes `along`, and it holds the part of its position. Energies are in
-    pJ for a byte. An operand in `optional` may bypass the level. With `keeps_halo` it gets of a new box only the
-    elements that the box before did not hold, else all of it.
+    pJ for a byte. An operand in `optional` may bypass the level, one in `whole` is held all at once. With `keeps_halo`
+    it gets of a new box only the elements that the box before did not hold, else all of it. `sizes` fixes extents of
+    indices inside of the level.
     """
 
     memory: str
@@ -92,6 +116,18 @@ class Level:
     along: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
     keeps_halo: bool = False
+    whole: frozenset[str] = frozenset()
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True)
+class Link:
+    """A bus or the ports of a memory, and the cycles for which a byte needs it. One that is `apart` belongs to one
+    position of the array, and each position has its like."""
+
+    resource: str
+    cycles: float
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,13 +135,18 @@ class Hierarchy:
     """The machine: levels from the outermost, which holds everything, to the innermost; axes of the array.
 
     `compute_pJ` is the energy of one point of the nest. Unless `shares_diagonals`, only one index of a window runs in
-    space.
+    space. A step of the array takes `step_cycles`; `links` are the resources between two memories, or a memory and the
+    array (""), where time counts.
     """
 
     levels: tuple[Level, ...]
     axes: tuple[Axis, ...] = ()
     compute_pJ: float = 0.0
     shares_diagonals: bool = True
+    step_cycles: float = 0.0
+    links: Mapping[tuple[str, str], tuple[Link, ...]] = field(
+        default_factory=dict[tuple[str, str], "tuple[Link, ...]"]
+    )
 
 
 @dataclass(frozen=True)

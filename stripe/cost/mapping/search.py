@@ -10,30 +10,33 @@ mappings that are known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from heapq import heappush, heapreplace
 from itertools import product
-from math import inf, nextafter, prod
-from typing import TypeAlias
+from math import inf, prod
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node, interleavings, residencies
-from stripe.cost.mapping.terms import Floats, IndexSplit, PriceTerms, Skeleton, Slide, splits
+from stripe.cost.mapping.splits import IndexSplit, IndexSplits
+from stripe.cost.mapping.terms import Floats, PriceTerms, Skeleton, Slide
 
 Integers: TypeAlias = npt.NDArray[np.int64]
+Objective = Literal["energy", "latency", "edp"]
 
 CHUNK = 1 << 18
 """Combinations that are priced at once."""
 BEAM = 256
+TIE = 1e-15
+"""Cycles for a pJ, where mappings take the same time."""
 BLOCK = 256
 WIDEST = 1 << 18
 """Combinations of some groups that are kept for the next one."""
-MOST_PRICED = 100_000_000
-"""Combinations that are priced in one search, some twenty seconds; the most promising skeletons come first."""
-GROUP = 1 << 12
-"""Choices for the indices of one group that are searched: windows may tie any number of indices together."""
+MOST_PRICED = 200_000_000
+"""Combinations that are priced in one search, some forty seconds; the most promising skeletons come first."""
 DENSE = 4096
 """Combinations among which dominance is looked for; with more it takes longer than pricing them."""
 
@@ -45,6 +48,20 @@ class LoopMapping:
     skeleton: Skeleton
     splits: dict[str, IndexSplit]
     energy_pJ: float
+    cycles: float = 0.0
+    """The busiest resource, or the array: the least time that the mapping takes. 0 where time does not count."""
+
+    def of(self, nest: LoopNest) -> LoopMapping:
+        """The mapping of a canonical nest, for a nest of which it is the canonical form."""
+        old = self.skeleton.nodes
+        nodes = tuple(Node(node.level, nest.operands[int(node.operand.name)]) for node in old)
+        names = list(nest.numbers)
+        slides = tuple(
+            Slide(nodes[old.index(slide.node)], names[int(slide.index)]) for slide in self.skeleton.slides
+        )
+        splits = {names[int(index)]: split for index, split in self.splits.items()}
+        ordered = {name: splits[name] for name in nest.ranges}
+        return replace(self, skeleton=Skeleton(nodes, slides), splits=ordered)
 
     def loops(self, nest: LoopNest) -> list[list[tuple[str, int]]]:
         """The loops in time as (index, rounds), outermost first: for each node those between it and the node outside,
@@ -68,13 +85,13 @@ class LoopMapping:
 
 @dataclass(frozen=True)
 class Found:
-    """The best plans, cheapest first, the number of priced mappings, and the number of all mappings. `is_complete`:
-    none was left out because its group has too many."""
+    """The best plans, cheapest first, the number of priced mappings, and the number of all mappings. No other mapping
+    has a price below `bound`; 0 where some were left out because their group has too many."""
 
     plans: tuple[LoopMapping, ...]
     priced: int
     mappings: int
-    is_complete: bool = True
+    bound: float
 
 
 class _Best:
@@ -91,16 +108,25 @@ class _Best:
         """The price that a plan has to be below to be among the best."""
         return -self._heap[0][0] if len(self._heap) == self._number else self._ceiling
 
-    def add(self, plan: LoopMapping) -> None:
+    def add(self, price: float, plan: LoopMapping) -> None:
         self._count += 1
-        entry = (-plan.energy_pJ, -self._count, plan)
+        entry = (-price, -self._count, plan)
         if len(self._heap) < self._number:
             heappush(self._heap, entry)
         else:
             heapreplace(self._heap, entry)
 
+    @property
+    def least(self) -> float:
+        """The best price."""
+        return -max(self._heap)[0] if self._heap else inf
+
+    def entries(self) -> tuple[tuple[float, LoopMapping], ...]:
+        """The prices and plans, cheapest first."""
+        return tuple((-price, plan) for price, _, plan in sorted(self._heap, key=lambda e: (-e[0], -e[1])))
+
     def plans(self) -> tuple[LoopMapping, ...]:
-        return tuple(plan for _, _, plan in sorted(self._heap, key=lambda e: (-e[0], -e[1])))
+        return tuple(plan for _, plan in self.entries())
 
 
 def skeletons(nest: LoopNest, target: Hierarchy) -> Iterator[Skeleton]:
@@ -118,11 +144,25 @@ def _slides(node: Node) -> list[Slide | None]:
     return [Slide(node, name) for name in dict.fromkeys(shared)] or [None]
 
 
-def search(nest: LoopNest, targets: Sequence[Hierarchy], *, plans: int = 1) -> Found:
-    """The cheapest mappings of a nest onto any of the targets by energy; none when no mapping fits."""
+def search(
+    nest: LoopNest,
+    targets: Sequence[Hierarchy],
+    *,
+    plans: int = 1,
+    objective: Objective = "energy",
+    most: int = 0,
+) -> Found:
+    """The mappings of a nest onto any of the targets that are best by `objective`; none when no mapping fits.
+
+    After `most` priced mappings (0: `MOST_PRICED`) the search ends, and `bound` tells the gap that stays.
+    """
+    most = most or MOST_PRICED
     priced = 0
     problems = [
-        _Combination(nest, target, skeleton) for target in targets for skeleton in skeletons(nest, target)
+        _Combination(nest, target, skeleton, objective, shared)
+        for target in targets
+        for shared in [_Shared(IndexSplits(nest, target))]
+        for skeleton in skeletons(nest, target)
     ]
     problems = [problem for problem in problems if problem.mappings]
     problems.sort(key=lambda problem: problem.bound)
@@ -132,49 +172,93 @@ def search(nest: LoopNest, targets: Sequence[Hierarchy], *, plans: int = 1) -> F
     for problem in problems:
         if problem.bound < beam.bound:
             priced += problem.search(beam, BEAM)
-    best = _Best(plans, ceiling=nextafter(beam.bound, inf))
+    # (the order in which a product of matrices is summed may change its last digits)
+    best = _Best(plans, ceiling=beam.bound * (1 + 1e-9))
+    bound = inf
     for problem in problems:
-        if problem.bound < best.bound:
-            priced += problem.search(best, WIDEST, MOST_PRICED - priced)
-    is_complete = all(problem.is_complete for problem in problems)
-    if not is_complete:  # what the beam found may have been left out
-        for plan in beam.plans():
-            if plan.energy_pJ < best.bound and plan not in best.plans():
-                best.add(plan)
-    return Found(best.plans(), priced, mappings, is_complete)
+        if problem.bound >= best.bound:
+            continue
+        if priced >= most:
+            bound = min(bound, problem.bound)
+            continue
+        problem.left_out = inf
+        priced += problem.search(best, WIDEST, most - priced)
+        bound = min(bound, problem.left_out)
+    if bound < inf:  # the beam may have found better plans than the part of the search that was made
+        for price, plan in beam.entries():
+            if price < best.bound and plan not in best.plans():
+                best.add(price, plan)
+    return Found(best.plans(), priced, mappings, min(bound, best.least))
+
+
+@dataclass
+class _Shared:
+    """Tables that skeletons share: where their orders and slides differ, most groups of indices do not see it."""
+
+    splits: IndexSplits
+    _kept: dict[bytes, Integers] = field(default_factory=dict[bytes, Integers])
+
+    def kept(self, factors: Floats) -> Integers:
+        """The rows of a table that are not dominated."""
+        key = blake2b(factors.tobytes()).digest()
+        if key not in self._kept:
+            self._kept[key] = undominated(factors)
+        return self._kept[key]
 
 
 class _Combination:
     """The search of one skeleton."""
 
-    def __init__(self, nest: LoopNest, target: Hierarchy, skeleton: Skeleton) -> None:
+    def __init__(
+        self,
+        nest: LoopNest,
+        target: Hierarchy,
+        skeleton: Skeleton,
+        objective: Objective,
+        shared: _Shared,
+    ) -> None:
         self.terms = PriceTerms(nest, target, skeleton)
         self.skeleton = skeleton
+        self.objective: Objective = objective
         self.pJ = np.array(self.terms.pJ)
+        self.cycles = np.zeros((len(self.terms.cycles), len(self.pJ)))
+        for row, needed in enumerate(self.terms.cycles.values()):
+            self.cycles[row, list(needed)] = list(needed.values())
         self.mappings = 1
-        self.is_complete = True
-        self.tables: list[tuple[tuple[str, ...], Floats, list[tuple[IndexSplit, ...]]]] = []
+        self.left_out = inf
+        self.tables: list[tuple[tuple[str, ...], Floats, Integers]] = []
+        self.ways = {name: shared.splits.of(skeleton.nodes, name) for name in nest.ranges}
         for group in nest.groups:
-            ways = {name: splits(nest, target, skeleton, name) for name in group}
-            self.mappings *= prod(map(len, ways.values()))
+            within = {name: self.ways[name][0] for name in group}
+            self.mappings *= prod(map(len, within.values()))
             if not self.mappings:
                 return
-            if prod(map(len, ways.values())) > GROUP:
-                self.is_complete = False
-                ways = _fewer(ways)
-            factors, choices = self.terms.factors(group, ways)
-            kept = undominated(factors)
-            self.tables.append((group, factors[kept], [choices[n] for n in kept]))
+            factors, choices = self.terms.factors(group, within, {name: self.ways[name][1] for name in group})
+            kept = shared.kept(factors)
+            self.tables.append((group, factors[kept], choices[kept]))
         self.tables.sort(key=lambda table: len(table[2]))
         lows = [table[1].min(axis=0) for table in self.tables]
         self.rests = [np.prod([np.ones(len(self.pJ)), *lows[n + 1 :]], axis=0) for n in range(len(lows))]
-        self.bound = float(np.prod(lows, axis=0) @ self.pJ) + self.terms.constant_pJ
+        least = np.prod(lows, axis=0)[None, :]
+        self.bound = float(self._price(np.ones((1, len(self.pJ))), least)[0, 0])
+
+    def _price(self, rows: Floats, factors: Floats) -> Floats:
+        """The price of each row with each choice. Of mappings that are as fast the one of less energy is better, by a
+        term too small to outweigh a cycle."""
+        energy = (rows * self.pJ) @ factors.T + self.terms.constant_pJ
+        if self.objective == "energy":
+            return energy
+        cycles = self._cycles(rows, factors)
+        return cycles * energy if self.objective == "edp" else cycles + energy * TIE
+
+    def _cycles(self, rows: Floats, factors: Floats) -> Floats:
+        return np.max([(rows * needed) @ factors.T for needed in self.cycles], axis=0)
 
     def search(self, best: _Best, width: int, most: float = inf) -> int:
         """Adds the plans of this skeleton that are among the best; the number of combinations that were priced.
 
         No more than `width` combinations of the first groups are kept, the most promising ones, and after `most` no
-        more are priced.
+        more are priced; `left_out` is the least price that these may have.
         """
         priced = 0
         rows = np.ones((1, len(self.pJ)))
@@ -184,15 +268,15 @@ class _Combination:
             size = max(1, CHUNK // len(factors))
             for start in range(0, len(rows), size):
                 if priced > most:
-                    self.is_complete = False
+                    self.left_out = self.bound
                     break
                 block = rows[start : start + size] * self.rests[number]
-                price = (block * self.pJ) @ factors.T + self.terms.constant_pJ
+                price = self._price(block, factors)
                 priced += price.size
-                keep = price < best.bound
+                left, right = np.nonzero(price < best.bound)
                 for numbers, limit in self.terms.limits:
-                    keep &= block[:, numbers] @ factors[:, numbers].T <= limit
-                left, right = np.nonzero(keep)
+                    held = np.einsum("ij,ij->i", block[left][:, numbers], factors[right][:, numbers])
+                    left, right = left[held <= limit], right[held <= limit]
                 found.append((price[left, right], left + start, right))
             if not found:
                 break
@@ -205,12 +289,20 @@ class _Combination:
                     chosen: dict[str, IndexSplit] = {}
                     pick = [*picks[left[n]].tolist(), int(right[n])]
                     for (group, _, choices), at in zip(self.tables, pick, strict=True):
-                        chosen.update(zip(group, choices[at], strict=True))
-                    best.add(LoopMapping(self.skeleton, chosen, float(prices[n])))
+                        for name, way in zip(group, choices[at], strict=True):
+                            inside, places = self.ways[name]
+                            chosen[name] = IndexSplit(
+                                tuple(inside[way].tolist()), tuple(places[way].tolist())
+                            )
+                    row = (rows[left[n]] * factors[right[n]])[None, :]
+                    energy = float((row @ self.pJ)[0]) + self.terms.constant_pJ
+                    ones = np.ones((1, len(self.pJ)))
+                    cycles = float(self._cycles(row, ones)[0, 0]) if len(self.cycles) else 0.0
+                    best.add(float(prices[n]), LoopMapping(self.skeleton, chosen, energy, cycles))
                 break
             if len(order) > width:
+                self.left_out = min(self.left_out, float(prices[order[width]]))
                 order = order[:width]
-                self.is_complete = self.is_complete and width == BEAM
             left, right = left[order], right[order]
             rows, picks = rows[left] * factors[right], np.column_stack([picks[left], right])
             if not len(rows):
@@ -219,19 +311,6 @@ class _Combination:
                 kept = undominated(rows)
                 rows, picks = rows[kept], picks[kept]
         return priced
-
-
-def _fewer(ways: dict[str, list[IndexSplit]]) -> dict[str, list[IndexSplit]]:
-    """The splits of a group's indices without those that cut an index into the most loops, so that no more than `GROUP`
-    combinations are left."""
-    fewer = {
-        name: sorted(of_index, key=lambda split: len(set(split.within)) + sum(n > 1 for n in split.spatial))
-        for name, of_index in ways.items()
-    }
-    while prod(map(len, fewer.values())) > GROUP:
-        longest = max(fewer, key=lambda name: len(fewer[name]))
-        fewer[longest] = fewer[longest][: -(-len(fewer[longest]) * 3 // 4)]
-    return fewer
 
 
 def undominated(rows: Floats) -> Integers:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import TypeAlias
 
@@ -54,14 +53,6 @@ class Skeleton:
         return text + "".join(f", {slide.node} slides along {slide.index}" for slide in self.slides)
 
 
-@dataclass(frozen=True)
-class IndexSplit:
-    """The parts of one index: its extent inside each node (space included), and along each axis of the array."""
-
-    within: tuple[int, ...]
-    spatial: tuple[int, ...]
-
-
 class PriceTerms:
     """The terms of a skeleton, and their factors for the choices of a group."""
 
@@ -72,6 +63,9 @@ class PriceTerms:
         self.names: list[str] = []
         self.pJ: list[float] = []
         self.constant_pJ = nest.points * target.compute_pJ
+        self.cycles: dict[str, dict[int, float]] = {}
+        """By resource, the cycles for which each of some terms needs it."""
+        self._timed = bool(target.links)
         self._holds: list[Node] = []
         self.limits: list[tuple[list[int], float]] = []
         for operand in nest.operands:
@@ -84,6 +78,18 @@ class PriceTerms:
                 self.limits.append((numbers, float(level.capacity)))
         for axis in target.axes:
             self.limits.append(([self._add(f"positions along {axis.name}", 0.0)], float(axis.size)))
+        if self._timed:
+            self.cycles["array"] = {self._add("steps", 0.0): target.step_cycles}
+
+    def _add_moved(self, name: str, pJ: float, places: Sequence[tuple[str, str]], size: int) -> None:
+        """The elements that go between the two `places`, and where time counts those of one position alone."""
+        number = self._add(name, pJ)
+        alone = self._add(f"{name}, one position", 0.0) if self._timed else number
+        for place in places:
+            for link in self.target.links.get(place, ()):
+                terms = self.cycles.setdefault(link.resource, {})
+                term = alone if link.apart else number
+                terms[term] = terms.get(term, 0.0) + link.cycles * size
 
     def _add(self, name: str, pJ: float) -> int:
         self.names.append(name)
@@ -102,28 +108,33 @@ class PriceTerms:
                 # An element goes up each time its box leaves; the first time that it enters, nothing is read.
                 inwards, own_in = inwards + outwards, own_in + own_out
                 self.constant_pJ -= total * (parent.read_pJ + level.write_pJ)
-            self._add(f"{node} elements moved", inwards)
-            self._add(f"{node} elements moved, instances", own_in)
+            far, near = parent.memory, level.memory
+            self._add_moved(f"{node} elements moved", inwards, [], size)
+            both = [(far, near), (near, far)] if operand.is_output else [(far, near)]
+            self._add_moved(f"{node} elements moved, instances", own_in, both, size)
             parent = level
         pJ = parent.read_pJ * size
+        both = [(parent.memory, "")]
         if operand.is_output:
             # Each step writes a result and reads what it adds to, but for the first time.
             pJ += parent.write_pJ * size
             self.constant_pJ -= total * parent.read_pJ
-        self._add(f"{operand.name} array", pJ)
+            both = [(parent.memory, ""), ("", parent.memory)]
+        self._add_moved(f"{operand.name} array", pJ, both, size)
 
     def factors(
-        self, group: Sequence[str], splits: Mapping[str, Sequence[IndexSplit]]
-    ) -> tuple[Floats, list[tuple[IndexSplit, ...]]]:
-        """The factor of each term for each combination of splits of the indices of a group: one row a choice."""
-        choices = [
-            choice
-            for choice in product(*(splits[name] for name in group))
-            if self.target.shares_diagonals or sum(prod(split.spatial) > 1 for split in choice) <= 1
-        ]
-        within = {name: _table([choice[n].within for choice in choices]) for n, name in enumerate(group)}
-        spatial = {name: _table([choice[n].spatial for choice in choices]) for n, name in enumerate(group)}
-        return np.stack(list(self._columns(group, within, spatial)), axis=1), choices
+        self, group: Sequence[str], within: Mapping[str, Integers], spatial: Mapping[str, Integers]
+    ) -> tuple[Floats, Integers]:
+        """The factor of each term for each combination of splits of the indices of a group, one row a choice, and the
+        numbers of these splits. Splits have a row in `within` and `spatial`: the extent inside each node, and the
+        positions along each axis."""
+        picks = np.indices([len(within[name]) for name in group]).reshape(len(group), -1)
+        if not self.target.shares_diagonals:
+            across = [spatial[name].prod(axis=1)[picks[n]] > 1 for n, name in enumerate(group)]
+            picks = picks[:, np.sum(across, axis=0) <= 1]
+        inside = {name: within[name][picks[n]] for n, name in enumerate(group)}
+        parts = {name: spatial[name][picks[n]] for n, name in enumerate(group)}
+        return np.stack(list(self._columns(group, inside, parts)), axis=1), picks.T
 
     def _columns(self, group: Sequence[str], within: Extents, spatial: Extents) -> Iterator[Floats]:
         """The factors in the order of the terms."""
@@ -141,15 +152,19 @@ class PriceTerms:
                 for level in (parent, node.level):
                     apart = self._along(level, spatial)
                     held = _apart(operand, inside(node), positions, apart)
-                    yield self._moved(node, group, within, inside(node), held, fills) * _product(
-                        apart.values()
-                    )
+                    moved = self._moved(node, group, within, inside(node), held, fills)
+                    yield moved * _product(apart.values())
+                    if self._timed:
+                        yield moved
                 parent = node.level
             # The positions of one instance share what they need; each instance is read on its own.
             apart = self._along(parent, spatial)
             together = {name: positions[name] // apart[name] for name in group}
             steps = _product(ranges[name] / positions[name] for name in group)
-            yield steps * _volume(operand, group, together) * _product(apart.values())
+            used = steps * _volume(operand, group, together)
+            yield used * _product(apart.values())
+            if self._timed:
+                yield used
         for node in self._holds:
             held = _apart(node.operand, inside(node), positions, self._along(node.level, spatial))
             # the size of an element is a factor of the first group
@@ -157,6 +172,8 @@ class PriceTerms:
             yield _volume(node.operand, group, held) * size
         for axis in range(len(self.target.axes)):
             yield _product(spatial[name][:, axis] for name in group)
+        if self._timed:
+            yield _product(ranges[name] / positions[name] for name in group)
 
     def _along(self, level: Level, spatial: Extents) -> Extents:
         """For each index the positions at which the level has an instance of its own."""
@@ -199,10 +216,6 @@ def _apart(operand: Operand, inside: Extents, positions: Extents, apart: Extents
     }
 
 
-def _table(rows: Sequence[tuple[int, ...]]) -> Integers:
-    return np.array(rows, np.int64).reshape(len(rows), -1)
-
-
 def _product(factors: Iterable[Integers | Floats]) -> Floats:
     """The product of columns; 1.0 of none."""
     total: Floats = np.ones(())
@@ -219,59 +232,3 @@ def _volume(operand: Operand, group: Sequence[str], extents: Extents) -> Floats:
         if names:
             total = total * (1.0 + sum(abs(form[name]) * (extents[name] - 1) for name in names))
     return total
-
-
-def splits(nest: LoopNest, target: Hierarchy, skeleton: Skeleton, index: str) -> list[IndexSplit]:
-    """All ways to split an index by divisors, but for those that a limit of a level or axis excludes on its own."""
-    nodes = skeleton.nodes
-    size = nest.ranges[index]
-    dependent = [n for n, node in enumerate(nodes) if index in node.operand.indices]
-    found: list[IndexSplit] = []
-    for spatial in _spatial(target, index, size, 0):
-        across = prod(spatial)
-
-        def chains(
-            rest: Sequence[int], temporal: int, spatial: tuple[int, ...] = spatial
-        ) -> Iterator[tuple[int, ...]]:
-            if not rest:
-                yield ()
-                return
-            limit = _limit(nodes[rest[0]], index, target, spatial)
-            for part in _divisors(temporal):
-                if part <= limit:
-                    for inner in chains(rest[1:], part):
-                        yield (part, *inner)
-
-        for chain in chains(dependent, size // across):
-            within: list[int] = []
-            last = size
-            extents = dict(zip(dependent, chain, strict=True))
-            for n in range(len(nodes)):
-                last = extents[n] * across if n in extents else last
-                within.append(last)
-            found.append(IndexSplit(tuple(within), spatial))
-    return found
-
-
-def _limit(node: Node, index: str, target: Hierarchy, spatial: Sequence[int]) -> float:
-    """The largest temporal extent inside a node that its capacity allows."""
-    if node.level.capacity is None:
-        return float("inf")
-    step = max(abs(form.get(index, 0)) for form in node.operand.index)
-    held = prod(s for s, axis in zip(spatial, target.axes, strict=True) if axis.name not in node.level.along)
-    return ((node.level.capacity // node.operand.element_bytes - 1) / step + 1) / held
-
-
-def _spatial(target: Hierarchy, index: str, size: int, axis: int) -> Iterator[tuple[int, ...]]:
-    if axis == len(target.axes):
-        yield ()
-        return
-    one = target.axes[axis]
-    for part in _divisors(size) if index in one.indices else (1,):
-        if part <= one.size:
-            for rest in _spatial(target, index, size // part, axis + 1):
-                yield (part, *rest)
-
-
-def _divisors(number: int) -> list[int]:
-    return [n for n in range(1, number + 1) if number % n == 0]

@@ -1,119 +1,84 @@
-"""The pass `map`."""
+"""The blocks of a mapping."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import Field
-
-from stripe.cost.mapping.machine import target_for
+from stripe.cost.mapping.peel import Mapper, Planned
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
+from stripe.cost.mapping.search import LoopMapping
 from stripe.hw.schema import ExecUnit, HardwareModel
 from stripe.ir import (
     Affine,
     Agg,
     Block,
-    ConfigError,
     Index,
     Intrinsic,
     Load,
     Location,
     Nest,
+    Path,
     Store,
     map_statements,
     nest_at,
     replace_at,
     substitute,
 )
-from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Refusal, TagSet
 from stripe.rewrite.cached import CacheOptions, cache_view
 from stripe.rewrite.prune import prune_indices
+from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import tile_block
-
-if TYPE_CHECKING:
-    from stripe.cost.mapping.search import LoopMapping
 
 Level = tuple[list[tuple[str, int]], list[Node]]
 """Loops, and the nodes that hold their operands at each point of these loops."""
 
 
-class Map(NestPass):
-    """Maps a product of two operands onto all memories and the grid of a machine, with the least energy.
+def built(
+    nest: Nest, planned: Planned, mapper: Mapper, tags: tuple[str, ...], buffers: Mapping[str, int]
+) -> Nest | Refusal:
+    """The nest with its innermost block mapped."""
+    builder = _Builder(mapper.hardware, mapper.unit, tags, buffers)
+    entry = builder.mapped(nest.blocks[0], nest.path, planned)
+    return entry if isinstance(entry, Refusal) else nest_at(entry, nest.path)
 
-    On `ref16x16`, `{ "reqs": ["kernel"] }`:
 
-        #kernel block [m:64, k:128, n:32] (           #kernel block [] (
-            in<DRAM[0]> I[m, k] i8(1:128, 1:1)            #cached none new<SRAM[0]> I[0, 0] i8(64:128, 128:1)
-            in<DRAM[0]> W[k, n] i8(1:32, 1:1)           1: block [n:2] (
-            out<DRAM[0]> O[m, n]:add i8(1:32, 1:1)=>        #cached none new<SRAM[0]> W[0, 0] i8(128:16, 16:1)
-        ) { … }                                             #cached none new<SRAM[0]> O[0, 0] i8(64:16, 16:1)
-                                                            #cached none new<Orf> O[0, 0] i8(64:16, 16:1)
-                                                          0: block [k:8] (
-                                                              #cached none new<Wreg> W[0, 0] i8(16:16, 16:1)
-                                                            1: block [m:64] (
+@dataclass(frozen=True)
+class _Builder:
+    hardware: HardwareModel
+    unit: str
+    tags: tuple[str, ...]
+    buffers: Mapping[str, int]
 
-    Tile sizes on all levels, the memory of each operand at each loop, and the indices that run in space are searched
-    jointly, by divisors of the ranges. The model says which memories hold which operands (`operands`, `bypass`,
-    `along`, `keeps_halo`) and which indices the axes of a unit's `grid` carry. Constraints of the block stay in the
-    innermost block; the price counts the points that they exclude, too.
-    """
-
-    pass_name: ClassVar[str] = "map"
-    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
-    example: ClassVar[PassExample] = PassExample(
-        "reqs=[contraction]", programs=("map/matmul.tile",), hardware="ref16x16"
-    )
-    refused: ClassVar[str] = "not mapped"
-
-    unit: str = Field(default="", description="execution unit with the grid; empty: the first that has one")
-    plans: int = Field(default=1, ge=1, description="plans that the remarks rank; the first one is taken")
-    inner_set: TagSet = Field(
-        default=("step",), description="tags of the innermost block, a step of the grid"
-    )
-
-    def rewrite(self, nest: Nest, context: PassContext) -> Block | Refusal:
-        """Raises ConfigError without a hardware model, and for a unit that it lacks."""
-        from stripe.cost.mapping.search import search  # numpy takes long to load
-
-        hardware = context.need_hardware("map")
-        unit_name, unit = self._unit(hardware)
-        problem = loop_nest(nest)
-        if isinstance(problem, Refusal):
-            return problem
-        dtype = nest.block.ref(problem.operands[0].name).dtype
-        targets = [
-            target_for(problem, stationary, hardware, unit, dtype) for stationary in problem.operands[:-1]
-        ]
-        found = search(problem, targets, plans=self.plans)
-        if not found.plans:
-            return Refusal("no mapping fits into the memories of the machine")
-        best, *others = found.plans
-        for number, plan in enumerate(others, 2):
-            context.analysis(nest.block, f"plan {number}: {_summary(plan, problem)}")
-        array = _Array.of(best, unit_name, unit)
-        entry = replace_at(nest.blocks[0], nest.path, lambda block: self._tiled(block, best, problem, array))
-        levels = _levels(best, problem)
+    def mapped(self, entry: Block, path: Path, planned: Planned) -> Block | Refusal:
+        """The entry with the block at `path` mapped."""
+        if planned.parts:
+            index, cut = planned.cut
+            entry = replace_at(entry, path, lambda block: _cut(block, index, cut))
+            for number, part in enumerate(planned.parts):
+                found = self.mapped(entry, (*path, number), part)
+                if isinstance(found, Refusal):
+                    return found
+                entry = found
+            return entry
+        plan, problem = planned.mapping, planned.nest
+        array = _Array.of(plan, self.unit, self.hardware.exec_unit(self.unit))
+        entry = replace_at(entry, path, lambda block: self._tiled(block, plan, problem, array))
+        levels = _levels(plan, problem)
         for depth in reversed(range(len(levels))):
-            path = (*nest.path, *(0,) * depth)
+            inner = (*path, *(0,) * depth)
             for node in reversed(levels[depth][1]):
-                options = CacheOptions(memory=_location(node, hardware))
-                cached = cache_view(entry, path, node.operand.name, options)
+                options = CacheOptions(memory=_location(node, self.hardware))
+                cached = cache_view(entry, inner, node.operand.name, options)
                 if isinstance(cached, Refusal):
                     return cached
                 entry = cached.entry
-        rest = "" if found.is_complete else ", not all of them"
-        context.applied(nest.block, f"{_summary(best, problem)}; {found.priced} mappings priced{rest}")
-        return nest_at(entry, nest.path).block
-
-    def _unit(self, hardware: HardwareModel) -> tuple[str, ExecUnit]:
-        if self.unit:
-            return self.unit, hardware.exec_unit(self.unit)
-        found = next((item for item in hardware.exec_units.items() if item[1].grid), None)
-        if found is None:
-            raise ConfigError("no execution unit of the machine has a grid", hint="name one with unit")
-        return found
+            copies = max(self.buffers.get(node.level.memory, 1) for node in levels[depth][1])
+            if copies > 1:
+                tiles = replace(nest_at(entry, inner).block, pipeline_depth=copies)
+                entry = replace_at(entry, inner, lambda _, tiles=tiles: tiles)
+        return entry
 
     def _tiled(self, block: Block, plan: LoopMapping, problem: LoopNest, array: _Array) -> Block:
         """The block as one block for each level of loops, and the innermost one for a step of the grid."""
@@ -129,7 +94,7 @@ class Map(NestPass):
 
     def _nested(self, block: Block, sizes: list[tuple[list[str], dict[str, int]]]) -> Block:
         if not sizes:
-            return replace(block, tags=block.tags.add(*self.inner_set))
+            return replace(block, tags=block.tags.add(*self.tags))
         (order, inside), *rest = sizes
         outer = tile_block(block, inside)
         (inner,) = outer.blocks
@@ -200,6 +165,20 @@ def _pruned(block: Block) -> Block:
     return map_statements(prune_indices(block), lambda s: _pruned(s) if isinstance(s, Block) else s)
 
 
+def _cut(block: Block, name: str, size: int) -> Block:
+    """The block as two, of which the first has `size` values of an index."""
+    outer = tile_block(block, {})
+    (inner,) = outer.blocks
+    parts = [
+        replace(
+            substitute(inner, {name: Affine.var(name) + low}),
+            indices=tuple(replace(i, range=count) if i.name == name else i for i in inner.indices),
+        )
+        for low, count in ((0, size), (size, block.index(name).range - size))
+    ]
+    return _pruned(replace(outer, statements=tuple(parts)))
+
+
 def loop_nest(nest: Nest) -> LoopNest | Refusal:
     """The innermost block of `nest` as a mapping problem: a product of two operands that is summed."""
     block = nest.block
@@ -247,8 +226,21 @@ def _location(node: Node, hardware: HardwareModel) -> Location:
     return Location.of(memory, 0) if hardware.memory(memory).count == 1 else Location.of(memory)
 
 
-def _summary(plan: LoopMapping, problem: LoopNest) -> str:
-    """The energy, and loops and nodes from outermost to innermost."""
+def summary(planned: Planned) -> str:
+    """The energy and the time, and loops and nodes from outermost to innermost."""
+    if planned.parts:
+        index, cut = planned.cut
+        words = [f"{index} below {cut}: {summary(planned.parts[0])}", f"above: {summary(planned.parts[1])}"]
+        return f"{_total(planned)}; " + "; ".join(words)
+    return f"{_total(planned)}: {_loops(planned.mapping, planned.nest)}"
+
+
+def _total(planned: Planned) -> str:
+    time = f", {planned.cycles:,.0f} cycles" if planned.cycles else ""
+    return f"{planned.energy_pJ / 1e6:.3f} uJ{time}"
+
+
+def _loops(plan: LoopMapping, problem: LoopNest) -> str:
     words: list[str] = []
     for loops, node in zip(plan.loops(problem), [*plan.skeleton.nodes, None], strict=True):
         words += [f"{name}:{size}" for name, size in loops]
@@ -256,4 +248,4 @@ def _summary(plan: LoopMapping, problem: LoopNest) -> str:
     space = [
         f"{name}:{prod(split.spatial)}" for name, split in plan.splits.items() if prod(split.spatial) > 1
     ]
-    return f"{plan.energy_pJ / 1e6:.3f} uJ: {' '.join(words)}; in space {' '.join(space) or 'nothing'}"
+    return f"{' '.join(words)}; in space {' '.join(space) or 'nothing'}"

@@ -1,0 +1,168 @@
+"""Plans for nests: searches, each made once, and cuts of indices whose ranges fit the machine badly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import cast
+
+from stripe.cost.mapping.machine import MappingRules, target_for
+from stripe.cost.mapping.problem import Hierarchy, LoopNest
+from stripe.cost.mapping.search import Found, LoopMapping, Objective, search
+from stripe.hw.schema import HardwareModel
+from stripe.ir import DType
+
+UNRESTRICTED = MappingRules()
+FULL = 0.75
+"""The part of an axis that a divisor has to fill, so that an index is not cut."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan for a nest: a mapping, or an index with the number of its values in the first of two parts."""
+
+    nest: LoopNest
+    plan: LoopMapping | tuple[str, int]
+    bound: float
+    """The least price of any mapping by divisors, of all parts together."""
+    objective: Objective
+    parts: tuple[Planned, ...] = ()
+
+    @property
+    def mapping(self) -> LoopMapping:
+        return cast(LoopMapping, self.plan)
+
+    @property
+    def cut(self) -> tuple[str, int]:
+        return cast("tuple[str, int]", self.plan)
+
+    @property
+    def energy_pJ(self) -> float:
+        return sum(part.energy_pJ for part in self.parts) if self.parts else self.mapping.energy_pJ
+
+    @property
+    def cycles(self) -> float:
+        return sum(part.cycles for part in self.parts) if self.parts else self.mapping.cycles
+
+    @property
+    def price(self) -> float:
+        return {"energy": self.energy_pJ, "latency": self.cycles, "edp": self.energy_pJ * self.cycles}[
+            self.objective
+        ]
+
+    @property
+    def gap(self) -> float:
+        """The part by which the price may be above that of the best mapping."""
+        return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
+
+
+class Mapper:
+    """Plans nests for a machine. Equal nests are searched once."""
+
+    def __init__(
+        self,
+        hardware: HardwareModel,
+        unit: str,
+        objective: Objective = "energy",
+        most: int = 0,
+        *,
+        peels: bool = True,
+    ) -> None:
+        self.hardware = hardware
+        self.unit = unit
+        self.objective: Objective = objective
+        self.most = most
+        self.peels = peels
+        self.priced = 0
+        """Mappings priced by the latest call of `plans`."""
+        self._found: dict[str, Found] = {}
+
+    def plans(
+        self,
+        nest: LoopNest,
+        dtype: DType,
+        rules: MappingRules = UNRESTRICTED,
+        stationary: str = "",
+        plans: int = 1,
+    ) -> list[Planned]:
+        """The best plans for a nest, the best first. `rules` go by the names of its canonical form."""
+        self.priced = 0
+        held = next((n for n, operand in enumerate(nest.operands[:-1]) if operand.name == stationary), None)
+        task = _Task(self, dtype, rules, held, plans)
+        whole = task.whole(nest)
+        if self.peels:
+            cut = task.cut(nest, whole[0].price if whole else float("inf"))
+            whole = sorted([*whole, *cut], key=lambda plan: plan.price)[:plans]
+        return whole
+
+    def find(self, nest: LoopNest, targets: list[Hierarchy], plans: int) -> Found:
+        """The search of a canonical nest."""
+        key = f"{nest} {targets} {plans}"
+        if key not in self._found:
+            found = search(nest, targets, plans=plans, objective=self.objective, most=self.most)
+            self._found[key] = found
+            self.priced += found.priced
+        return self._found[key]
+
+
+@dataclass(frozen=True)
+class _Task:
+    mapper: Mapper
+    dtype: DType
+    rules: MappingRules
+    stationary: int | None
+    plans: int
+
+    def whole(self, nest: LoopNest) -> list[Planned]:
+        """Mappings of the nest as it is."""
+        mapper, form = self.mapper, nest.canonical
+        held = form.operands[:-1] if self.stationary is None else (form.operands[self.stationary],)
+        timed = mapper.objective != "energy"
+        targets = [
+            target_for(form, operand, mapper.hardware, mapper.unit, self.dtype, self.rules, timed=timed)
+            for operand in held
+        ]
+        found = mapper.find(form, targets, self.plans)
+        return [Planned(nest, plan.of(nest), found.bound, mapper.objective) for plan in found.plans]
+
+    def cut(self, nest: LoopNest, price: float) -> list[Planned]:
+        """The best plan that cuts an index, if it is better than `price`."""
+        best: list[Planned] = []
+        for name, size in self._cuts(nest):
+            first, second = (
+                replace(nest, ranges={**nest.ranges, name: count})
+                for count in (size, nest.ranges[name] - size)
+            )
+            parts = [(self.whole(part) or [None])[0] for part in (first, second)]
+            if parts[0] is None or parts[1] is None:
+                continue
+            parts[0] = (self.cut(first, parts[0].price) or parts)[0]
+            assert parts[0] is not None
+            plan = Planned(
+                nest,
+                (name, size),
+                parts[0].bound + parts[1].bound,
+                self.mapper.objective,
+                (parts[0], parts[1]),
+            )
+            if plan.price < price:
+                best, price = [plan], plan.price
+        return best
+
+    def _cuts(self, nest: LoopNest) -> Iterator[tuple[str, int]]:
+        """Indices of the results, which no divisor spreads well over an axis that may carry them, with the largest
+        multiple of that axis. (A sum that is cut would be written twice.)"""
+        numbers = nest.numbers
+        fixed = {name for sizes in self.rules.sizes.values() for name in sizes}
+        for axis in self.mapper.hardware.exec_unit(self.mapper.unit).grid:
+            allowed = self.rules.space.get(axis.name)
+            for name, size in nest.ranges.items():
+                if axis.carries == "reduced" or name not in nest.output.indices or numbers[name] in fixed:
+                    continue
+                best = max(n for n in range(1, axis.size + 1) if size % n == 0)
+                if (
+                    size > axis.size
+                    and best < FULL * axis.size
+                    and (allowed is None or numbers[name] in allowed)
+                ):
+                    yield name, size - size % axis.size

@@ -1,0 +1,200 @@
+"""The pass `map`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from stripe.hw.schema import HardwareModel
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Nest,
+    Program,
+    StripeError,
+    walk,
+)
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.rewrite.excerpt import excerpt
+from stripe.rewrite.nests import rewrite_nests
+
+if TYPE_CHECKING:
+    from stripe.cost.mapping.machine import MappingRules
+    from stripe.cost.mapping.peel import Mapper, Planned
+    from stripe.cost.mapping.problem import LoopNest
+
+EXACT = 4
+"""Plans that are simulated where time counts."""
+
+Sizes = dict[str, Annotated[int, Field(ge=1)]]
+
+
+class Map(Pass):
+    """Maps a product of two operands onto all memories and the grid of a machine, with the least energy or time.
+
+    On `ref16x16`, `{ "reqs": ["kernel"] }`:
+
+        #kernel block [m:64, k:128, n:32] (           #kernel block [] (
+            in<DRAM[0]> I[m, k] i8(1:128, 1:1)            #cached none new<SRAM[0]> I[0, 0] i8(64:128, 128:1)
+            in<DRAM[0]> W[k, n] i8(1:32, 1:1)           1: block [n:2] (
+            out<DRAM[0]> O[m, n]:add i8(1:32, 1:1)=>        #cached none new<SRAM[0]> W[0, 0] i8(128:16, 16:1)
+        ) { … }                                             #cached none new<SRAM[0]> O[0, 0] i8(64:16, 16:1)
+                                                            #cached none new<Orf> O[0, 0] i8(64:16, 16:1)
+                                                          0: block [k:8] (
+                                                              #cached none new<Wreg> W[0, 0] i8(16:16, 16:1)
+                                                            1: block [m:64] (
+
+    Tile sizes on all levels, the memory of each operand at each loop, and the indices that run in space are searched
+    jointly, by divisors of the ranges. The model says which memories hold which operands (`operands`, `bypass`,
+    `along`, `keeps_halo`) and which indices the axes of a unit's `grid` carry. Constraints of the block stay in the
+    innermost block; the price counts the points that they exclude, too. An index of the results that no divisor
+    spreads well over an axis of the grid is cut in two, and both parts are mapped.
+    """
+
+    pass_name: ClassVar[str] = "map"
+    group: ClassVar[PassGroup] = PassGroup.STRUCTURE
+    example: ClassVar[PassExample] = PassExample(
+        "reqs=[contraction]", programs=("map/matmul.tile",), hardware="ref16x16"
+    )
+    refused: ClassVar[str] = "not mapped"
+
+    reqs: Reqs
+    objective: Literal["energy", "latency", "edp"] = Field(
+        default="energy",
+        description="least energy, least time, or least product of the two. Time is that of the busiest resource; "
+        "of the best plans the one is taken that is best when it is simulated",
+    )
+    unit: str = Field(default="", description="execution unit with the grid; empty: the first that has one")
+    stationary: str = Field(
+        default="", description="operand that the units hold while the other moves past; empty: either"
+    )
+    fixed: dict[str, Sizes] = Field(
+        default_factory=dict, description="by memory, how many values of an index lie inside it"
+    )
+    keep: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="by memory, operands that it holds as a whole"
+    )
+    space: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="by axis of the grid, the indices that may run along it"
+    )
+    buffers: Sizes = Field(
+        default_factory=dict,
+        description="by memory, how often it holds each tile, so that transfers overlap with computing",
+    )
+    peel: bool = Field(
+        default=True, description="cut an index in two where no divisor of its range fits the grid well"
+    )
+    limit: int = Field(
+        default=0, ge=0, description="mappings to price before the search ends with a gap; 0: it is complete"
+    )
+    plans: int = Field(default=1, ge=1, description="plans that the remarks rank; the first one is taken")
+    inner_set: TagSet = Field(
+        default=("step",), description="tags of the innermost block, a step of the grid"
+    )
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        """Raises ConfigError without a hardware model, and for a unit, memory or axis that it lacks."""
+        from stripe.cost.mapping.peel import Mapper  # numpy takes long to load
+
+        hardware = context.need_hardware("map")
+        unit = self._unit(hardware)
+        self._check(program, context, hardware, unit)
+        mapper = Mapper(hardware, unit, self.objective, self.limit, peels=self.peel)
+
+        def answer(nest: Nest) -> Block:
+            return self.settled(nest.block, self._mapped(program, nest, mapper, context), context)
+
+        return rewrite_nests(program, self.reqs, answer)
+
+    def _mapped(self, program: Program, nest: Nest, mapper: Mapper, context: PassContext) -> Block | Refusal:
+        from stripe.passes.map.build import built, loop_nest, summary
+
+        problem = loop_nest(nest)
+        if isinstance(problem, Refusal):
+            return problem
+        dtype = nest.block.ref(problem.operands[0].name).dtype
+        wanted = self.plans if self.objective == "energy" or context.price is None else max(self.plans, EXACT)
+        ranked = mapper.plans(problem, dtype, self._rules(problem), self.stationary, wanted)
+        if not ranked:
+            return Refusal("no mapping fits into the memories of the machine")
+        blocks: list[tuple[float, int, Planned, Block]] = []
+        refusal: Refusal | None = None
+        for number, plan in enumerate(ranked[: wanted if wanted > self.plans else 1]):
+            found = built(nest, plan, mapper, self.inner_set, self.buffers)
+            if isinstance(found, Refusal):
+                refusal = refusal or found
+                continue
+            entry = found.blocks[0]
+            price = self._price(replace(program, entry=entry), nest, context) if wanted > self.plans else 0.0
+            blocks.append((price, number, plan, found.block))
+        if not blocks:
+            return refusal or Refusal("no plan can be built")
+        price, number, plan, block = min(blocks, key=lambda entry: entry[:2])
+        others = [other for other in ranked if other is not plan][: self.plans - 1]
+        for place, other in enumerate(others, 2):
+            context.analysis(nest.block, f"plan {place}: {summary(other)}")
+        simulated = (
+            f", {price:,.0f} simulated" if 0 < price < float("inf") and self.objective == "latency" else ""
+        )
+        context.applied(
+            nest.block,
+            f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {plan.gap:.1%} above the bound",
+        )
+        return block
+
+    def _price(self, program: Program, nest: Nest, context: PassContext) -> float:
+        """The time of the block, or its product with energy, after the rest of the pass list."""
+        assert context.price is not None
+        try:
+            found = context.price(excerpt(program, [nest.path[2]]) if len(nest.path) > 2 else program)
+        except StripeError:
+            return float("inf")
+        return found.cycles * (found.energy_pJ if self.objective == "edp" else 1.0)
+
+    def _rules(self, problem: LoopNest) -> MappingRules:
+        """The options, by the names of a canonical nest."""
+        from stripe.cost.mapping.machine import MappingRules
+
+        index = problem.numbers
+        operand = {each.name: str(number) for number, each in enumerate(problem.operands)}
+        return MappingRules(
+            {
+                memory: {index[n]: size for n, size in sizes.items() if n in index}
+                for memory, sizes in self.fixed.items()
+            },
+            {
+                memory: frozenset(operand[n] for n in names if n in operand)
+                for memory, names in self.keep.items()
+            },
+            {axis: frozenset(index[n] for n in names if n in index) for axis, names in self.space.items()},
+            self.buffers,
+        )
+
+    def _unit(self, hardware: HardwareModel) -> str:
+        if self.unit:
+            hardware.exec_unit(self.unit)
+            return self.unit
+        found = next((name for name, unit in hardware.exec_units.items() if unit.grid), None)
+        if found is None:
+            raise ConfigError("no execution unit of the machine has a grid", hint="name one with unit")
+        return found
+
+    def _check(self, program: Program, context: PassContext, hardware: HardwareModel, unit: str) -> None:
+        """The names in options: of the machine an error, of blocks a remark."""
+        for memory in (*self.fixed, *self.keep, *self.buffers):
+            hardware.memory(memory)
+        axes = [axis.name for axis in hardware.exec_unit(unit).grid]
+        for axis in self.space:
+            if axis not in axes:
+                raise ConfigError(
+                    f"the grid of {unit} has no axis '{axis}'", hint=f"it has {', '.join(axes)}"
+                )
+        blocks = [block for _, block in walk(program.entry) if block.words.has_all(self.reqs)]
+        indices = {index.name for block in blocks for index in block.iterated}
+        tensors = {ref.name for block in blocks for ref in block.refinements}
+        context.unknown_names("fixed", "index", {n for sizes in self.fixed.values() for n in sizes}, indices)
+        context.unknown_names("space", "index", {n for names in self.space.values() for n in names}, indices)
+        context.unknown_names("keep", "operand", {n for names in self.keep.values() for n in names}, tensors)
+        context.unknown_names("stationary", "operand", [self.stationary] if self.stationary else [], tensors)

@@ -1,0 +1,155 @@
+"""The energies of mappings that the pass `map` finds on ref16x16, each counted, and its program proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from time import process_time
+
+import stripe
+from stripe.cost.counts.counts import count_program
+from stripe.cost.mapping.machine import target_for
+from stripe.cost.mapping.search import search
+from stripe.hw import load_hardware
+from stripe.passes.base import Refusal
+from stripe.passes.map.build import loop_nest
+from tools.reference.markdown import table
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A matrix product or a convolution without padding, of stride 1 or 2."""
+
+    name: str
+    source: str
+
+
+def matmul(name: str, m: int, n: int, k: int) -> Layer:
+    body = "O[m, n : M, N] = +(I[m, k] * W[k, n]);"
+    return Layer(name, f"function (I[M={m}, K={k}]: i8, W[K, N={n}]: i8) -> (O) {{ {body} }}")
+
+
+def conv(name: str, size: int, window: int, c: int, k: int, stride: int = 1) -> Layer:
+    step = f"{stride} * " if stride > 1 else ""
+    side = stride * (size - 1) + window
+    body = f"O[x, y, k : {size}, {size}, K] = +(I[{step}x + i, {step}y + j, c] * W[i, j, c, k]);"
+    tensors = f"I[X={side}, Y={side}, C={c}]: i8, W[FX={window}, FY={window}, C, K={k}]: i8"
+    return Layer(name, f"function ({tensors}) -> (O) {{ {body} }}")
+
+
+def depthwise(name: str, size: int, window: int, c: int, stride: int = 1) -> Layer:
+    step = f"{stride} * " if stride > 1 else ""
+    side = stride * (size - 1) + window
+    body = f"O[x, y, c : {size}, {size}, C] = +(I[{step}x + i, {step}y + j, c] * W[i, j, c]);"
+    tensors = f"I[X={side}, Y={side}, C={c}]: i8, W[FX={window}, FY={window}, C]: i8"
+    return Layer(name, f"function ({tensors}) -> (O) {{ {body} }}")
+
+
+MATMUL = matmul("matmul", 512, 512, 512)
+CONV = conv("conv3x3", 56, 3, 64, 64)
+
+Rules = dict[str, bool]
+TASKS: tuple[tuple[str, Rules, Layer, float], ...] = (
+    ("page", {}, MATMUL, 330.737),
+    ("page", {}, CONV, 167.163),
+    ("bypass", {"BYPASS": True}, MATMUL, 330.737),
+    ("bypass", {"BYPASS": True}, CONV, 164.76),
+    ("keep", {"KEEP_HALO": True}, MATMUL, 330.737),
+    ("keep", {"KEEP_HALO": True}, CONV, 163.338),
+    ("free", {"FREE": True}, MATMUL, 321.866),
+    ("free", {"FREE": True}, CONV, 155.046),
+    ("free, bypass", {"FREE": True, "BYPASS": True}, MATMUL, 321.866),
+    ("free, bypass", {"FREE": True, "BYPASS": True}, CONV, 152.637),
+    ("free, bypass, keep", {"FREE": True, "BYPASS": True, "KEEP_HALO": True}, MATMUL, 321.866),
+    ("free, bypass, keep", {"FREE": True, "BYPASS": True, "KEEP_HALO": True}, CONV, 148.773),
+)
+LAYERS = (
+    conv("ResNet conv1, 7x7 stride 2", 112, 7, 3, 64, 2),
+    conv("ResNet conv2, 1x1", 56, 1, 64, 256),
+    conv("ResNet conv3, 3x3", 28, 3, 128, 128),
+    conv("ResNet conv4, 3x3", 14, 3, 256, 256),
+    conv("ResNet conv5, 1x1 stride 2", 7, 1, 1024, 2048, 2),
+    matmul("ResNet classifier", 1, 1000, 2048),
+    conv("MobileNet 1x1", 14, 1, 512, 512),
+    depthwise("MobileNet depthwise 3x3", 14, 3, 512),
+    matmul("BERT query", 384, 768, 768),
+    matmul("BERT feed-forward", 384, 3072, 768),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A mapping of a layer: its energy as priced and as counted, the bound, the price of other mappings."""
+
+    priced_pJ: float
+    counted_pJ: float
+    gap: float
+    mappings: int
+    priced: int
+    seconds: float
+    program: stripe.Program
+
+    @property
+    def speed(self) -> float:
+        """Mappings priced a second."""
+        return self.priced / self.seconds
+
+
+def measured(layer: Layer, rules: Rules) -> Measured:
+    """The search alone, and the program that the pass makes of it, proved and counted.
+
+    Raises StripeError where the proof fails.
+    """
+    machine = load_hardware("ref16x16", rules)
+    program = stripe.parse(layer.source, name="layer")
+    nest = next(stripe.ir.Nest.root(program.entry).enter(0).children())[1]
+    problem = loop_nest(nest)
+    assert not isinstance(problem, Refusal)
+    start = process_time()
+    targets = [
+        target_for(problem, operand, machine, "PE", stripe.DTYPES["i8"]) for operand in problem.operands[:-1]
+    ]
+    found = search(problem, targets)
+    seconds = process_time() - start
+    (plan,) = found.plans
+    mapped = stripe.run_passes(program, "map{reqs=[kernel],peel=false}", hardware=machine, verify="exact")
+    (counted,) = count_program(mapped, "keep" if rules.get("KEEP_HALO") else "refetch", machine)
+    assert counted.energy_pJ is not None
+    gap = plan.energy_pJ / found.bound - 1.0
+    return Measured(
+        plan.energy_pJ, counted.energy_pJ, max(0.0, gap), found.mappings, found.priced, seconds, mapped
+    )
+
+
+def cells(found: Measured) -> list[str]:
+    return [
+        f"{found.priced_pJ / 1e6:.3f}",
+        f"{found.counted_pJ / 1e6:.3f}",
+        f"{found.gap:.1%}",
+        f"{found.seconds:.1f}",
+        f"{found.mappings:.1e}",
+        f"{found.speed / 1e6:.1f}",
+    ]
+
+
+COLUMNS = ("uJ, priced", "uJ, counted", "gap", "seconds", "mappings", "M priced/s")
+
+
+def section() -> Iterator[str]:
+    yield """## The mapper
+
+The pass `map` on the machine of `ref16x16`, inputs or weights stationary, beside the energies that an annealer found under the
+same rules with the weights stationary: *page* (inputs multicast over columns, outputs summed over rows, boxes fetched whole), *bypass* (outputs may pass the SRAM by), *keep*
+(halos kept), *free* (any index on rows, any of the results on columns, windows shared along diagonals). The search is complete over
+divisors: the gap to its bound is 0. Each mapping was made a program, which was proved equal to the layer (`--verify exact`) and counted (`--counts`).
+Seconds are processor time of the search alone; *mappings* is the size of the space that it covers.
+
+"""
+    yield table(("rules", "layer", "annealer, uJ", *COLUMNS), _rows())
+    yield "\nFurther layers, under the rules *page*:\n\n"
+    yield table(("layer", *COLUMNS), ([layer.name, *cells(measured(layer, {}))] for layer in LAYERS))
+
+
+def _rows() -> Iterable[list[str]]:
+    for name, rules, layer, best in TASKS:
+        yield [name, layer.name, f"{best:.3f}", *cells(measured(layer, rules))]
