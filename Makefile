@@ -10,7 +10,7 @@ SEED ?= 0
 fuzz-input: N := $(if $(filter file,$(origin N)),10000,$(N))
 
 .DEFAULT_GOAL := help
-.PHONY: help docs new-pass setup demo test test-all lint format grammar bench bench-cpu onnx-conformance networks fuzz fuzz-input wheel clean
+.PHONY: help docs new-pass setup demo test test-all lint format grammar bench bench-cpu fidelity onnx-conformance networks fuzz fuzz-input wheel clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r name text; do \
@@ -57,6 +57,9 @@ bench: $(STAMP) ## Write the benchmark tables
 
 bench-cpu: $(STAMP) ## Measure emitted C beside its peers, into docs/cpu.md (PEERS=FOLDER: their environment)
 	$(PY) -m benchmarks.cpu $(if $(PEERS),--peers $(PEERS))
+
+fidelity: $(STAMP) ## Measure the models of machines beside other tools and chips, into docs/fidelity.md
+	$(PY) -m tools.fidelity
 
 onnx-conformance: $(STAMP) ## Run the conformance suite of onnx on the emitted C and write its table (PEERS=python: peers beside it)
 	@mkdir -p out/onnx

@@ -138,11 +138,12 @@ COLUMNS = ("uJ, priced", "uJ, counted", "gap", "seconds", "mappings", "M priced/
 def section() -> Iterator[str]:
     yield """## The mapper
 
-The pass `map` on the machine of `ref16x16`, inputs or weights stationary, beside the energies that an annealer found under the
-same rules with the weights stationary: *page* (inputs multicast over columns, outputs summed over rows, boxes fetched whole), *bypass* (outputs may pass the SRAM by), *keep*
-(halos kept), *free* (any index on rows, any of the results on columns, windows shared along diagonals). The search is complete over
-divisors: the gap to its bound is 0. Each mapping was made a program, which was proved equal to the layer (`--verify exact`) and counted (`--counts`).
-Seconds are processor time of the search alone; *mappings* is the size of the space that it covers.
+The pass `map` on the machine of `ref16x16`, inputs or weights stationary, beside the energies that an annealer found
+with the weights stationary. Rules: *page* (inputs multicast over columns, outputs summed over rows, boxes fetched
+whole), *bypass* (outputs may pass the SRAM by), *keep* (halos kept), *free* (any index on rows, any of the results on
+columns, windows shared along diagonals). The search is complete over divisors: the gap to its bound is 0. Each mapping
+was made a program, which was proved equal to the layer (`--verify exact`) and counted (`--counts`). Seconds are
+processor time of the search alone; *mappings* is the size of the space that it covers.
 
 """
     yield table(("rules", "layer", "annealer, uJ", *COLUMNS), _rows())

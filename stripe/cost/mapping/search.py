@@ -227,13 +227,13 @@ class _Combination:
         self.mappings = 1
         self.left_out = inf
         self.tables: list[tuple[tuple[str, ...], Floats, Integers]] = []
-        self.ways = {name: shared.splits.of(skeleton.nodes, name) for name in nest.ranges}
+        self.splits = {name: shared.splits.of(skeleton.nodes, name) for name in nest.ranges}
         for group in nest.groups:
-            within = {name: self.ways[name][0] for name in group}
+            within = {name: self.splits[name][0] for name in group}
             self.mappings *= prod(map(len, within.values()))
             if not self.mappings:
                 return
-            factors, choices = self.terms.factors(group, within, {name: self.ways[name][1] for name in group})
+            factors, choices = self.terms.factors(group, within, {name: self.splits[name][1] for name in group})
             kept = shared.kept(factors)
             self.tables.append((group, factors[kept], choices[kept]))
         self.tables.sort(key=lambda table: len(table[2]))
@@ -290,7 +290,7 @@ class _Combination:
                     pick = [*picks[left[n]].tolist(), int(right[n])]
                     for (group, _, choices), at in zip(self.tables, pick, strict=True):
                         for name, way in zip(group, choices[at], strict=True):
-                            inside, places = self.ways[name]
+                            inside, places = self.splits[name]
                             chosen[name] = IndexSplit(
                                 tuple(inside[way].tolist()), tuple(places[way].tolist())
                             )

@@ -140,7 +140,7 @@ class Map(Pass):
         )
         context.applied(
             nest.block,
-            f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {plan.gap:.1%} above the bound",
+            f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {100 * plan.gap:.1f} % above the bound",
         )
         return block
 
