@@ -8,11 +8,11 @@ from time import process_time
 
 import stripe
 from stripe.cost.counts.counts import count_program
-from stripe.cost.mapping.machine import target_for
-from stripe.cost.mapping.search import search
+from stripe.cost.mapping.peel import Mapper
 from stripe.hw import load_hardware
+from stripe.ir import Nest
 from stripe.passes.base import Refusal
-from stripe.passes.map.build import loop_nest
+from stripe.passes.map.build import built, loop_nest
 from tools.reference.markdown import table
 
 
@@ -87,7 +87,6 @@ class Measured:
     mappings: int
     priced: int
     seconds: float
-    program: stripe.Program
 
     @property
     def speed(self) -> float:
@@ -102,23 +101,22 @@ def measured(layer: Layer, rules: Rules) -> Measured:
     """
     machine = load_hardware("ref16x16", rules)
     program = stripe.parse(layer.source, name="layer")
-    nest = next(stripe.ir.Nest.root(program.entry).enter(0).children())[1]
+    nest = next(Nest.root(program.entry).enter(0).children())[1]
     problem = loop_nest(nest)
     assert not isinstance(problem, Refusal)
+    mapper = Mapper(machine, "PE", peels=False)
     start = process_time()
-    targets = [
-        target_for(problem, operand, machine, "PE", stripe.DTYPES["i8"]) for operand in problem.operands[:-1]
-    ]
-    found = search(problem, targets)
+    (plan,) = mapper.plans(problem, stripe.DTYPES["i8"])
     seconds = process_time() - start
-    (plan,) = found.plans
-    mapped = stripe.run_passes(program, "map{reqs=[kernel],peel=false}", hardware=machine, verify="exact")
+    block = built(nest, plan, mapper, ("step",), {})
+    assert not isinstance(block, Refusal)
+    mapped = stripe.Program(block.blocks[0])
+    verdict = stripe.prove(program, mapped)
+    if not verdict:
+        raise stripe.StripeError(f"{layer.name}: {verdict}")
     (counted,) = count_program(mapped, "keep" if rules.get("KEEP_HALO") else "refetch", machine)
     assert counted.energy_pJ is not None
-    gap = plan.energy_pJ / found.bound - 1.0
-    return Measured(
-        plan.energy_pJ, counted.energy_pJ, max(0.0, gap), found.mappings, found.priced, seconds, mapped
-    )
+    return Measured(plan.energy_pJ, counted.energy_pJ, plan.gap, mapper.mappings, mapper.priced, seconds)
 
 
 def cells(found: Measured) -> list[str]:

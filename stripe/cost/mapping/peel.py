@@ -75,6 +75,8 @@ class Mapper:
         self.peels = peels
         self.priced = 0
         """Mappings priced by the latest call of `plans`."""
+        self.mappings = 0
+        """Mappings among which it searched."""
         self._found: dict[str, Found] = {}
 
     def plans(
@@ -86,7 +88,7 @@ class Mapper:
         plans: int = 1,
     ) -> list[Planned]:
         """The best plans for a nest, the best first. `rules` go by the names of its canonical form."""
-        self.priced = 0
+        self.priced = self.mappings = 0
         held = next((n for n, operand in enumerate(nest.operands[:-1]) if operand.name == stationary), None)
         task = _Task(self, dtype, rules, held, plans)
         whole = task.whole(nest)
@@ -102,6 +104,7 @@ class Mapper:
             found = search(nest, targets, plans=plans, objective=self.objective, most=self.most)
             self._found[key] = found
             self.priced += found.priced
+            self.mappings += found.mappings
         return self._found[key]
 
 

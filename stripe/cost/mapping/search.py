@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node, interleavings, residencies
-from stripe.cost.mapping.splits import IndexSplit, IndexSplits
+from stripe.cost.mapping.splits import IndexSplit, IndexSplits, fewer
 from stripe.cost.mapping.terms import Floats, PriceTerms, Skeleton, Slide
 
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -33,6 +33,8 @@ BEAM = 256
 TIE = 1e-15
 """Cycles for a pJ, where mappings take the same time."""
 BLOCK = 256
+GROUP = 1 << 12
+"""Choices for the indices of one group that are searched: windows may tie any number of indices together."""
 WIDEST = 1 << 18
 """Combinations of some groups that are kept for the next one."""
 MOST_PRICED = 200_000_000
@@ -92,6 +94,7 @@ class Found:
     priced: int
     mappings: int
     bound: float
+    is_complete: bool
 
 
 class _Best:
@@ -183,12 +186,13 @@ def search(
             continue
         problem.left_out = inf
         priced += problem.search(best, WIDEST, most - priced)
-        bound = min(bound, problem.left_out)
+        bound = min(bound, problem.left_out if problem.is_complete else 0.0)
+    bound = inf if bound >= best.bound else bound  # what was left out is no better
     if bound < inf:  # the beam may have found better plans than the part of the search that was made
         for price, plan in beam.entries():
             if price < best.bound and plan not in best.plans():
                 best.add(price, plan)
-    return Found(best.plans(), priced, mappings, min(bound, best.least))
+    return Found(best.plans(), priced, mappings, min(bound, best.least), bound == inf)
 
 
 @dataclass
@@ -225,15 +229,24 @@ class _Combination:
         for row, needed in enumerate(self.terms.cycles.values()):
             self.cycles[row, list(needed)] = list(needed.values())
         self.mappings = 1
+        self.is_complete = True
         self.left_out = inf
         self.tables: list[tuple[tuple[str, ...], Floats, Integers]] = []
         self.splits = {name: shared.splits.of(skeleton.nodes, name) for name in nest.ranges}
         for group in nest.groups:
-            within = {name: self.splits[name][0] for name in group}
-            self.mappings *= prod(map(len, within.values()))
+            tables = {name: self.splits[name] for name in group}
+            self.mappings *= prod(len(within) for within, _ in tables.values())
             if not self.mappings:
                 return
-            factors, choices = self.terms.factors(group, within, {name: self.splits[name][1] for name in group})
+            if prod(len(within) for within, _ in tables.values()) > GROUP:
+                tables = fewer(tables, GROUP)
+                self.splits.update(tables)
+                self.is_complete = False
+            factors, choices = self.terms.factors(
+                group,
+                {name: within for name, (within, _) in tables.items()},
+                {name: spatial for name, (_, spatial) in tables.items()},
+            )
             kept = shared.kept(factors)
             self.tables.append((group, factors[kept], choices[kept]))
         self.tables.sort(key=lambda table: len(table[2]))

@@ -138,10 +138,8 @@ class Map(Pass):
         simulated = (
             f", {price:,.0f} simulated" if 0 < price < float("inf") and self.objective == "latency" else ""
         )
-        context.applied(
-            nest.block,
-            f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {100 * plan.gap:.1f} % above the bound",
-        )
+        gap = f"{100 * plan.gap:.1f} % above the bound" if plan.bound else "not all of them"
+        context.applied(nest.block, f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {gap}")
         return block
 
     def _price(self, program: Program, nest: Nest, context: PassContext) -> float:
