@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TypeAlias
 
 from stripe.ir import (
@@ -28,6 +29,7 @@ from stripe.ir import (
     retarget,
     with_statements,
 )
+from stripe.ir.check.magnitude import LARGEST
 from stripe.ir.digits import Digit, digits_of_map
 from stripe.ir.index_map import IndexMap
 from stripe.poly.index_maps import collision, physical_sizes
@@ -181,6 +183,14 @@ def packable(block: Block, ref: Refinement, index_map: IndexMap) -> Packing | Re
     if isinstance(packing, Refusal) and (found := collision(index_map, ref.sizes)) is not None:
         first, second = (list(point.values()) for point in (found.first, found.second))
         return Refusal(f"{index_map} puts its elements {first} and {second} both at {list(found.element)}")
+    if isinstance(packing, Packing):
+        physical = packing.physical(ref.sizes)
+        size = prod(physical) * ref.dtype.bytes
+        if size > LARGEST:
+            axis = max(range(len(physical)), key=physical.__getitem__)
+            return Refusal(
+                f"the axis {index_map.results[axis]} has {physical[axis]} places, so that it takes {size} bytes"
+            )
     return packing
 
 

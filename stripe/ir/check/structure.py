@@ -230,7 +230,7 @@ def _check_alloc(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
         if dim.stride < extent:
             yield say(f"elements of '{ref.name}' share memory: {print_refinement(ref)}", "widen the strides")
             return
-        extent = dim.stride * dim.size
+        extent += dim.stride * (dim.size - 1)
 
 
 def _check_view(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
