@@ -27,11 +27,13 @@ def proved(source: Path, passes: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("example", [of(path) for path in EXAMPLES])
-def test_examples(example: Path, capsys: Capture) -> None:
-    proved(example, "layout{block={0=4}},unfold", capsys)
+@pytest.mark.parametrize("options", ["", ",interface=true,pad=0"])
+def test_examples(example: Path, options: str, capsys: Capture) -> None:
+    proved(example, f"layout{{block={{0=4}}{options}}},unfold", capsys)
 
 
-def test_layers_of_resnet50(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("options", ["", ",interface=true,pad=0"])
+def test_layers_of_resnet50(options: str, tmp_path: Path, capsys: Capture) -> None:
     tensors: list[str] = []
     kernels: list[str] = []
     for n, (size, stride, inner, outer, out) in enumerate(LAYERS):
@@ -49,7 +51,7 @@ def test_layers_of_resnet50(tmp_path: Path, capsys: Capture) -> None:
 
     forms = {"X": "HWC16c", "Y": "HWC16c", "W": '"HWIO -> OIHW8i16o"'}
     packed = [
-        f"layout{{refs=[{','.join(f'{kind}{n}' for n in range(len(LAYERS)))}],map={form}}}"
+        f"layout{{refs=[{','.join(f'{kind}{n}' for n in range(len(LAYERS)))}],map={form}{options}}}"
         for kind, form in forms.items()
     ]
     proved(source, ",".join([*packed, "unfold"]), capsys)
