@@ -32,7 +32,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.ir.check.layouts import pad_fault
+from stripe.ir.check.layouts import layout_fault, pad_fault
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
@@ -283,7 +283,15 @@ class Layout(Pass):
             if pad is not None and pad != value:
                 return Refusal(f"its holes hold {pad} already")
             pad = value
-        return PhysicalLayout(found, ref.logical_sizes, pad)
+        layout = PhysicalLayout(found, ref.logical_sizes, pad)
+        if ref.role is Role.USER and self.interface:
+            fault = layout_fault(layout, packing.sizes(ref.sizes), ref.dtype)
+            if fault is not None:
+                return Refusal(f"no tensor of the user may have it: {fault}")
+        elif ref.role is Role.USER and old is not None and old.pad is None:
+            if prod(ref.sizes) > prod(old.sizes):
+                return Refusal("a copy would read the holes of the layout that it has, which are undefined")
+        return layout
 
     def _with_copies(
         self, program: Program, users: Mapping[str, Packing], context: PassContext
