@@ -245,3 +245,19 @@ def test_pads_of_all_tensors_let_a_sum_run_over_full_blocks() -> None:
     )
     assert [block.name for block in finite.main.blocks] == ["make_O"]
     assert isinstance(prove_equal(program, finite), Equal)
+
+
+def test_a_second_layout_of_a_tensor_of_the_user() -> None:
+    """A copy of it read holes without a value, and blocks of blocks were a layout that the text cannot say."""
+    shapes = {"I": (6, 10), "O": (6, 10)}
+    program = program_of([kernel("O[h,w] = assign neg(I[h,w])", {"h": 6, "w": 10}, shapes)], shapes, ["O"])
+    first, _ = run_pass(program, "layout", refs=["I"], block={"1": 4}, interface=True)
+    copied, remarks = run_pass(first, "layout", refs=["I"], block={"0": 4})
+    assert copied is first
+    assert "a copy would read the holes of the layout that it has, which are undefined" in str(remarks[-1])
+    again, remarks = run_pass(first, "layout", refs=["I"], block={"2": 3}, interface=True)
+    assert again is first
+    assert "no tensor of the user may have it" in str(remarks[-1])
+    padded, _ = run_pass(program, "layout", refs=["I"], block={"1": 4}, interface=True, pad=0)
+    twice, _ = run_pass(padded, "layout", refs=["I"], block={"0": 4})
+    assert isinstance(prove_equal(program, twice), Equal)

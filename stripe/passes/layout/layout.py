@@ -288,9 +288,13 @@ class Layout(Pass):
             fault = layout_fault(layout, packing.sizes(ref.sizes), ref.dtype)
             if fault is not None:
                 return Refusal(f"no tensor of the user may have it: {fault}")
-        elif ref.role is Role.USER and old is not None and old.pad is None:
-            if prod(ref.sizes) > prod(old.sizes):
-                return Refusal("a copy would read the holes of the layout that it has, which are undefined")
+        elif (
+            ref.role is Role.USER
+            and old is not None
+            and old.pad is None
+            and prod(ref.sizes) > prod(old.sizes)
+        ):
+            return Refusal("a copy would read the holes of the layout that it has, which are undefined")
         return layout
 
     def _with_copies(
