@@ -18,19 +18,23 @@ from tests.fuzz.pass_lists import pass_lists, pass_of
 @pytest.mark.parametrize("seed", range(4))
 def test_interpreter_c_and_proof_agree(seed: int) -> None:
     counts = Counts()
-    failures = check_cases(draw_cases(50, seed), counts)
+    failures = check_cases(draw_cases(36, seed), counts)
     assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
-    assert counts.equal > 25
-    assert counts.refused_programs < 10
+    assert counts.equal > 18
+    assert counts.refused_programs < 8
 
 
 def test_every_registered_pass_is_fuzzed() -> None:
     """A new pass is drawn because it is registered; its options come from its own schema."""
     hardware = machine(SMALL[0])
     program = compile_tile("function (A[M=4, N=3]: fp32) -> (O) { T[i : M] = +(A[i, j]); O = relu(T); }")
-    lists = draw_many(pass_lists(program, hardware), 300, 0)
-    drawn = {key for entries in lists for entry in entries for key in entry if key != "name"}
-    assert drawn >= set(pass_names())
+    missing = set(pass_names())
+    for number in range(12):
+        lists = draw_many(pass_lists(program, hardware), 25, number)
+        missing -= {key for entries in lists for entry in entries for key in entry}
+        if not missing:
+            break
+    assert not missing
 
 
 @pytest.mark.parametrize("name", pass_names())
@@ -39,7 +43,7 @@ def test_every_pass_has_golden_tests_to_begin_with(name: str) -> None:
 
 
 def test_c_of_fuzz_cases_is_clean_under_the_sanitizers() -> None:
-    failures = check_cases(draw_cases(25, 100), Counts(), sanitize=True)
+    failures = check_cases(draw_cases(16, 100), Counts(), sanitize=True)
     assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
 
 
