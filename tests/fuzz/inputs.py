@@ -38,6 +38,7 @@ TOOLS: dict[str, Callable[[list[str]], int]] = {
     "run": start.run,
     "sim": start.sim,
     "reduce": start.reduce,
+    "sweep": start.sweep,
 }
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+|\s+|.", re.DOTALL)
 _STRANGE = (
@@ -59,6 +60,8 @@ _COMMANDS: tuple[tuple[str, list[str]], ...] = (
     ("opt", []),
     ("opt", ["--emit", "c", "-o", "out.c"]),
     ("opt", ["--emit", "json"]),
+    ("opt", ["--emit", "library", "-o", "lib"]),
+    ("opt", ["--hw", "native", "--config", "cpu", "-o", "out.stripe"]),
     ("opt", ["--verify", "exact", "--passes", "dce"]),
     ("run", []),
     ("run", ["--compare", "interp", "--passes", "dce"]),
@@ -66,6 +69,14 @@ _COMMANDS: tuple[tuple[str, list[str]], ...] = (
     ("sim", ["--hw", "dsp_conv"]),
     ("reduce", ["--test", "stripe-opt {}", "--timeout", "5"]),
 )
+_SWEEP = """{
+  "passes": ["dsp_conv"],
+  "workloads": ["good.tile"],
+  "axes": { "SRAM_SIZE_KIB": { "log2": [16, 32] }, "DRAM_BYTES": { "values": [16] } },
+  "constraints": ["area_mm2 < 400"],
+  "objectives": ["latency_us", "energy_pJ"],
+  "points": 4
+}"""
 _RECORDED = (("opt", "--emit=c"), ("run", "--random=3"), ("sim", "--counts"))
 
 
@@ -145,6 +156,8 @@ def corpus() -> dict[str, list[str]]:
     found["config"] = [path.read_text("utf-8") for path in sorted(data_dir("optconfigs").glob("*.json.j2"))]
     found["params"] = [path.read_text("utf-8") for path in sorted(data_dir("hwmodels").glob("*.params.json"))]
     found["passes"] = list(_LISTS)
+    found["onnx"] = [(Path(__file__).parents[2] / "examples" / "digits.onnx").read_bytes().decode("latin-1")]
+    found["sweep"] = [_SWEEP]
     return found
 
 
@@ -153,11 +166,13 @@ def command_line(kind: str, text: str, random: Random, folder: Path) -> tuple[st
     good = folder / "good.tile"
     good.write_text(_TILE[2], "utf-8")
     tool, words = random.choice(_COMMANDS)
-    suffix = {"hw": "json.j2", "config": "json.j2", "reproducer": "json"}.get(kind, kind)
+    suffix = {"hw": "json.j2", "config": "json.j2", "reproducer": "json", "sweep": "json.j2"}.get(kind, kind)
     path = folder / f"given.{suffix}"
-    path.write_bytes(text.encode("latin-1" if kind == "npz" else "utf-8", "replace"))
+    path.write_bytes(text.encode("latin-1" if kind in ("npz", "onnx") else "utf-8", "replace"))
     match kind:
-        case "tile" | "stripe" | "json":
+        case "sweep":
+            return "sweep", ["run", str(path), "--out", str(folder / "results"), "--jobs", "1", "--no-cache"]
+        case "tile" | "stripe" | "json" | "onnx":
             return tool, [str(path), *words]
         case "reproducer":
             reduced = [str(path), "--test", "stripe-opt --run-reproducer {}", "--timeout", "5"]

@@ -46,7 +46,12 @@ def with_layouts(draw: st.DrawFn, program: Program) -> Program:
     """Some tensors of the user have a physical layout: dimensions in another order and in blocks, with holes where a
     block is not full. Accesses follow the layout."""
     for ref in dict.fromkeys((*program.inputs, *program.outputs)):
-        if ref.rank and draw(st.booleans()) and _accessed_by_element(program, ref.name):
+        if (
+            ref.rank
+            and ref.layout is None
+            and draw(st.booleans())
+            and _accessed_by_element(program, ref.name)
+        ):
             order = draw(st.permutations(range(ref.rank)))
             blocks = draw(st.dictionaries(st.sampled_from(order), st.integers(2, 5), max_size=2))
             pad = draw(st.sampled_from((None, ref.dtype.numpy().type(3).item())))

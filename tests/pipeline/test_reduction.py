@@ -165,6 +165,20 @@ def test_whether_the_result_can_be_written_is_asked_before_the_search(
         assert not ran.exists()
 
 
+def test_networks_are_reduced_as_stripe(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Their bytes are no text; in a reproducer they are base64."""
+    network = tmp_path / "net.onnx"
+    network.write_bytes(b"\xf7\x00")
+    reproducer = tmp_path / "crash.json"
+    found = Reproducer(error="", input_format="onnx", input="9wA=")
+    reproducer.write_text(found.model_dump_json())
+    for path in (network, reproducer):
+        assert main([str(path), "--test", "stripe-opt {}"]) == 2
+        error = capfd.readouterr().err
+        assert f"{path}: programs in tile and stripe can be reduced, not in onnx" in error
+        assert "hint: write it as Stripe first" in error
+
+
 def test_json_that_is_no_reproducer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     given = tmp_path / "given.json"
     given.write_text('{"passes": []}', encoding="utf-8")

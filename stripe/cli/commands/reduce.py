@@ -12,13 +12,16 @@ from stripe.cli.input import read_source
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
 from stripe.config.output import check_output
-from stripe.ir import StripeError
+from stripe.ir import ConfigError, StripeError
 from stripe.pipeline.reduction.command import Command
 from stripe.pipeline.reduction.input import ReductionInput, steps_for
 from stripe.pipeline.reduction.search import Search
 from stripe.pipeline.reproducer import read_reproducer
 
 TOOLS = {"stripe-opt": start.opt, "stripe-run": start.run, "stripe-sim": start.sim}
+
+REDUCED = ("tile", "stripe")
+"""The languages that steps of the reduction know."""
 
 
 def perform(job: Job, spec: ReduceSpec) -> int:
@@ -30,7 +33,13 @@ def perform(job: Job, spec: ReduceSpec) -> int:
         document = ReductionInput.of(read_reproducer(Path(path))[0])
     else:
         job.source = read_source(path, spec.input_format)
-        document = ReductionInput(job.source.text, job.source.language)
+        text = job.source.text if job.source.language in REDUCED else ""
+        document = ReductionInput(text, job.source.language)
+    if document.language not in REDUCED:
+        raise ConfigError(
+            f"{path}: programs in {' and '.join(REDUCED)} can be reduced, not in {document.language}",
+            hint="write it as Stripe first: stripe-opt INPUT --emit stripe -o FILE.stripe",
+        )
     command = Command(spec.test_words(), spec.exit_status, spec.timeout, TOOLS)
     steps = steps_for(document)
     if not command.start(document).fails():
