@@ -40,9 +40,11 @@ def test_links_lead_to_files_and_headings(page: str) -> None:
 
 
 def _anchors(page: Path) -> set[str]:
-    """The names of the headings of a page, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """The names of the headings of a page, as GitHub makes them, and of its anchors."""
+    text = page.read_text("utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    named = set(re.findall(r'<a id="([\w-]+)"></a>', text))
+    return named | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_readme_shows_the_two_commands_first() -> None:
