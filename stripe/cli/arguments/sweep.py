@@ -180,10 +180,11 @@ class ReportSpec(StoreSpec):
 
     prog = "stripe-sweep report"
     summary = "Writes one HTML page that works offline: Pareto front, sensitivity, layers, doubts."
-    usage = "stripe-sweep report DIR [-o FILE.html]"
+    usage = "stripe-sweep report DIR [-o FILE.html] [--pictures FOLDER]"
     epilog = f"""\
-example:
+examples:
   stripe-sweep report results
+  stripe-sweep report results --pictures figures --format png
 
 {_STATUS}"""
     command = "sweep_report"
@@ -191,6 +192,13 @@ example:
     output: str | None = option(
         "-o", group="writing", metavar="FILE", read=file_name, complete="files",
         help="write FILE instead of DIR/report.html",
+    )  # fmt: skip
+    pictures: str | None = option(
+        "--pictures", group="writing", metavar="FOLDER", read=file_name, complete="files",
+        help="write the pictures as files into FOLDER, too",
+    )  # fmt: skip
+    format: str = option(
+        "--format", group="writing", choices=("svg", "png"), default="svg", help="of the pictures (default: svg)",
     )  # fmt: skip
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from stripe.cli.arguments.sweep import ReportSpec
 from stripe.cli.commands.sweep_best import options_of
 from stripe.cli.guard import OK
 from stripe.cli.job import Job
-from stripe.config.output import write_bytes
+from stripe.config.output import write_bytes, write_folder
 from stripe.hw.schema import HardwareModel
 from stripe.ir import StripeError
 from stripe.sweep.plan import SweepPlan, read_plan
 from stripe.sweep.report.data import page_data
 from stripe.sweep.report.page import page_html
+from stripe.sweep.report.pictures import PictureFormat, pictures
 from stripe.sweep.results import PointResult, best
 from stripe.sweep.store import open_store
 
@@ -47,6 +48,10 @@ def perform(_job: Job, spec: ReportSpec) -> int:
     target = spec.output or str(folder / "report.html")
     write_bytes(target, page.encode())
     sys.stderr.write(f"stripe-sweep: {len(results)} points in {target}\n")
+    if spec.pictures is not None:
+        drawn = pictures(facts, results, cast("PictureFormat", spec.format))
+        write_folder(spec.pictures, drawn, mark=next(iter(drawn), ""))
+        sys.stderr.write(f"stripe-sweep: {len(drawn)} pictures in {spec.pictures}\n")
     return OK
 
 
