@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stripe.api.compiling import hardware, prove, run_passes, translate, write_folder
     from stripe.api.reading import check, parse, read
     from stripe.api.running import SimulationReport, compile, random_inputs, run, simulate
+    from stripe.api.sweeping import SweepRun, sweep
     from stripe.hw.schema import HardwareModel
     from stripe.ir import (
         DTYPES,
@@ -53,6 +54,7 @@ _HOMES = {
     "api.compiling": ("hardware", "prove", "run_passes", "translate", "write_folder"),
     "api.reading": ("check", "parse", "read"),
     "api.running": ("SimulationReport", "compile", "random_inputs", "run", "simulate"),
+    "api.sweeping": ("SweepRun", "sweep"),
     "hw.schema": ("HardwareModel",),
     "ir": (
         "Affine", "Agg", "Block", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "DTYPES", "Dim",
@@ -70,9 +72,9 @@ __all__ = [
     "DTYPES", "Affine", "Agg", "Block", "ConfigError", "Constant", "ConstantBuffer", "Constraint", "Dim", "Direction",
     "HardwareModel", "Index", "IndexMap", "Intrinsic", "Judgement", "Load", "LoadIndex", "Location", "Pass",
     "PhysicalLayout", "Program", "Refinement", "Remark", "Role", "SimulationReport", "Special", "Store", "StripeError",
-    "Tags", "check", "compile", "find_pass", "hardware", "parse", "parse_affine", "pass_names", "prove",
+    "SweepRun", "Tags", "check", "compile", "find_pass", "hardware", "parse", "parse_affine", "pass_names", "prove",
     "random_inputs", "read", "read_index_map",
-    "row_major", "run", "run_passes", "simulate", "translate", "walk",
+    "row_major", "run", "run_passes", "simulate", "sweep", "translate", "walk",
     "write_folder",
 ]  # fmt: skip
 

@@ -31,14 +31,14 @@ _TEXT = "font-family: monospace; line-height: 1.25; white-space: pre; overflow: 
 def program_html(program: Program) -> str:
     """The text, and the graph: drawn, or for Graphviz where it is large."""
     if boxes(program.entry) <= MOST_BOXES:
-        return _folded(repr(program), str(program)) + _svg(block_picture(program.entry))
+        return _folded(repr(program), str(program)) + svg_html(block_picture(program.entry))
     return _folded(repr(program), str(program)) + _folded("graph, for Graphviz", block_graph(program), most=0)
 
 
 @html_of.register(Block)
 def block_html(block: Block) -> str:
     """The text, and the graph where it is small."""
-    graph = _svg(block_picture(block)) if boxes(block) <= MOST_BOXES else ""
+    graph = svg_html(block_picture(block)) if boxes(block) <= MOST_BOXES else ""
     return _folded(repr(block), str(block)) + graph
 
 
@@ -47,12 +47,12 @@ def simulation_html(report: SimulationJson) -> str:
     from stripe.cost.report.plot import picture
     from stripe.cost.report.tables import simulation_notes, simulation_tables
 
-    tables = "".join(_table(table) for table in simulation_tables(report) if table.rows)
+    tables = "".join(table_html(table) for table in simulation_tables(report) if table.rows)
     notes = "".join(f"<p>{escape(note)}</p>" for note in simulation_notes(report))
-    return _svg(picture(report)) + tables + notes
+    return svg_html(picture(report)) + tables + notes
 
 
-def _svg(document: str) -> str:
+def svg_html(document: str) -> str:
     """An SVG document as it stands inside HTML: without the declaration of XML, in its own size."""
     drawing = document[document.index("<svg") :].replace("<svg", '<svg style="max-width: none"', 1)
     return f'<div style="overflow: auto">{drawing}</div>'
@@ -66,7 +66,7 @@ def _folded(title: str, text: str, *, most: int = MOST_LINES) -> str:
     return f'<details{state}>{summary}<pre style="{_TEXT}">{escape(text)}</pre></details>'
 
 
-def _table(table: Table) -> str:
+def table_html(table: Table) -> str:
     def row(cells: tuple[str, ...], tag: str) -> str:
         sides = ("left" if table.is_text(n) else "right" for n in range(len(cells)))
         texts = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,3 +88,61 @@ def test_text_and_repr_of_values(tiled: stripe.Program) -> None:
     assert stripe.parse(str(tiled)) == tiled
     assert str(kernel.refinements[0]) in str(kernel)
     assert "\n" not in repr(tiled) + repr(kernel)
+
+
+_SWEEP = {
+    "passes": ["dsp_conv"],
+    "workloads": ["examples/matmul.tile"],
+    "axes": {"NUM_CONV": {"log2": [1, 2]}, "CLOCK_MHZ": {"values": [400, 500]}},
+}
+
+
+def test_a_sweep_gives_rows_as_they_come_and_shows_its_front(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    run = stripe.sweep(_SWEEP)
+    rows = iter(run)
+    assert next(rows).parameters["CLOCK_MHZ"] == 400
+    assert run.progress.done == 1
+    assert "1 of at most 4 points" in run._repr_html_()
+    assert [row.parameters["CLOCK_MHZ"] for row in rows] == [500, 400, 500]
+    body = _parsed(run._repr_html_())
+    assert body.find("p/progress") is not None
+    assert body.find("table") is not None
+    assert body.find(f"div/{_SVG}svg") is not None
+    assert run.best("latency_us").point.choices["CLOCK_MHZ"] == 500
+    with pytest.raises(stripe.ConfigError, match="there is no metric 'latncy_us'"):
+        run.best("latncy_us")
+
+
+def test_a_notebook_shows_the_progress_of_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+
+    class Handle:
+        def update(self, obj: object) -> None:
+            shown.append(obj)
+
+    def display(obj: object, *, display_id: bool) -> Handle:
+        shown.append(obj)
+        return Handle()
+
+    ipython = SimpleNamespace(get_ipython=object, display=SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.chdir(ROOT)
+    run = stripe.sweep(_SWEEP, limit=2)
+    assert len(run.results) == 2
+    assert len(shown) >= 2
+    assert shown[0] is shown[-1] is run
+
+
+def test_a_kept_sweep_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert len(stripe.sweep(_SWEEP, tmp_path / "out", limit=3).results) == 3
+    again = stripe.sweep(_SWEEP, tmp_path / "out", resume=True)
+    assert len(again.results) == 4
+    assert again.progress.reused == 3
+    again.report(tmp_path / "report.html")
+    assert "<html" in (tmp_path / "report.html").read_text("utf-8")
+    with pytest.raises(stripe.ConfigError, match="cannot stop its own points"):
+        stripe.sweep(_SWEEP, point_timeout=1)
+    with pytest.raises(TypeError, match="expected a file name or a dictionary, got int"):
+        stripe.sweep(3)  # pyright: ignore[reportArgumentType]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stripe.sweep.plan import SweepPlan, read_plan
+from stripe.sweeps.plan import SweepPlan, read_plan
 
 MATMUL = """function (A[M=16, K=16], B[K, N=16]) -> (C) {
     [[pid(product)]] C[m, n : M, N] = +(A[m, k] * B[k, n]);

@@ -13,18 +13,18 @@ import distributed
 import pytest
 
 from stripe.ir import ConfigError
-from stripe.sweep.cluster import ClusterExecutor, cluster
-from stripe.sweep.evaluate import Row
-from stripe.sweep.plan import SweepPlan
-from stripe.sweep.run import SweepProgress, run_sweep
-from stripe.sweep.store import open_store, writing_store
-from stripe.sweep.strategy import strategy_of
-from stripe.sweep.workers import SerialExecutor, WorkerSetup
+from stripe.sweeps.cluster import ClusterExecutor, cluster
+from stripe.sweeps.evaluate import ResultRow
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.run import SweepProgress, run_sweep
+from stripe.sweeps.store import open_store, writing_store
+from stripe.sweeps.strategy import strategy_of
+from stripe.sweeps.workers import SerialExecutor, WorkerSetup
 
 Plans = Callable[..., SweepPlan]
 
 
-def rows_of(folder: Path) -> list[Row]:
+def rows_of(folder: Path) -> list[ResultRow]:
     """The rows in a folder without their time, by point."""
     rows = (replace(row, seconds=0.0) for row in open_store(folder).rows())
     return sorted(rows, key=lambda row: row.point.key)

@@ -24,16 +24,16 @@ from stripe.hw.trace import MachineFacts
 from stripe.ir import ConfigError
 from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.manager import PassManager
-from stripe.sweep import evaluate
-from stripe.sweep.evaluate import Row, RowStatus, program_of
-from stripe.sweep.memo import PassMemo
-from stripe.sweep.plan import SweepPlan
-from stripe.sweep.results import pareto_front
-from stripe.sweep.run import SweepProgress, run_sweep
-from stripe.sweep.schema import ObjectiveSpec
-from stripe.sweep.store import csv_bytes, open_store, writing_store
-from stripe.sweep.strategy import strategy_of
-from stripe.sweep.workers import SerialExecutor, WorkerSetup, processes
+from stripe.sweeps import evaluate
+from stripe.sweeps.evaluate import ResultRow, RowStatus, program_of
+from stripe.sweeps.memo import PassMemo
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.results import pareto_front
+from stripe.sweeps.run import SweepProgress, run_sweep
+from stripe.sweeps.schema import ObjectiveSpec
+from stripe.sweeps.store import csv_bytes, open_store, writing_store
+from stripe.sweeps.strategy import strategy_of
+from stripe.sweeps.workers import SerialExecutor, WorkerSetup, processes
 
 Capture = pytest.CaptureFixture[str]
 Plans = Callable[..., SweepPlan]
@@ -48,7 +48,7 @@ def serial(
         return run_sweep(plan, store, strategy_of(plan, None), executor, seconds=None)
 
 
-def rows_of(folder: Path) -> list[Row]:
+def rows_of(folder: Path) -> list[ResultRow]:
     """The rows in a folder, without the time that they took, by point."""
     return sorted((replace(row, seconds=0.0) for row in open_store(folder).rows()), key=lambda r: r.point.key)
 

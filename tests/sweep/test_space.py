@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripe.ir import ConfigError
-from stripe.sweep.plan import SweepPlan
-from stripe.sweep.schema import AxisSpec
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.schema import AxisSpec
 
 Plans = Callable[..., SweepPlan]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 
-from stripe.sweep.evaluate import Row, RowStatus
-from stripe.sweep.report.page import page_html
-from stripe.sweep.results import PointResult, point_results
-from stripe.sweep.space import DesignPoint
-from stripe.sweep.trust import reversals, sensitivity, without_effect
+from stripe.sweeps.evaluate import ResultRow, RowStatus
+from stripe.sweeps.report.page import page_html
+from stripe.sweeps.results import PointResult, point_results
+from stripe.sweeps.space import DesignPoint
+from stripe.sweeps.trust import reversals, sensitivity, without_effect
 
 AXES = {"N": (1, 2, 4), "M": (10, 20)}
 
@@ -17,7 +17,7 @@ AXES = {"N": (1, 2, 4), "M": (10, 20)}
 def results(latency: dict[tuple[int, int], float]) -> tuple[PointResult, ...]:
     """Points with a latency for each pair of N and M."""
     rows = [
-        Row(
+        ResultRow(
             DesignPoint("list", (("M", m), ("N", n))), "net", RowStatus.OK,
             metrics={"latency_us": value, "energy_pJ": 1.0},
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stripe.sweep.metrics import EDP, METRICS, UNITS
-from stripe.sweep.schema import (
+from stripe.sweeps.metrics import EDP, METRICS, UNITS
+from stripe.sweeps.schema import (
     AxisSpec,
     ObjectiveSpec,
     PassListSpec,

@@ -70,7 +70,7 @@ def _schema(name: str) -> object:
     from stripe.pipeline import describe
 
     if name == "sweep":
-        from stripe.sweep.schema import SweepFile
+        from stripe.sweeps.schema import SweepFile
 
         return describe.file_schema(SweepFile)
     return {"config": describe.config_schema, "hw": describe.hardware_schema, "ir": describe.ir_schema}[

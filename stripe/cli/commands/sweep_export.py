@@ -9,7 +9,7 @@ from stripe.cli.guard import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.config.output import write_bytes
-from stripe.sweep.store import csv_bytes, open_store, parquet_bytes
+from stripe.sweeps.store import csv_bytes, open_store, parquet_bytes
 
 
 def perform(_job: Job, spec: ExportSpec) -> int:

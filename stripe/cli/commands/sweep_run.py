@@ -14,12 +14,12 @@ from stripe.cli.setup import parse_defines
 from stripe.cli.streams import write_stdout
 from stripe.exec.cache import make_private, user_cache
 from stripe.ir import ConfigError
-from stripe.sweep.cluster import cluster
-from stripe.sweep.plan import SweepPlan, read_plan
-from stripe.sweep.run import SweepProgress, run_sweep
-from stripe.sweep.store import writing_store
-from stripe.sweep.strategy import strategy_of
-from stripe.sweep.workers import WorkerSetup, processes
+from stripe.sweeps.cluster import cluster
+from stripe.sweeps.plan import SweepPlan, read_plan
+from stripe.sweeps.run import SweepProgress, run_sweep
+from stripe.sweeps.store import writing_store
+from stripe.sweeps.strategy import strategy_of
+from stripe.sweeps.workers import WorkerSetup, processes
 
 
 def perform(_job: Job, spec: RunSweepSpec) -> int:

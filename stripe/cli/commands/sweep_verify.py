@@ -9,10 +9,10 @@ from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.ir import ConfigError, StripeError
-from stripe.sweep.plan import read_plan
-from stripe.sweep.results import best
-from stripe.sweep.store import open_store
-from stripe.sweep.verify import verified
+from stripe.sweeps.plan import read_plan
+from stripe.sweeps.results import best
+from stripe.sweeps.store import open_store
+from stripe.sweeps.verify import verified
 
 
 def perform(_job: Job, spec: VerifySweepSpec) -> int:

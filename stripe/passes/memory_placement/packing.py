@@ -201,4 +201,13 @@ _DEEPEST = 400
 
 
 def _lowest(items: Sequence[Item], neighbours: Sequence[int], placed: Mapping[int, int], item: Item) -> int:
-    return next(_fits(sorted(_taken(items, neighbours, placed)), item))[0]
+    """The lowest aligned address at which the item fits between the neighbours that have one."""
+    size, alignment = item.bytes, item.alignment
+    start = address = 0
+    for low, high in sorted([(placed[n], placed[n] + items[n].bytes) for n in neighbours if n in placed]):
+        if start < low and address + size <= low:
+            break
+        if high > start:
+            start = high
+            address = -(-start // alignment) * alignment
+    return address

@@ -27,11 +27,11 @@ from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.passlist import entry_json
 from stripe.pipeline.reproducer import Reproducer
-from stripe.sweep.cache import ResultCache
-from stripe.sweep.memo import PassMemo
-from stripe.sweep.metrics import Metrics, area_mm2, metrics_of
-from stripe.sweep.plan import SweepPlan, Workload, program_version
-from stripe.sweep.space import DesignPoint
+from stripe.sweeps.cache import ResultCache
+from stripe.sweeps.memo import PassMemo
+from stripe.sweeps.metrics import Metrics, area_mm2, metrics_of
+from stripe.sweeps.plan import SweepPlan, Workload, program_version
+from stripe.sweeps.space import DesignPoint
 
 
 class RowStatus(StrEnum):
@@ -45,7 +45,7 @@ class RowStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """The result of one point on one workload."""
 
     point: DesignPoint
@@ -68,10 +68,10 @@ def failed_rows(
     status: RowStatus,
     reason: str,
     parameters: dict[str, Scalar] | None = None,
-) -> tuple[Row, ...]:
+) -> tuple[ResultRow, ...]:
     """The rows of a point that ended without results."""
     known = parameters or point.choices
-    return tuple(Row(point, workload.name, status, reason, known) for workload in plan.workloads)
+    return tuple(ResultRow(point, workload.name, status, reason, known) for workload in plan.workloads)
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Evaluator:
     """Folder for reproducers of crashes."""
     _memos: dict[str, PassMemo] = field(default_factory=dict[str, PassMemo])
 
-    def rows(self, point: DesignPoint) -> tuple[Row, ...]:
+    def rows(self, point: DesignPoint) -> tuple[ResultRow, ...]:
         """The rows of a point, one a workload."""
         templates = self.plan.space.templates
         try:
@@ -114,7 +114,7 @@ class Evaluator:
         entries: tuple[PassEntry, ...],
         facts: MachineFacts,
         parameters: dict[str, Scalar],
-    ) -> Row:
+    ) -> ResultRow:
         start = time.perf_counter()
         spelled = json.dumps([entry_json(entry) for entry in entries], sort_keys=True)
         provenance = {
@@ -123,7 +123,7 @@ class Evaluator:
             "workload": workload.digest[:16],
             "program": program_version(),
         }
-        row = Row(point, workload.name, RowStatus.OK, parameters=parameters, provenance=provenance)
+        row = ResultRow(point, workload.name, RowStatus.OK, parameters=parameters, provenance=provenance)
         try:
             metrics, layers = self._result(workload, entries, spelled, facts)
         except StripeError as error:

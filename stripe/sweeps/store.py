@@ -10,6 +10,7 @@ import csv
 import fcntl
 import io
 import json
+import shlex
 import sqlite3
 import zlib
 from collections.abc import Generator, Iterable, Iterator
@@ -20,13 +21,14 @@ from typing import cast
 from pydantic import BaseModel, JsonValue
 
 from stripe.config.model import Scalar
+from stripe.config.parameters import shown
 from stripe.ir import ConfigError
-from stripe.sweep.evaluate import Row, RowStatus
-from stripe.sweep.extras import extra
-from stripe.sweep.plan import SweepPlan
-from stripe.sweep.results import PointResult, point_results
-from stripe.sweep.schema import ObjectiveSpec
-from stripe.sweep.space import DesignPoint
+from stripe.sweeps.evaluate import ResultRow, RowStatus
+from stripe.sweeps.extras import extra
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.results import PointResult, point_results
+from stripe.sweeps.schema import ObjectiveSpec
+from stripe.sweeps.space import DesignPoint
 
 FILE = "sweep.sqlite"
 _FORMAT = 1
@@ -59,6 +61,18 @@ class SweepFacts(BaseModel):
     axes: dict[str, tuple[str, tuple[Scalar, ...]]]
     """Unit and values of each axis."""
 
+    def options(self, result: PointResult) -> str:
+        """A point as options of the commands that compile."""
+        config, fixed = self.lists[result.point.passes]
+        given = {**fixed, **result.point.choices}
+        defines = (f"-D {shlex.quote(f'{name}={plain(value)}')}" for name, value in sorted(given.items()))
+        return " ".join([f"--config {shlex.quote(config)}", f"--hw {shlex.quote(self.machine)}", *defines])
+
+
+def plain(value: Scalar) -> str:
+    """A value as -D takes it."""
+    return value if isinstance(value, str) else shown(value)
+
 
 class ResultStore:
     """The results of one sweep. Made by `writing_store` and `open_store`."""
@@ -72,7 +86,7 @@ class ResultStore:
         found = self._database.execute("SELECT name, value FROM sweep")
         return SweepFacts.model_validate({name: json.loads(value) for name, value in found})
 
-    def add(self, points: Iterable[tuple[Row, ...]]) -> None:
+    def add(self, points: Iterable[tuple[ResultRow, ...]]) -> None:
         """Keeps the rows of points, those of one point all or none. Raises ConfigError where the disk is full."""
         try:
             with self._database as database:
@@ -90,7 +104,7 @@ class ResultStore:
                 hint="make room on the disk, then go on with --resume",
             ) from None
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ResultRow]:
         """All rows, in the order of points."""
         columns = (
             "point, passes, given, workload, status, reason, parameters, metrics, provenance, layers, seconds"
@@ -100,7 +114,7 @@ class ResultStore:
                 found
             )
             choices = cast("dict[str, Scalar]", json.loads(given))
-            yield Row(
+            yield ResultRow(
                 DesignPoint(passes, tuple(sorted(choices.items()))),
                 workload,
                 RowStatus(status),
@@ -121,7 +135,7 @@ class ResultStore:
         self._database.close()
 
 
-def _packed(number: int, row: Row) -> tuple[object, ...]:
+def _packed(number: int, row: ResultRow) -> tuple[object, ...]:
     return (
         number, row.point.key, row.workload, row.status, row.reason, row.point.passes,
         json.dumps(row.point.choices), json.dumps(row.parameters), json.dumps(row.metrics),

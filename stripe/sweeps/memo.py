@@ -48,7 +48,7 @@ class _Programs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Candidate:
+class _PricedProgram:
     """A program that a pass asked the price of, after the rest of the list; and its prices on machines."""
 
     reads: Reads
@@ -69,8 +69,8 @@ class PassMemo:
     _tree: _Programs | None = None
     _used: OrderedDict[_Result, list[_Result]] = field(default_factory=OrderedDict[_Result, "list[_Result]"])
     """The results, the least recently used first, each with the list that holds it."""
-    _candidates: OrderedDict[tuple[str, Program], list[_Candidate]] = field(
-        default_factory=OrderedDict[tuple[str, Program], "list[_Candidate]"]
+    _priced_programs: OrderedDict[tuple[str, Program], list[_PricedProgram]] = field(
+        default_factory=OrderedDict[tuple[str, Program], "list[_PricedProgram]"]
     )
     """By the entries behind, as JSON, and the program; the least recently used first."""
 
@@ -120,13 +120,13 @@ class PassMemo:
             holding.remove(oldest)
         return made
 
-    def candidate(
+    def priced_program(
         self, spelled: tuple[str, ...], rest: PassManager, program: Program, machine: MachineFacts
-    ) -> _Candidate:
+    ) -> _PricedProgram:
         """`program` after the entries of `rest`, the last of those that are `spelled`, on a machine."""
         key = (json.dumps(spelled[len(spelled) - len(rest.entries) :]), program)
-        known = self._candidates.setdefault(key, [])
-        self._candidates.move_to_end(key)
+        known = self._priced_programs.setdefault(key, [])
+        self._priced_programs.move_to_end(key)
         for found in known:
             if machine.agree(found.reads):
                 return found
@@ -136,10 +136,10 @@ class PassMemo:
             after = PassManager(rest.entries, machine.traced(reads), pricing=pricing).run(program)
         except StripeError as error:
             after = error
-        made = _Candidate(reads, after, [])
+        made = _PricedProgram(reads, after, [])
         known.append(made)
-        while len(self._candidates) > MAX_PRICED:
-            self._candidates.popitem(last=False)
+        while len(self._priced_programs) > MAX_PRICED:
+            self._priced_programs.popitem(last=False)
         return made
 
 
@@ -153,7 +153,7 @@ class _KnownPrices:
     reads: Reads
 
     def price(self, rest: PassManager, program: Program) -> Price:
-        found = self.memo.candidate(self.spelled, rest, program, self.machine)
+        found = self.memo.priced_program(self.spelled, rest, program, self.machine)
         self.reads.update(found.reads)
         if isinstance(found.after, StripeError):
             raise found.after.with_traceback(None)

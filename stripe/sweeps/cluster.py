@@ -14,10 +14,10 @@ from threading import Lock, Thread, Timer
 from typing import Any
 
 from stripe.ir import ConfigError
-from stripe.sweep.evaluate import Evaluator
-from stripe.sweep.extras import extra
-from stripe.sweep.space import DesignPoint
-from stripe.sweep.workers import Rows, WorkerSetup
+from stripe.sweeps.evaluate import Evaluator
+from stripe.sweeps.extras import extra
+from stripe.sweeps.space import DesignPoint
+from stripe.sweeps.workers import Rows, WorkerSetup
 
 
 class ClusterExecutor:
@@ -28,8 +28,8 @@ class ClusterExecutor:
         self._setup = client.scatter(setup, broadcast=True)
 
     @property
-    def workers(self) -> int:
-        return max(1, sum(self._client.nthreads().values()))
+    def in_flight(self) -> int:
+        return 2 * max(1, sum(self._client.nthreads().values()))
 
     def submit(self, points: Sequence[DesignPoint], seconds: float | None) -> Future[Rows]:
         future: Future[Rows] = Future()

@@ -23,7 +23,7 @@ from stripe.pipeline.files import (
     parameters_of,
 )
 from stripe.pipeline.passlist import PassList
-from stripe.sweep.schema import PassListSpec, SweepFile
+from stripe.sweeps.schema import PassListSpec, SweepFile
 
 
 @dataclass(frozen=True, slots=True)

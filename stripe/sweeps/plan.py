@@ -19,10 +19,10 @@ from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import by_suffix, front_ends
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import did_you_mean
-from stripe.sweep.metrics import EDP, METRICS
-from stripe.sweep.schema import ObjectiveSpec, StrategySpec, SweepFile, WorkloadSpec
-from stripe.sweep.space import PASSES, DesignSpace, design_space
-from stripe.sweep.templates import find_templates
+from stripe.sweeps.metrics import EDP, METRICS
+from stripe.sweeps.schema import ObjectiveSpec, StrategySpec, SweepFile, WorkloadSpec
+from stripe.sweeps.space import PASSES, DesignSpace, design_space
+from stripe.sweeps.templates import find_templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,11 @@ class SweepPlan:
 
 def read_plan(path: Path, defines: Mapping[str, Scalar]) -> SweepPlan:
     """The plan in a sweep file, rendered with `defines`. Raises ConfigError with all that is wrong with it."""
-    document = render_json(path, resolve_parameters(path, defines))
+    return plan_of(render_json(path, resolve_parameters(path, defines)), path, defines)
+
+
+def plan_of(document: Document, path: Path, defines: Mapping[str, Scalar]) -> SweepPlan:
+    """The plan in a document, as if it were the file `path`."""
     sweep = validate(SweepFile, document)
     folder = path.parent
     space = design_space(sweep, find_templates(sweep, document, folder), document)

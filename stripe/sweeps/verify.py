@@ -16,9 +16,9 @@ from stripe.pipeline.checks.machine import MachineCheck
 from stripe.pipeline.checks.proof import ExactCheck
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
-from stripe.sweep.evaluate import Row, program_of
-from stripe.sweep.metrics import metrics_of
-from stripe.sweep.plan import SweepPlan, Workload
+from stripe.sweeps.evaluate import ResultRow, program_of
+from stripe.sweeps.metrics import metrics_of
+from stripe.sweeps.plan import SweepPlan, Workload
 from stripe.verify.assumptions import ANY
 
 
@@ -26,12 +26,12 @@ from stripe.verify.assumptions import ANY
 class Verified:
     """The verdict on one row: empty `fault` where all checks held."""
 
-    row: Row
+    row: ResultRow
     executed: bool
     fault: str = ""
 
 
-def verified(plan: SweepPlan, row: Row, workload: Workload, run_below: int) -> Verified:
+def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int) -> Verified:
     """Compiles the row's point again with `--verify exact`, compares the metrics with those of the row, and runs
     the programs before and after the passes where they do fewer than `run_below` multiply-accumulates.
     """

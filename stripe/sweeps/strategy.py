@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from stripe.config.model import Scalar
 from stripe.ir import ConfigError
-from stripe.sweep.extras import extra
-from stripe.sweep.plan import SweepPlan
-from stripe.sweep.space import DesignAxis, DesignPoint
+from stripe.sweeps.extras import extra
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.space import DesignAxis, DesignPoint
 
 Outcome = tuple[float, ...] | None
 """The objectives of a point, smaller being better; None where it has none."""

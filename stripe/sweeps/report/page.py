@@ -8,13 +8,13 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from stripe.sweep.extras import extra
-from stripe.sweep.report.data import script_safe
+from stripe.sweeps.extras import extra
+from stripe.sweeps.report.data import script_safe
 
 
 def page_html(data: dict[str, JsonValue]) -> str:
     """The HTML file. Raises ConfigError where plotly is not installed."""
-    here = files(__package__ or "stripe.sweep.report")
+    here = files(__package__ or "stripe.sweeps.report")
     parts = {
         "TITLE": escape(str(data["title"])),
         "PLOTLY": cast("str", extra("plotly.offline", "a report").get_plotlyjs()),

@@ -15,13 +15,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from stripe.sweep.cache import ResultCache
-from stripe.sweep.evaluate import Evaluator, Row, RowStatus, failed_rows
-from stripe.sweep.extras import extra
-from stripe.sweep.plan import SweepPlan
-from stripe.sweep.space import DesignPoint
+from stripe.sweeps.cache import ResultCache
+from stripe.sweeps.evaluate import Evaluator, ResultRow, RowStatus, failed_rows
+from stripe.sweeps.extras import extra
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.space import DesignPoint
 
-Rows = list[tuple[Row, ...]]
+Rows = list[tuple[ResultRow, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class PointExecutor(Protocol):
     """Evaluates batches of points."""
 
     @property
-    def workers(self) -> int:
-        """Tasks that run at a time."""
+    def in_flight(self) -> int:
+        """Tasks to submit before the first is done."""
         ...
 
     def submit(self, points: Sequence[DesignPoint], seconds: float | None) -> Future[Rows]:
@@ -54,7 +54,7 @@ class PointExecutor(Protocol):
 class SerialExecutor:
     """Evaluates in this process: for tests, and for programs that bring their own parallelism. Never stops a point."""
 
-    workers = 1
+    in_flight = 1
 
     def __init__(self, setup: WorkerSetup) -> None:
         self._evaluator = setup.evaluator()
@@ -70,7 +70,7 @@ class ProcessExecutor:
 
     def __init__(self, pool: Any, workers: int) -> None:
         self._pool = pool
-        self.workers = workers
+        self.in_flight = 2 * workers
 
     def submit(self, points: Sequence[DesignPoint], seconds: float | None) -> Future[Rows]:
         future: Future[Rows] = self._pool.schedule(_evaluate, args=(tuple(points),), timeout=seconds)
@@ -112,13 +112,13 @@ def evaluated(
     points: Iterator[DesignPoint],
     batch: int,
     seconds: float | None,
-) -> Iterator[tuple[Row, ...]]:
+) -> Iterator[tuple[ResultRow, ...]]:
     """The rows of all points as they come. `batch` points are one task; `seconds` is the time that a point may take."""
     tasks = _batches(points, batch)
     running: dict[Future[Rows], tuple[DesignPoint, ...]] = {}
     waiting: list[tuple[DesignPoint, ...]] = []
     while True:
-        while len(running) < 2 * executor.workers:
+        while len(running) < executor.in_flight:
             task = waiting.pop() if waiting else next(tasks, None)
             if task is None:
                 break
@@ -126,7 +126,8 @@ def evaluated(
             running[executor.submit(task, limit)] = task
         if not running:
             return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        done = wait(running, return_when=FIRST_COMPLETED).done
+        for future in [future for future in running if future in done]:  # in the order of points
             task = running.pop(future)
             error = future.exception()
             if error is None:
@@ -144,7 +145,7 @@ def _batches(points: Iterator[DesignPoint], size: int) -> Iterator[tuple[DesignP
 
 def _failure(
     plan: SweepPlan, point: DesignPoint, error: BaseException, seconds: float | None
-) -> tuple[Row, ...]:
+) -> tuple[ResultRow, ...]:
     if isinstance(error, TimeoutError):
         return failed_rows(plan, point, RowStatus.TIMEOUT, f"stopped after {seconds:g} s")
     if isinstance(error, (KeyboardInterrupt, SystemExit)):

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Literal
 
 from stripe.config.model import Scalar
-from stripe.sweep.results import PointResult
-from stripe.sweep.space import PASSES
+from stripe.sweeps.results import PointResult
+from stripe.sweeps.space import PASSES
 
 TOLERANCE = 0.01
 """Share by which a faster machine may take longer: ties between candidates."""

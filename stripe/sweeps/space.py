@@ -14,8 +14,8 @@ from stripe.config.template import evaluate, names_in
 from stripe.config.validate import combine
 from stripe.ir import ConfigError
 from stripe.ir.errors import did_you_mean
-from stripe.sweep.schema import SweepFile, doubled, spaced
-from stripe.sweep.templates import Templates
+from stripe.sweeps.schema import SweepFile, doubled, spaced
+from stripe.sweeps.templates import Templates
 
 PASSES = "passes"
 """The axis of the pass lists."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stripe.sweep.evaluate import Row
-from stripe.sweep.plan import SweepPlan
-from stripe.sweep.results import PointResult, point_result
-from stripe.sweep.space import DesignPoint
-from stripe.sweep.store import ResultStore
-from stripe.sweep.strategy import Outcome, Strategy
-from stripe.sweep.workers import PointExecutor, evaluated
+from stripe.sweeps.evaluate import ResultRow
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.results import PointResult, point_result
+from stripe.sweeps.space import DesignPoint
+from stripe.sweeps.store import ResultStore
+from stripe.sweeps.strategy import Outcome, Strategy
+from stripe.sweeps.workers import PointExecutor, evaluated
 
 KEEP_EVERY = 0.5
 """Seconds between two transactions."""
@@ -55,6 +55,41 @@ class SweepProgress:
                 self.best[objective.metric] = value if known is None else better(known, value)
 
 
+def swept(
+    plan: SweepPlan,
+    store: ResultStore,
+    strategy: Strategy,
+    executor: PointExecutor,
+    progress: SweepProgress,
+    *,
+    seconds: float | None,
+    batch: int = 1,
+) -> Iterator[PointResult]:
+    """The results of all points of the strategy as they come; those that have rows in the store first, of each batch.
+    `seconds` is the time that a point may take."""
+    weights = {workload.name: workload.weight for workload in plan.workloads}
+    known = _known_rows(store)
+    while points := strategy.ask():
+        outcomes: dict[DesignPoint, Outcome] = {}
+
+        def result_of(
+            rows: Sequence[ResultRow], outcomes: dict[DesignPoint, Outcome] = outcomes
+        ) -> PointResult:
+            result = point_result(rows, weights, plan.constraints)
+            outcomes[result.point] = result.outcome(plan.objectives)
+            progress.add(result, plan)
+            return result
+
+        for point in points:
+            if point in known:
+                progress.reused += 1
+                yield result_of(known[point])
+        todo = (point for point in points if point not in known)
+        for rows in _kept(store, evaluated(executor, plan, todo, batch, seconds)):
+            yield result_of(rows)
+        strategy.tell(outcomes)
+
+
 def run_sweep(
     plan: SweepPlan,
     store: ResultStore,
@@ -66,39 +101,23 @@ def run_sweep(
     total: int | None = None,
     watch: Callable[[SweepProgress], object] = lambda _: None,
 ) -> SweepProgress:
-    """Evaluates the points of the strategy that have no rows yet. `seconds` is the time that a point may take."""
+    """Evaluates the points of the strategy that have no rows yet."""
     progress = SweepProgress(total)
-    weights = {workload.name: workload.weight for workload in plan.workloads}
-    known = _known_rows(store)
-    while points := strategy.ask():
-        outcomes: dict[DesignPoint, Outcome] = {}
-        for point in points:
-            if point in known:
-                result = point_result(known[point], weights, plan.constraints)
-                outcomes[point] = result.outcome(plan.objectives)
-                progress.add(result, plan)
-                progress.reused += 1
+    for _ in swept(plan, store, strategy, executor, progress, seconds=seconds, batch=batch):
         watch(progress)
-        todo = (point for point in points if point not in known)
-        for rows in _kept(store, evaluated(executor, plan, todo, batch, seconds)):
-            result = point_result(rows, weights, plan.constraints)
-            outcomes[result.point] = result.outcome(plan.objectives)
-            progress.add(result, plan)
-            watch(progress)
-        strategy.tell(outcomes)
     return progress
 
 
-def _known_rows(store: ResultStore) -> dict[DesignPoint, list[Row]]:
-    known: dict[DesignPoint, list[Row]] = {}
+def _known_rows(store: ResultStore) -> dict[DesignPoint, list[ResultRow]]:
+    known: dict[DesignPoint, list[ResultRow]] = {}
     for row in store.rows():
         known.setdefault(row.point, []).append(row)
     return known
 
 
-def _kept(store: ResultStore, points: Iterator[tuple[Row, ...]]) -> Iterator[tuple[Row, ...]]:
+def _kept(store: ResultStore, points: Iterator[tuple[ResultRow, ...]]) -> Iterator[tuple[ResultRow, ...]]:
     """The points, each kept in the store; some share a transaction when they come quickly."""
-    waiting: list[tuple[Row, ...]] = []
+    waiting: list[tuple[ResultRow, ...]] = []
     last = 0.0
     try:
         for rows in points:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stripe.config.template import evaluate
-from stripe.sweep.evaluate import Row, RowStatus
-from stripe.sweep.metrics import Metrics, mixed
-from stripe.sweep.schema import ObjectiveSpec
-from stripe.sweep.space import PASSES, DesignPoint
-from stripe.sweep.strategy import Outcome
+from stripe.ir import ConfigError, StripeError
+from stripe.ir.errors import did_you_mean
+from stripe.sweeps.evaluate import ResultRow, RowStatus
+from stripe.sweeps.metrics import Metrics, mixed
+from stripe.sweeps.schema import ObjectiveSpec
+from stripe.sweeps.space import PASSES, DesignPoint
+from stripe.sweeps.strategy import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class PointResult:
     """A point with the metrics of the mix. `reason` says why it is not feasible; it is empty for one that is."""
 
     point: DesignPoint
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     metrics: Metrics
     reason: str
 
@@ -32,7 +34,7 @@ class PointResult:
 
 
 def point_result(
-    rows: Sequence[Row], weights: Mapping[str, float], constraints: Sequence[str]
+    rows: Sequence[ResultRow], weights: Mapping[str, float], constraints: Sequence[str]
 ) -> PointResult:
     """The result of one point from its rows."""
     point = rows[0].point
@@ -48,10 +50,10 @@ def point_result(
 
 
 def point_results(
-    rows: Iterable[Row], weights: Mapping[str, float], constraints: Sequence[str]
+    rows: Iterable[ResultRow], weights: Mapping[str, float], constraints: Sequence[str]
 ) -> tuple[PointResult, ...]:
     """The results of all points, in the order of their rows."""
-    by_point: dict[DesignPoint, list[Row]] = {}
+    by_point: dict[DesignPoint, list[ResultRow]] = {}
     for row in rows:
         by_point.setdefault(row.point, []).append(row)
     return tuple(point_result(found, weights, constraints) for found in by_point.values())
@@ -83,6 +85,21 @@ def _dominates(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
 def best(results: Iterable[PointResult], objective: ObjectiveSpec, count: int = 1) -> tuple[PointResult, ...]:
     """The `count` best feasible points by one objective, in order; equal ones in the order of points."""
     return tuple(sorted(_feasible(results, objective), key=lambda r: r.outcome((objective,)) or ())[:count])
+
+
+def best_point(results: Sequence[PointResult], objective: ObjectiveSpec) -> PointResult:
+    """The best feasible point by one objective. Raises ConfigError for a metric that there is not, StripeError where no
+    point is feasible."""
+    known = sorted({name for result in results for name in result.metrics})
+    if known and objective.metric not in known:
+        hint = did_you_mean(objective.metric, known, "'stripe-sweep export' lists the metrics")
+        raise ConfigError(f"there is no metric '{objective.metric}'", hint=hint)
+    found = best(results, objective)
+    if not found:
+        raise StripeError(
+            "no point is feasible", hint="'stripe-sweep export' tells why, in the column reason"
+        )
+    return found[0]
 
 
 def _feasible(results: Iterable[PointResult], objective: ObjectiveSpec) -> Iterator[PointResult]:

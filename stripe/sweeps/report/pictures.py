@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from stripe.config.parameters import shown
-from stripe.sweep.extras import extra
-from stripe.sweep.metrics import UNITS
-from stripe.sweep.results import PointResult, best, pareto_front
-from stripe.sweep.store import SweepFacts
-from stripe.sweep.trust import sensitivity
+from stripe.sweeps.extras import extra
+from stripe.sweeps.metrics import UNITS
+from stripe.sweeps.results import PointResult, best, pareto_front
+from stripe.sweeps.store import SweepFacts
+from stripe.sweeps.trust import sensitivity
 
 PictureFormat = Literal["svg", "png"]
 
@@ -20,8 +20,11 @@ MOST_LAYERS = 12
 """Layers with a colour of their own; the others are drawn together."""
 
 
-def pictures(facts: SweepFacts, results: Sequence[PointResult], form: PictureFormat) -> dict[str, bytes]:
-    """The pictures by the names of their files. Raises ConfigError where matplotlib is not installed."""
+def pictures(
+    facts: SweepFacts, results: Sequence[PointResult], form: PictureFormat, only: str = ""
+) -> dict[str, bytes]:
+    """The pictures whose names begin with `only`, by the names of their files. Raises ConfigError where matplotlib is
+    not installed."""
     figure_class: Callable[..., Any] = extra("matplotlib.figure", "a picture").Figure
     feasible = [result for result in results if not result.reason]
     if not feasible:
@@ -31,6 +34,8 @@ def pictures(facts: SweepFacts, results: Sequence[PointResult], form: PictureFor
     drawn: dict[str, Any] = {}
 
     def draw(name: str, width: float, height: float, paint: Callable[[Any], object]) -> None:
+        if not name.startswith(only):
+            return
         figure = figure_class(figsize=(width, height), layout="constrained")
         paint(figure.add_subplot())
         drawn[name] = figure
@@ -52,6 +57,13 @@ def pictures(facts: SweepFacts, results: Sequence[PointResult], form: PictureFor
         draw(f"stalls-{metric}", 7, 3, lambda axes, s=stalls: _bars(axes, s, "cycles"))
         draw(f"timeline-{metric}", 9, 3, lambda axes, w=winner: _timeline(axes, w))
     return {f"{name}.{form}": _encoded(figure, form) for name, figure in drawn.items()}
+
+
+def front_picture(facts: SweepFacts, results: Sequence[PointResult]) -> bytes:
+    """The front across the first two objectives, as SVG; nothing where no point is feasible or there is one objective.
+    Raises ConfigError where matplotlib is not installed."""
+    found = pictures(facts, results, "svg", only="front-")
+    return next(iter(found.values()), b"")
 
 
 def _encoded(figure: Any, form: PictureFormat) -> bytes:

@@ -9,10 +9,10 @@ from typing import Literal, cast
 from pydantic import JsonValue
 
 from stripe.config.model import Scalar
-from stripe.sweep.metrics import UNITS
-from stripe.sweep.results import PointResult, best, pareto_front
-from stripe.sweep.store import SweepFacts
-from stripe.sweep.trust import reversals, sensitivity, without_effect
+from stripe.sweeps.metrics import UNITS
+from stripe.sweeps.results import PointResult, best, pareto_front
+from stripe.sweeps.store import SweepFacts
+from stripe.sweeps.trust import reversals, sensitivity, without_effect
 
 MOST_REVERSALS = 20
 ALWAYS = ("latency_us", "energy_pJ", "peak_bytes")

@@ -1,0 +1,46 @@
+"""The report of a sweep: one HTML page from its store and its plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from stripe.hw.schema import HardwareModel
+from stripe.ir import StripeError
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.report.data import page_data
+from stripe.sweeps.report.page import page_html
+from stripe.sweeps.results import PointResult, best
+from stripe.sweeps.store import SweepFacts
+
+
+def report_html(facts: SweepFacts, results: Sequence[PointResult], plan: SweepPlan) -> str:
+    """The page. Raises StripeError where a template has changed since."""
+    templates = plan.space.templates
+    faster: dict[str, Literal["more", "less"]] = {}
+    for name in facts.axes:
+        described = templates.parameter(name)
+        if described is not None and described.faster is not None:
+            faster[name] = described.faster
+    rendered: dict[str, str] = {}
+    unverified: list[str] = []
+    options = ""
+    for winner in best(results, facts.objectives[0]):
+        model, listed = _rendered(winner, plan)
+        unverified = [entry.path for entry in model.unverified()]
+        text = json.dumps(model.model_dump(mode="json", exclude_defaults=True, exclude={"sources"}), indent=1)
+        rendered = {"model": text, "list": listed}
+        options = facts.options(winner)
+    return page_html(page_data(facts, results, faster, rendered, options, unverified))
+
+
+def _rendered(result: PointResult, plan: SweepPlan) -> tuple[HardwareModel, str]:
+    """The model and the pass list of a point. Raises StripeError where a template has changed since."""
+    templates = plan.space.templates
+    if result.point.passes not in templates.lists:
+        raise StripeError(
+            f"the sweep file has no pass list '{result.point.passes}' any more", hint="run the sweep again"
+        )
+    model, listed = templates.rendered(result.point.choices, result.point.passes)
+    return model, json.dumps(listed.data, indent=1)

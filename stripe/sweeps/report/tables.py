@@ -1,0 +1,24 @@
+"""Tables of results, for commands and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stripe.cost.report.table import Table
+from stripe.sweeps.results import PointResult
+from stripe.sweeps.space import PASSES
+from stripe.sweeps.store import SweepFacts, plain
+
+
+def front_table(front: Sequence[PointResult], facts: SweepFacts) -> Table:
+    """Points with their choices and objectives."""
+    axes = tuple(dict.fromkeys(name for result in front for name in (PASSES, *result.point.choices)))
+    metrics = tuple(objective.metric for objective in facts.objectives)
+    rows = tuple(
+        (
+            *(plain({PASSES: r.point.passes, **r.point.choices}.get(axis, "")) for axis in axes),
+            *(f"{r.metrics[metric]:.6g}" for metric in metrics),
+        )
+        for r in front
+    )
+    return Table("Points that no other dominates", (*axes, *metrics), rows)
