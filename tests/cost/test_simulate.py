@@ -22,6 +22,8 @@ from stripe.ir import (
     print_program,
     verify_structural,
 )
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.setup import read_setup
 from stripe.tile import compile_tile
 from tests.support.programs import source
 from tests.support.scheduled import tiles
@@ -238,3 +240,15 @@ def test_sixty_kernels_are_reported_one_by_one() -> None:
     program = network(60)
     _, data = report(program)
     assert len(data.statements) == 60
+
+
+def test_kernels_without_any_dependence_in_the_program_run_on_free_units() -> None:
+    program = compile_tile("function (A[N=64, M=64], B[N, M]) -> (C, D) { C = exp(A); D = B * B; }", "two")
+    passes = (
+        "locate_block{reqs=[kernel],loc={name:DSP,unit:any}},locate_memory{reqs=[program],loc={name:DRAM}},"
+        "locate_memory{reqs=[main],loc={name:DRAM}},compute_deps{reqs=[main]}"
+    )
+    entries, model = read_setup([("passes", passes)], "dsp_conv", {})
+    assert model is not None
+    found = simulate_program(PassManager(entries, model).run(program), model)
+    assert [(run.start, run.units) for run in found.runs] == [(0.0, ("DSP[0]",)), (0.0, ("DSP[1]",))]

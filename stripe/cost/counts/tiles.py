@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from stripe.ir import Affine, Block, FloorDiv, Refinement, coordinates
+from stripe.ir import Affine, Block, FloorDiv, Interval, Refinement, coordinates
 from stripe.ir.nest import UNKNOWN
 from stripe.poly.count.separable import tile_elements
 
@@ -56,6 +56,8 @@ class _Dimension:
     size: int
     stride: int
     columns: Mapping[str, int]
+    overhang: int = 0
+    """Coordinates of the box around all points that constraints of the block leave out, at both ends."""
 
     def extent(self, sizes: Ints) -> Ints:
         """The length of the box around one full tile."""
@@ -116,6 +118,19 @@ def _span(access: Affine, columns: Mapping[str, int], sizes: Ints) -> Ints:
     return total
 
 
+def _overhang(access: Affine, block: Block, intervals: Mapping[str, Interval]) -> int:
+    """How far a coordinate runs past its bounds by the constraints of `block`, which cut windows at the edges."""
+    low, high = access.bounds(intervals)
+    least, most = low, high
+    for constraint in block.constraints:
+        below, above = constraint.affine - access, constraint.affine + access
+        if below.is_constant:
+            least = max(least, -below.offset)
+        if above.is_constant:
+            most = min(most, above.offset)
+    return least - low + high - most if access.names() else 0
+
+
 class TileFootprint:
     """Elements that tiles of `block` touch through the view `ref`."""
 
@@ -130,6 +145,7 @@ class TileFootprint:
                 found.size,
                 abs(ref.strides[found.dim]),
                 {n: columns[n] for n in sorted(found.affine.names()) if n in columns},
+                _overhang(found.affine, block, intervals),
             )
             for found in coordinates([affine.simplified(intervals) for affine in ref.access], ref.sizes)
         ]
@@ -156,6 +172,19 @@ class TileFootprint:
     def extents(self, sizes: Ints) -> list[Ints]:
         """The sides of the box around one full tile."""
         return [dimension.extent(sizes) for dimension in self.dimensions]
+
+    def moved(self, low: Ints, high: Ints) -> Ints:
+        """As `total`, without the elements past the bounds that constraints of the block set: nothing moves there."""
+        kept = np.ones(len(low), dtype=np.float64)
+        for dimension in self.dimensions:
+            part = dimension.total(high, self.ranges) if dimension.overhang else None
+            if part is not None:
+                kept = kept * np.maximum(1, part - dimension.overhang) / part
+        return (
+            np.ceil(self.total(low, high) * kept - 1e-6).astype(np.int64)
+            if kept.min() < 1
+            else self.total(low, high)
+        )
 
     def total(self, low: Ints, high: Ints) -> Ints:
         """Elements touched, summed over the tiles along the indices that move the view: the distinct elements of each

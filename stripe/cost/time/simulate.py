@@ -13,7 +13,18 @@ from stripe.cost.time.statement import StatementCost
 from stripe.cost.time.workload import CostModel
 from stripe.hw.graph import parse_unit
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Block, Nest, Program, Stage, StripeError
+from stripe.ir import (
+    Block,
+    Nest,
+    Program,
+    Stage,
+    StripeError,
+    keep_statements,
+    reads_of,
+    replace_at,
+    writes_of,
+)
+from stripe.poly import statement_deps
 
 
 @dataclass(frozen=True)
@@ -73,8 +84,9 @@ class Simulation:
 def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     """Runs the program once on the machine.
 
-    Statements keep to the dependences that are set on them; where none are, they run one after the other. Statements
-    without a location run on the units that take least time, on data in the main memory.
+    Statements keep to the dependences that are set on them; where none are although some statement needs another, they
+    run one after the other. Statements without a location run on the units that take least time, on data in the main
+    memory.
 
     Raises ConfigError for locations, operations and routes that the machine lacks; StripeError for a `main` that holds
     anything but blocks.
@@ -84,6 +96,7 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     costs = _costs(program, machine)
     main = program.main
     scheduled = program.stage >= Stage.SCHEDULED or any(statement.deps for statement in main.statements)
+    scheduled = scheduled or (len(costs) > 1 and _are_independent(program))
     if scheduled:
         deps = tuple(main.statements[cost.number].deps for cost in costs)
     else:
@@ -115,6 +128,24 @@ def _costs(program: Program, machine: Machine) -> list[StatementCost]:
             )
         costs.append(model.statement(nest.enter(place), place))
     return costs
+
+
+def _are_independent(program: Program) -> bool:
+    """Whether no statement of main touches elements that another one writes: dependences then have nothing to say."""
+    main = program.main
+    buffers = {ref.name: ref.source or ref.name for ref in main.refinements}
+    place = next(n for n, s in enumerate(program.entry.statements) if s is main)
+    reads = [frozenset(buffers[name] for name in reads_of(statement)) for statement in main.statements]
+    writes = [frozenset(buffers[name] for name in writes_of(statement)) for statement in main.statements]
+    for second in range(len(reads)):
+        for first in range(second):
+            if not (writes[first] & (reads[second] | writes[second]) or reads[first] & writes[second]):
+                continue
+            pair = keep_statements(main, (first, second))
+            entry = replace_at(program.entry, (place,), lambda _, pair=pair: pair)
+            if any(statement_deps(Nest.root(entry).enter(place))):
+                return False
+    return True
 
 
 def _task(cost: StatementCost, machine: Machine, deps: tuple[int, ...]) -> Task:

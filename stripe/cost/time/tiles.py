@@ -80,8 +80,9 @@ class TileTimes:
     The views of each tile are moved into the memory and back, and computed on. With one buffer that adds up; with
     more, tile k computes while tile k+1 is moved, so that n equal tiles take max(n*compute + move, n*move + compute)
     with the move and compute of one tile. An aggregated result whose reduction is split is read back for all tiles but
-    the first, or, where results are `resident`, stays in the memory until all parts of its sum are there. Computing
-    takes the unit's cycles or those of its busiest operand bus; no bus or port takes less than all its bytes.
+    the first; or, where views are `resident`, it stays in the memory until all parts of its sum are there, and a view that
+    all tiles share comes once. Computing takes the unit's cycles or those of its busiest operand bus; no bus or port
+    takes less than all its bytes.
     """
 
     def __init__(
@@ -207,7 +208,7 @@ class TileTimes:
     def _totals(self, low: Ints, high: Ints) -> dict[int, Ints]:
         """The elements of all tiles, by the identity of the view's footprint."""
         footprints = {id(part.footprint): part.footprint for part in (*self.transfers, *self.operands)}
-        return {key: footprint.total(low, high) for key, footprint in footprints.items()}
+        return {key: footprint.moved(low, high) for key, footprint in footprints.items()}
 
     def _move(self, moved: Sequence[Floats], high: Ints) -> Floats:
         counts = -(-self.ranges // high)
@@ -232,8 +233,12 @@ class TileTimes:
         return found
 
     def _spared(self, transfer: TileTransfer, counts: Ints, times: Floats) -> Floats | float:
-        """Of the `times` that a view would move for all parts of its sums, those in which it does not."""
-        once = times / product(counts, transfer.footprint.others)
+        """Of the `times` that a view would move for all tiles, those in which it does not."""
+        footprint = transfer.footprint
+        once = times / product(counts, footprint.others)
         if transfer.is_back:
             return once  # a partial result comes back for all parts but the first
-        return times - once if self.resident and transfer.footprint.ref.dir.writes else 0.0
+        if not self.resident:
+            return 0.0
+        stays = footprint.ref.dir.writes or product(counts, sorted(footprint.columns)) == 1
+        return np.where(stays, times - once, 0.0)

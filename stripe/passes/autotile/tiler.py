@@ -165,16 +165,16 @@ class BlockTiler:
     def _cheapest(
         self, block: Block, priced: Callable[[Ranked], Price], *, stencils: bool
     ) -> _Searched | None:
-        """The cheaper of two searches, without and with tiles that are parts of sums; each is made again under a
-        tighter limit until a tile fits the rest of the list. With parts come loops in loops, which the estimate knows
-        less well: at best results stay in the memory, and that has to promise more than CLOSE.
+        """The cheapest of three searches: whole sums as if each tile brought all that it touches, or as if a memory kept
+        views that all tiles share, and parts of sums. Only the rest of the list knows which is right, so a later search
+        has to promise more than CLOSE. Each is made again under a tighter limit until a tile fits the rest of the list.
         """
         best: _Searched | None = None
-        for sums in (False, True):
-            tiling = self._tiling(block, stencils=stencils, resident=sums)
+        for sums, resident in ((False, False), (False, True), (True, True)):
+            tiling = self._tiling(block, stencils=stencils, resident=resident)
             below = inf if best is None else best.found[0].cost * (1 - CLOSE)
             if tiling.bound() >= below:
-                break
+                continue
             for _ in range(MOST_ROUNDS):
                 known = self._searched(tiling, sums=sums, below=below)
                 if not known.found:

@@ -51,8 +51,11 @@ from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of
 from stripe.poly import statement_deps
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
-STREAMED_TILES = 16
-"""Fewest tiles of a statement that is tiled to be streamed: filling and draining then take little of its time."""
+POLICIES = (
+    (Residency.COPY, 2), (Residency.MIXED, 16), (Residency.STREAM, 16), (Residency.MIXED, 4), (Residency.STREAM, 4)
+)  # fmt: skip
+"""The choices of a schedule: the preferred residency, and the fewest tiles of a statement that is tiled to be streamed.
+With more of them filling and draining take less of its time, with fewer its tiles overlap less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +161,18 @@ class Schedule(Pass):
         best: tuple[float, Block, list[Remark]] | None = None
         refused: ConfigError | None = None
         tried: list[object] = []
-        for policy in Residency:
+        for policy, least in POLICIES:
             if best is not None and context.hardware is None:
                 break  # without a machine times say too little to choose by
             remarks: list[Remark] = []
             quiet = replace(context, listener=remarks.append)
             try:
-                planned = self._planned(entry, path, policy, quiet)
+                banks = self._banks(block_at(entry, path), context.hardware)
+                tiled = self._tiled(block_at(entry, path), banks, policy, least, quiet)
+                if (policy, tiled) in tried:
+                    continue
+                tried.append((policy, tiled))
+                planned = self._planned(entry, path, tiled, banks, policy, context)
                 plan = planned.entry, [signature(step) for step in planned.steps]
                 if plan in tried:
                     continue
@@ -183,11 +191,18 @@ class Schedule(Pass):
                 context.listener(remark)
         return best[1]
 
-    def _planned(self, entry: Block, path: Path, policy: Residency, context: PassContext) -> _Planned:
+    def _planned(
+        self,
+        entry: Block,
+        path: Path,
+        block: Block,
+        banks: Banks,
+        policy: Residency,
+        context: PassContext,
+    ) -> _Planned:
+        """The steps of `block`, which takes the place of the one at `path`."""
         depth, unit = self.pipeline_depth, self.xfer_loc.fixed()
-        banks = self._banks(block_at(entry, path), context.hardware)
-        entry = replace_at(entry, path, lambda block: self._tiled(block, banks, policy, context))
-        block = block_at(entry, path)
+        entry = replace_at(entry, path, lambda _: block)
         graph = unit_graph(context.hardware) if context.hardware is not None else None
         needs = [
             Needs(
@@ -238,7 +253,9 @@ class Schedule(Pass):
         widths = (ref.dtype.bytes for ref in block.refinements)
         return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
 
-    def _tiled(self, block: Block, banks: Banks, policy: Residency, context: PassContext) -> Block:
+    def _tiled(
+        self, block: Block, banks: Banks, policy: Residency, least: int, context: PassContext
+    ) -> Block:
         """Tiles each statement whose operands cannot all be resident and that is not tiled yet; all statements where
         operands are to be streamed."""
         statements = list(block.statements)
@@ -250,7 +267,6 @@ class Schedule(Pass):
             fits = whole <= banks.capacity and max(sizes, default=0) <= banks.bytes
             if fits and policy is not Residency.STREAM:
                 continue
-            least = 2 if policy is Residency.COPY else STREAMED_TILES
             tiled = tiled_to_fit(statement, banks, self.pipeline_depth, least)
             if tiled is not None:
                 remark = f"tiled into {tiled.points} tiles to stream: {whole} bytes, {banks.capacity} fit"
@@ -265,7 +281,7 @@ class Schedule(Pass):
         nest = nest_at(entry, path)
         data = statement_deps(nest, reduced=False)
         deps = transitive_reduction([{*a, *b} for a, b in zip(reuse_deps(origins), data, strict=True)])
-        model = CostModel(Machine(context.hardware)) if context.hardware is not None else None
+        model = CostModel(Machine.of(context.hardware)) if context.hardware is not None else None
         loads = [load_of(nest, number, model) for number in range(len(nest.block.statements))]
         table = list_schedule(loads, deps)
         statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, deps, strict=True)]
