@@ -80,9 +80,9 @@ class TileTimes:
     The views of each tile are moved into the memory and back, and computed on. With one buffer that adds up; with
     more, tile k computes while tile k+1 is moved, so that n equal tiles take max(n*compute + move, n*move + compute)
     with the move and compute of one tile. An aggregated result whose reduction is split is read back for all tiles but
-    the first; or, where views are `resident`, it stays in the memory until all parts of its sum are there, and a view that
-    all tiles share comes once. Computing takes the unit's cycles or those of its busiest operand bus; no bus or port
-    takes less than all its bytes.
+    the first; or, where views are `resident`, it stays in the memory until all parts of its sum are there, and a view
+    that all tiles share comes once. Computing takes the unit's cycles or those of its busiest operand bus; no bus or
+    port takes less than all its bytes.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from stripe.cost.time.price import Price
 from stripe.ir import Block, Program, StripeError, reads_of, writes_of
@@ -18,6 +19,8 @@ CLOSE = 0.005
 GAP = 0.8
 """Part of the difference between price and estimate that further candidates are taken to have, too: it comes from
 statements that run with the block, which the estimate does not know."""
+UNSURE = 0.1
+"""Excess, as a part of an estimate, above which it is taken to come from the shape of the tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +47,31 @@ def choose(
     found: Sequence[Ranked],
     price: Callable[[Ranked], Price],
     weight: Callable[[Ranked], float],
+    ranges: Sequence[int],
     known: Choice | None = None,
 ) -> Choice | Refused | None:
     """The cheapest of the candidates by price and `weight`, which come in the order of their estimates; None where none
     is cheaper than the tile `known` from another search.
 
     It ends when no later candidate can be cheaper by more than CLOSE if its price exceeds its estimate by GAP of the
-    least excess seen; or after MOST_PRICED that fit.
+    least excess seen; or after MOST_PRICED that fit. Where that excess is large, it tells nothing of candidates that
+    split other indices.
     """
     best = known
     refused: Refused | None = None
     fitting, tried = 0, 0
     excess = known.cost - known.ranked.cost if known is not None else 0.0
-    before: float | None = None
+    before: Ranked | None = None
+    seen: set[tuple[bool, ...]] = set()
     for ranked in found:
-        if best is not None and ranked.cost + GAP * excess >= best.cost * (1 - CLOSE):
+        limit = inf if best is None else best.cost * (1 - CLOSE)
+        if ranked.cost >= limit:
             break
-        if before is not None and ranked.cost == before:
+        split = tuple(size < whole for size, whole in zip(ranked.sizes, ranges, strict=True))
+        is_telling = split in seen or excess <= UNSURE * ranked.cost
+        if is_telling and ranked.cost + GAP * excess >= limit:
+            continue
+        if before is not None and before.cost == ranked.cost and sorted(before.sizes) == sorted(ranked.sizes):
             continue  # the same tile with two indices exchanged
         tried += 1
         try:
@@ -76,7 +87,8 @@ def choose(
             if not fitting:
                 break
             continue
-        before = ranked.cost
+        before = ranked
+        seen.add(split)
         cost = priced.cycles + weight(ranked)
         excess = min(excess, cost - ranked.cost) if fitting else cost - ranked.cost
         fitting += 1

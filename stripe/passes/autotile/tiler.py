@@ -165,9 +165,9 @@ class BlockTiler:
     def _cheapest(
         self, block: Block, priced: Callable[[Ranked], Price], *, stencils: bool
     ) -> _Searched | None:
-        """The cheapest of three searches: whole sums as if each tile brought all that it touches, or as if a memory kept
-        views that all tiles share, and parts of sums. Only the rest of the list knows which is right, so a later search
-        has to promise more than CLOSE. Each is made again under a tighter limit until a tile fits the rest of the list.
+        """The cheapest of three searches: whole sums as if each tile brought all that it touches, or as if the memory
+        kept views that all tiles share, and parts of sums. Only the rest of the list knows which is right, so a later
+        search has to promise more than CLOSE. Each is made again under a tighter limit until a tile fits that rest.
         """
         best: _Searched | None = None
         for sums, resident in ((False, False), (False, True), (True, True)):
@@ -179,7 +179,7 @@ class BlockTiler:
                 known = self._searched(tiling, sums=sums, below=below)
                 if not known.found:
                     break
-                answer = choose(known.found, priced, tiling.move_weight, best and best.choice)
+                answer = choose(known.found, priced, tiling.move_weight, tiling.ranges, best and best.choice)
                 if isinstance(answer, Refused):
                     tiling.tighten(answer.ranked, answer.fullness)
                     continue

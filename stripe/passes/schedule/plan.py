@@ -66,7 +66,7 @@ class Residency(Enum):
 
     COPY = "the one that moves the fewest bytes"
     MIXED = "the one that streams operands whose tiles overlap little, and copies the others whole"
-    STREAM = "the one that copies the fewest bytes whole"
+    STREAM = "the one that copies the fewest bytes whole, beside operands that all tiles share"
 
 
 def signature(step: ScheduleStep) -> tuple[object, ...]:
@@ -88,8 +88,8 @@ class _Assigned:
 
 @dataclass(frozen=True, slots=True)
 class _Residency:
-    """A choice for one statement: the bytes that it moves, the bytes of whole copies, the evicted copies, places, and
-    the banks afterwards."""
+    """A choice for one statement: the bytes that it moves, those of whole copies that tiles do not share, the evicted
+    copies, places, and the banks afterwards."""
 
     cost: int
     copied: int
@@ -195,6 +195,7 @@ class ResidencyPlanner:
         candidates: list[Sequence[OperandUse]] = [()]
         if self._needs[number].streamable:
             candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
+            candidates.append([op for op in absent if op.tile_bytes < op.bytes])
             once = [op for op in absent if op.streamed_bytes <= AGAIN * op.bytes * (op.reads + op.writes)]
             if self._policy is Residency.MIXED and once:
                 choice = self._choice(number, once)
@@ -228,7 +229,8 @@ class ResidencyPlanner:
             if places is not None:
                 evicted = (*forced, *others[:evictions])
                 cost = self._cost(number, streamed, whole, evicted)
-                return _Residency(cost, sum(op.bytes for op in whole), evicted, places, trial)
+                copied = sum(op.bytes for op in whole if op.tile_bytes < op.bytes)
+                return _Residency(cost, copied, evicted, places, trial)
         return None
 
     def _allocate(

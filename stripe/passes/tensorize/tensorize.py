@@ -97,8 +97,11 @@ class Tensorize(Pass):
         if not matches:
             return Refusal("; ".join(reasons) or "no stencil is given for it")
         cycles = self._cycles(block, matches, context)
+        # Of equal matches the one whose lanes constraints mask least: they cut tiles at the edges.
+        masked = {name for constraint in block.constraints for name in constraint.affine.names()}
         _, best = min(
-            zip(cycles, matches, strict=True), key=lambda pair: (pair[0], pair[1].cost, pair[1].uses)
+            zip(cycles, matches, strict=True),
+            key=lambda pair: (pair[0], pair[1].cost, pair[1].uses, len(masked.intersection(pair[1].names))),
         )
         pairs = zip(best.stencil.idxs, best.names, best.tiles, strict=True)
         roles = ", ".join(f"{rules.name} = {name or 'one point'}:{tile}" for rules, name, tile in pairs)
