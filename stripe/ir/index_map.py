@@ -11,8 +11,8 @@ read against letters for the logical indices, says the same for blocked layouts:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from stripe.ir.affine import Affine
@@ -49,6 +49,11 @@ class IndexMap:
         return IndexMap.of(
             names, [*outer, *(Affine.var(names[dim]).mod(size) for dim, size in blocks.items())]
         )
+
+    def with_result(self, place: int, change: Callable[[Affine], Affine]) -> IndexMap:
+        """The map with another expression for one result."""
+        results = [change(r) if number == place else r for number, r in enumerate(self.results)]
+        return replace(self, results=tuple(results))
 
     def at(self, place: Sequence[Affine | int]) -> tuple[Affine, ...]:
         """The physical coordinates of a logical place."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from stripe.ir import Affine, Block, Dim, Refinement, Special, Statement, row_major, with_statements
+from stripe.ir import Affine, Block, Dim, IndexMap, Refinement, Special, Statement, row_major, with_statements
 
 
 class _BankSpan(Enum):
@@ -31,6 +31,18 @@ class Cut:
     banks: int
     interleave: bool = False
 
+    def map(self, rank: int) -> IndexMap:
+        """`(d0, d1) -> (floor(d1/part) | d0, d1 mod part)`: the place of an element, its bank on an axis of its own."""
+        whole = IndexMap.identity([f"d{dim}" for dim in range(rank)])
+        along = whole.results[self.dim]
+        bank, element = (
+            (along.mod(self.banks), along.floordiv(self.banks))
+            if self.interleave
+            else (along.floordiv(self.part), along.mod(self.part))
+        )
+        inside = whole.with_result(self.dim, lambda _: element)
+        return replace(inside, results=(bank, *inside.results), axes=(1, rank))
+
     def place(self, along: Affine, size: int, inside: _BankSpan) -> tuple[Affine, Affine, _BankSpan] | None:
         """Bank, element within it, and span of a view of `size` elements at `along` in a view that spans `inside`; None
         when it is no box."""
@@ -49,8 +61,8 @@ class Cut:
             return zero, along.floordiv(step), _BankSpan.ROW
         if size != 1:
             return None
-        quotient, rest = along.floordiv(step), along.mod(step)
-        return (rest, quotient, _BankSpan.PART) if self.interleave else (quotient, rest, _BankSpan.PART)
+        bank, element = replace(self, dim=0).map(1).at([along])
+        return bank, element, _BankSpan.PART
 
     def sizes(self, sizes: Sequence[int], span: _BankSpan) -> tuple[int, ...]:
         """The sizes of a view, the banks first."""
