@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from math import prod
 from typing import TypeAlias
 
@@ -69,10 +70,15 @@ class Packing:
         digits = tuple(Digit(d, 1, length if d == dim else None) for d in range(rank))
         return Packing(digits, tuple((d, 1) for d in range(rank)))
 
-    def map(self, names: Sequence[str], sizes: Sequence[int]) -> IndexMap:
-        """The map from logical elements to those of the packed buffer; an axis for each physical coordinate."""
-        results = [digit.of(Affine.var(names[digit.dim]), sizes[digit.dim]) for digit in self.digits]
-        return IndexMap.of(names, results)
+    def map(self, index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
+        """The map from logical elements to those of the packed buffer, by the names and axes of the map that it is
+        made from."""
+        results = [
+            digit.of(Affine.var(index_map.names[digit.dim]), sizes[digit.dim]) for digit in self.digits
+        ]
+        ends = [0, *accumulate(index_map.axes)]
+        axes = [sum(low <= number < high for number, _ in self.terms) for low, high in pairwise(ends)]
+        return IndexMap(index_map.names, tuple(results), tuple(axes))
 
     @property
     def widths(self) -> dict[int, int]:

@@ -78,26 +78,33 @@ class LogicalForm:
             after.append(
                 copied_elements(f"unpack_{ref.name}", indices, physical, layout.map.results, user, element)
             )
-            wanted = owed.get(ref.name)
-            if wanted is None or wanted.layout is None or wanted.layout.pad is None:
-                continue
-            padded = replace(wanted, offset=None, copies=1, layout=None)
-            refs.append(padded)
-            if ref.layout == wanted.layout and ref.sizes == wanted.sizes and not promised:
-                whole = [Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes)]
-                place = [Affine.var(index.name) for index in whole]
-                after.append(copied_elements(f"padded_{ref.name}", whole, physical, place, padded, place))
-            else:
-                after.append(_fill(padded, wanted.layout.pad))
-                there = wanted.layout.map.at(element)
-                after.append(
-                    copied_elements(
-                        f"padded_{ref.name}", indices, physical, layout.map.results, padded, there
-                    )
-                )
+            if ref.name in owed:
+                wanted = owed[ref.name]
+                padded = replace(wanted, offset=None, copies=1, layout=None)
+                refs.append(padded)
+                after += _padded(replace(ref, layout=layout), physical, wanted, padded, promised=promised)
         statements = [retarget(statement, names) for statement in program.entry.statements]
         entry = replace(program.entry, refinements=tuple(refs), statements=(*before, *statements, *after))
         return LogicalForm(with_entry(program, entry), len(before))
+
+
+def _padded(
+    ref: Refinement, physical: Refinement, wanted: Refinement, padded: Refinement, *, promised: bool
+) -> list[Block]:
+    """The blocks that write all elements of an output in the layout of `wanted` into `padded`, holes included."""
+    own, layout = ref.layout, wanted.layout
+    assert own is not None and layout is not None and layout.pad is not None
+    name = f"padded_{ref.name}"
+    if own == layout and ref.sizes == wanted.sizes and not promised:
+        whole = [Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes)]
+        place = [Affine.var(index.name) for index in whole]
+        return [copied_elements(name, whole, physical, place, padded, place)]
+    indices = [Index(name, size) for name, size in zip(own.map.names, own.sizes, strict=True)]
+    there = layout.map.at([Affine.var(index.name) for index in indices])
+    return [
+        _fill(padded, layout.pad),
+        copied_elements(name, indices, physical, own.map.results, padded, there),
+    ]
 
 
 def owed_pads(program: Program, other: Program | None = None) -> dict[str, Refinement]:

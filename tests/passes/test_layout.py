@@ -261,3 +261,17 @@ def test_a_second_layout_of_a_tensor_of_the_user() -> None:
     padded, _ = run_pass(program, "layout", refs=["I"], block={"1": 4}, interface=True, pad=0)
     twice, _ = run_pass(padded, "layout", refs=["I"], block={"0": 4})
     assert isinstance(prove_equal(program, twice), Equal)
+
+
+def test_a_nested_buffer_of_the_same_name_has_a_layout_of_its_own() -> None:
+    program, _ = run_pass(tiled(x=4, ci=2), "cache", reqs=["conv"], interpreted=False)
+    result, _ = run_pass(program, "layout", refs=["I"], block={1: 2}, interface=True)
+    assert result.entry.ref("I").sizes == (10, 2, 2)
+    assert isinstance(prove_equal(program, result), Equal)
+
+
+def test_physical_axes_stay() -> None:
+    result, _ = run_pass(window(), "layout", refs=["A"], map="(n, c, x) -> (6*c + x | n)", interface=True)
+    layout = result.entry.ref("A").layout
+    assert layout is not None
+    assert str(layout) == "(n:2, c:20, x:6) -> (c, x | n)"

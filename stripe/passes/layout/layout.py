@@ -11,37 +11,26 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from stripe.ir import (
-    Affine,
-    Block,
     Buffer,
     ConstantBuffer,
-    Edit,
-    Index,
     Path,
     Program,
     Refinement,
     Role,
-    Statement,
-    Tags,
-    replace_at,
-    retarget,
-    transitive_reduction,
-    uses_by_name,
+    block_at,
     walk,
     with_entry,
-    with_statements,
-    writes_of,
 )
 from stripe.ir.check.layouts import layout_fault, pad_fault
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
 from stripe.passes.layout.choose import FreeTensor, Label, choose
+from stripe.passes.layout.copies import with_copies
 from stripe.passes.layout.pads import Holes, with_pads
 from stripe.passes.layout.tiled import tiled_map
 from stripe.poly import accesses
 from stripe.poly.index_maps import holes
-from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
 from stripe.rewrite.options import MapText
 from stripe.rewrite.pack import Packing, packable, packed_data, repacked
 from stripe.rewrite.refusal import Refusal
@@ -152,26 +141,34 @@ class Layout(Pass):
                     index_map = tiled_map(program, path, ref, self.tiles)
                 else:
                     index_map = chosen.get(Buffer(path, ref.name)) or self._map(ref)
-                packing = self._packing(block, ref, index_map)
-                if isinstance(packing, Packing) and _is_same(ref, packing):
+                found = self._packed(program, path, ref, index_map)
+                if isinstance(found, Refusal):
+                    context.missed(ref.name, f"layout not changed: {found}")
                     continue
-                copied = ref.role is Role.USER and not self.interface
-                if isinstance(packing, Packing) and copied and not _is_seen_whole(program, ref):
-                    packing = Refusal("main does not see all of it by one view")
-                layout = self._layout(path, ref, index_map, packing)
-                if isinstance(packing, Refusal) or isinstance(layout, Refusal):
-                    reason = packing if isinstance(packing, Refusal) else layout
-                    context.missed(ref.name, f"layout not changed: {reason}")
+                packing, layout = found
+                plain = Packing.of(IndexMap.blocked(range(ref.rank), {}), ref.sizes)
+                if packing == plain and packing.sizes(ref.sizes) == ref.sizes:
                     continue
-                layouts[ref.name] = layout
-                if copied:
+                if path == (0,):
+                    layouts[ref.name] = layout
+                if ref.role is Role.USER and not self.interface:
                     users[ref.name] = packing
                 else:
                     packings.setdefault(path, {})[ref.name] = packing
                     context.applied(ref.name, _text(ref, packing))
         if not packings and not users:
             return program
-        # The copies of user tensors move the blocks of main, and with them the paths of nested allocations.
+        return self._rewritten(program, packings, users, layouts, context)
+
+    def _rewritten(
+        self,
+        program: Program,
+        packings: Mapping[Path, Mapping[str, Packing]],
+        users: Mapping[str, Packing],
+        layouts: Mapping[str, PhysicalLayout],
+        context: PassContext,
+    ) -> Program:
+        """The program with buffers packed, for `users` with packed copies, and with their pads."""
         packed = packings.get((0,), {})
         constants: list[ConstantBuffer] = []
         for buffer in program.constants:
@@ -181,8 +178,10 @@ class Layout(Pass):
                 buffer = replace(buffer, sizes=how.sizes(buffer.sizes), data=data)
             constants.append(buffer)
         program = replace(program, constants=tuple(constants)) if packed else program
-        program = with_entry(program, repacked(program.entry, packings))
-        entry, local = self._with_copies(program, users, context)
+        # The copies of user tensors move the blocks of main, and with them the paths of nested allocations.
+        entry, local = with_copies(with_entry(program, repacked(program.entry, packings)), users)
+        for name, copy in local.items():
+            context.applied(name, f"{_text(program.entry.ref(name), users[name])}, through {copy}")
         entry = repacked(entry, {(0,): {local[name]: how for name, how in users.items()}} if users else {})
         refs = tuple(
             replace(ref, layout=layouts[ref.name]) if ref.role is Role.USER and ref.name in packed else ref
@@ -220,9 +219,9 @@ class Layout(Pass):
                 free = (
                     self._wants(ref)
                     and ref.rank > 1
-                    and not isinstance(self._packing(block, ref, self._map(ref)), Refusal)
+                    and not isinstance(self._packed(program, path, ref, self._map(ref)), Refusal)
                 )
-                if free and (ref.role is not Role.USER or _is_seen_whole(program, ref)):
+                if free:
                     # a dimension of one element may lie anywhere
                     wide = [dim for dim in memory_order(ref) if ref.sizes[dim] > 1]
                     present = wide[-1] if wide else ref.rank - 1
@@ -253,27 +252,24 @@ class Layout(Pass):
             return Refusal(f"it has {ref.rank} dimensions, the blocks name {', '.join(map(str, blocks))}")
         return IndexMap.blocked(order, blocks)
 
-    def _packing(self, block: Block, ref: Refinement, index_map: IndexMap | Refusal) -> Packing | Refusal:
-        """The layout of a buffer of `block` by a map."""
+    def _packed(
+        self, program: Program, path: Path, ref: Refinement, index_map: IndexMap | Refusal
+    ) -> tuple[Packing, PhysicalLayout] | Refusal:
+        """A buffer by a map: how its dimensions follow, and the map into these, after the layout that it has, with its
+        pad."""
         if isinstance(index_map, Refusal):
             return index_map
         if ref.bank_dim is not None or ref.offset is not None:
             return Refusal("it has its place in a memory already")
-        return packable(block, ref, index_map)
-
-    def _layout(
-        self, path: Path, ref: Refinement, index_map: IndexMap | Refusal, packing: Packing | Refusal
-    ) -> PhysicalLayout | Refusal:
-        """The map into the dimensions of the packed buffer, after the layout that the tensor has, and its pad."""
-        if isinstance(index_map, Refusal):
-            return index_map
+        packing = packable(block_at(program, path), ref, index_map)
         if isinstance(packing, Refusal):
             return packing
-        found = packing.map(index_map.names, ref.sizes)
-        old = ref.layout
-        if old is not None:
-            found = old.map.then(found)
-        pad = old.pad if old is not None else None
+        if ref.role is Role.USER and not self.interface and not _is_seen_whole(program, ref):
+            return Refusal("main does not see all of it by one view")
+        found = packing.map(index_map, ref.sizes)
+        pad = None
+        if ref.layout is not None:
+            found, pad = ref.layout.map.then(found), ref.layout.pad
         if self.pad is not None:
             if path != (0,):
                 return Refusal("pads are for buffers of the entry")
@@ -284,81 +280,14 @@ class Layout(Pass):
                 return Refusal(f"its holes hold {pad} already")
             pad = value
         layout = PhysicalLayout(found, ref.logical_sizes, pad)
+        old = ref.layout
         if ref.role is Role.USER and self.interface:
             fault = layout_fault(layout, packing.sizes(ref.sizes), ref.dtype)
             if fault is not None:
                 return Refusal(f"no tensor of the user may have it: {fault}")
-        elif (
-            ref.role is Role.USER
-            and old is not None
-            and old.pad is None
-            and prod(ref.sizes) > prod(old.sizes)
-        ):
+        elif old is not None and old.pad is None and prod(ref.sizes) > prod(old.sizes):
             return Refusal("a copy would read the holes of the layout that it has, which are undefined")
-        return layout
-
-    def _with_copies(
-        self, program: Program, users: Mapping[str, Packing], context: PassContext
-    ) -> tuple[Block, dict[str, str]]:
-        """The entry with temporaries in the place of tensors of the user, not packed yet, and their names."""
-        entry = program.entry
-        taken = names_in(entry)
-        locals_: dict[str, Refinement] = {}
-        for ref in entry.allocs:
-            if ref.name in users:
-                locals_[ref.name] = temporary(ref, "packed", ref.sizes, taken)
-                context.applied(ref.name, f"{_text(ref, users[ref.name])}, through {locals_[ref.name].name}")
-        if not locals_:
-            return entry, {}
-        entry = with_temporaries(entry, list(locals_.values()))
-        views = {view: locals_[view.source] for view in program.main.refinements if view.source in locals_}
-        (number,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and s.is_main)
-        entry = replace_at(entry, (0, number), lambda main: self._copied(main, views))
-        return entry, {name: local.name for name, local in locals_.items()}
-
-    def _copied(self, main: Block, views: Mapping[Refinement, Refinement]) -> Block:
-        """Main with all its work on `views` done on temporaries, and the copies in and out."""
-        renamed = {view.name: local.name for view, local in views.items()}
-        used = uses_by_name(main)
-        last_write = {name: number for number, s in enumerate(main.statements) for name in writes_of(s)}
-        ordered = any(statement.deps for statement in main.statements)
-        edit = Edit(main)
-        packs: dict[str, int] = {}
-        writers: dict[str, list[int]] = {view.name: [] for view in views}
-        for number, statement in enumerate(main.statements):
-            mine = {view: local for view, local in views.items() if number in used.get(view.name, ())}
-            for view, local in mine.items():
-                if view.dir.reads and number == used[view.name][0]:
-                    packs[view.name] = edit.put(self._copy("pack", view, local, statement))
-            # Users of a temporary wait for the copy into it, the copy out of it for all writers.
-            waits = [packs[view.name] for view in mine if view.name in packs] if ordered else []
-            place = edit.put(retarget(statement, renamed), replaces=(number,), after=waits)
-            for view, local in mine.items():
-                if view.name in writes_of(statement):
-                    writers[view.name].append(place)
-                if number == last_write.get(view.name):
-                    after = writers[view.name] if ordered else ()
-                    edit.put(self._copy("unpack", view, local, statement), after=after)
-        changed = edit.result()
-        deps = transitive_reduction([statement.deps for statement in changed.statements])
-        return with_statements(
-            changed, [replace(s, deps=d) for s, d in zip(changed.statements, deps, strict=True)]
-        )
-
-    def _copy(self, verb: str, view: Refinement, local: Refinement, user: Statement) -> Block:
-        """The block that copies a tensor in or out for `user`; the temporary has the same logical shape until it is
-        packed."""
-        indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
-        element = tuple(Affine.var(index.name) for index in indices)
-        source, target = (view, local) if verb == "pack" else (local, view)
-        return copy_block(
-            f"{verb}_{view.name}",
-            indices,
-            Element(source, element),
-            Element(target, element),
-            Tags.of("kernel", "layout_copy"),
-            location=beside(user),
-        )
+        return packing, layout
 
 
 def _is_seen_whole(program: Program, ref: Refinement) -> bool:
@@ -366,13 +295,6 @@ def _is_seen_whole(program: Program, ref: Refinement) -> bool:
     views = [view for view in program.main.refinements if view.source == ref.name]
     whole = [view for view in views if view.sizes == ref.sizes and view.access == ref.access]
     return len(views) == len(whole) == 1
-
-
-def _is_same(ref: Refinement, packing: Packing) -> bool:
-    """Whether the buffer has the layout already."""
-    return packing.sizes(ref.sizes) == ref.sizes and packing == Packing.of(
-        IndexMap.blocked(range(ref.rank), {}), ref.sizes
-    )
 
 
 def _text(ref: Refinement, packing: Packing) -> str:

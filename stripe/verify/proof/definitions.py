@@ -95,45 +95,6 @@ class Definitions:
         self._scalars: dict[tuple[Path, str], list[Value]] = {}
         self._defined: dict[Path, dict[str, int]] = {}
 
-    def in_order(self, read: Read) -> list[Read]:
-        """The reads that lead to `read` through stores, each after those that lead to it: to be defined in this order
-        where programs are deeper than Python's stack."""
-        done: dict[Read, None] = {}
-        seen = {read}
-        under_way = [(read, self._sources(read))]
-        while under_way:
-            current, sources = under_way[-1]
-            following = next((source for source in sources if source not in seen), None)
-            if following is None:
-                done[current] = None
-                under_way.pop()
-            else:
-                seen.add(following)
-                under_way.append((following, self._sources(following)))
-        return list(done)
-
-    def _sources(self, read: Read) -> Iterator[Read]:
-        """The reads of the loads behind the stores, and of the operands of the specials, that write what `read`
-        reads."""
-        visible = set(read.writers)
-        for writer in self.reaching.writers.get(read.buffer, ()):
-            if writer.path not in visible:
-                continue
-            statements = writer.nest.block.statements
-            match writer.statement:
-                case Store(_, value):
-                    needed = self._needed(writer.nest, value)
-                    places = [self._place(writer.nest, name) for name in needed]
-                    paths = [(*writer.nest.path, n) for n in places if isinstance(statements[n], Load)]
-                case _:
-                    paths = [writer.path]
-            for access in (access for path in paths for access in self.reaching.by_path[path]):
-                source = self.reaching.read(access) if not access.is_write else None
-                if source is not None and not (
-                    source.buffer in self.known and self.reaching.is_final(source)
-                ):
-                    yield source
-
     def definition(self, read: Read) -> Definition:
         if read in self._definitions:
             return self._definitions[read]
@@ -328,12 +289,14 @@ class Definitions:
         if key in self._scalars:
             return self._scalars[key]
         # the statements that the scalar depends on, in order: long chains need no deep recursion
-        needed = [scalar for scalar in self._needed(nest, name) if (nest.path, scalar) not in self._scalars]
+        needed = [
+            scalar for scalar in self.scalars_behind(nest, name) if (nest.path, scalar) not in self._scalars
+        ]
         for scalar in needed:
-            self._scalars[nest.path, scalar] = list(self._scalar(nest, self._place(nest, scalar)))
+            self._scalars[nest.path, scalar] = list(self._scalar(nest, self.place(nest, scalar)))
         return self._scalars[key]
 
-    def _needed(self, nest: Nest, name: str) -> list[str]:
+    def scalars_behind(self, nest: Nest, name: str) -> list[str]:
         """The scalars of a block that lead to the scalar `name`, and it, in the order of their statements."""
         needed: set[str] = set()
         wanted = [name]
@@ -341,10 +304,10 @@ class Definitions:
             scalar = wanted.pop()
             if scalar not in needed:
                 needed.add(scalar)
-                wanted += scalars_used(nest.block.statements[self._place(nest, scalar)])
-        return sorted(needed, key=lambda scalar: self._place(nest, scalar))
+                wanted += scalars_used(nest.block.statements[self.place(nest, scalar)])
+        return sorted(needed, key=lambda scalar: self.place(nest, scalar))
 
-    def _place(self, nest: Nest, name: str) -> int:
+    def place(self, nest: Nest, name: str) -> int:
         """The number of the statement that defines a scalar."""
         if nest.path not in self._defined:
             self._defined[nest.path] = {

@@ -25,6 +25,7 @@ from stripe.verify.proof.contributions import Contribution
 from stripe.verify.proof.definitions import PLAIN, Definitions, Rules, Unprovable
 from stripe.verify.proof.nested import DEPTH, difference
 from stripe.verify.proof.numbering import Numbering
+from stripe.verify.proof.order import in_order as reads_in_order
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.relations import Mismatch, OperandTuple
 from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
@@ -348,7 +349,7 @@ def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
 def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer."""
     for definitions, buffer in zip(sides.both, pair.buffers, strict=True):
-        order = definitions.in_order(definitions.reaching.final(buffer))
+        order = reads_in_order(definitions, definitions.reaching.final(buffer))
         for read in order if len(order) > DEEP else ():
             with suppress(Unprovable):  # it is raised again where the read matters
                 if definitions.definition(read).merges:
