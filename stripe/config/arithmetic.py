@@ -35,7 +35,8 @@ def arithmetic(operator: str, left: int | float, right: int | float) -> int | fl
     if operator == "**":
         result = _power(left, right)
     elif operator == "/":
-        result = left // right if _divides(left, right) else left / right
+        whole = isinstance(left, int) and isinstance(right, int) and right != 0 and left % right == 0
+        result = left // right if whole else left / right
     else:
         result = _OPERATIONS[operator](left, right)
     if isinstance(result, int) and result.bit_length() > MAX_BITS:
@@ -50,10 +51,6 @@ _OPERATIONS: dict[str, Callable[[int | float, int | float], int | float]] = {
     "//": lambda left, right: left // right,
     "%": lambda left, right: left % right,
 }
-
-
-def _divides(left: int | float, right: int | float) -> bool:
-    return isinstance(left, int) and isinstance(right, int) and right != 0 and left % right == 0
 
 
 def _power(left: int | float, right: int | float) -> int | float:

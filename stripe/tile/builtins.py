@@ -133,16 +133,8 @@ def _as(kind: str, widths: tuple[int, ...]) -> Builtin:
     return builtin
 
 
-def _as_bool(scope: Calls, node: ast.Call, target: str | None) -> Value:
-    return _cast(scope, node, target, DTYPES["bool"])
-
-
 def _as_dtype(dtype: DType) -> Builtin:
     return lambda scope, node, target: _cast(scope, node, target, dtype)
-
-
-def _infinity(_: Calls, __: ast.Call, ___: str | None) -> Value:
-    return Const(math.inf, FP32)
 
 
 def _quantize(scope: Calls, node: ast.Call, target: str | None) -> Value:
@@ -206,9 +198,8 @@ BUILTINS: dict[str, tuple[Builtin, int, int | None]] = {
     "as_float": (_as("fp", (16, 32, 64)), 1, 2),
     "as_int": (_as("i", (8, 16, 32, 64)), 1, 2),
     "as_uint": (_as("u", (8, 16, 32, 64)), 1, 2),
-    "as_bool": (_as_bool, 1, 1),
-    **{f"as_{name}": (_as_dtype(dtype), 1, 1) for name, dtype in DTYPES.items() if name != "bool"},
-    "infinity": (_infinity, 0, 0),
+    **{f"as_{name}": (_as_dtype(dtype), 1, 1) for name, dtype in DTYPES.items()},
+    "infinity": (lambda _scope, _node, _target: Const(math.inf, FP32), 0, 0),
     "quantize": (_quantize, 1, 1),
     "reverse_grad": (_identity, 2, 2),
     "recip": (_recip, 1, 1),
