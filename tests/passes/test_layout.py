@@ -275,3 +275,9 @@ def test_physical_axes_stay() -> None:
     layout = result.entry.ref("A").layout
     assert layout is not None
     assert str(layout) == "(n:2, c:20, x:6) -> (c, x | n)"
+
+
+def test_pads_are_for_buffers_of_the_entry() -> None:
+    program, _ = run_pass(tiled(x=4, ci=2), "cache", reqs=["conv"], interpreted=False)
+    _, remarks = run_pass(program, "layout", alloc_reqs=["cached"], block={1: 3}, pad=0)
+    assert "pads are for buffers of the entry that main sees whole by one view" in str(remarks[0])

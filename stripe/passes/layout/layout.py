@@ -271,8 +271,8 @@ class Layout(Pass):
         if ref.layout is not None:
             found, pad = ref.layout.map.then(found), ref.layout.pad
         if self.pad is not None:
-            if path != (0,):
-                return Refusal("pads are for buffers of the entry")
+            if path != (0,) or program.main.indices or not _is_seen_whole(program, ref):
+                return Refusal("pads are for buffers of the entry that main sees whole by one view")
             value = float(self.pad) if ref.dtype.is_float else self.pad
             if (fault := pad_fault(value, ref.dtype)) is not None:
                 return Refusal(fault)
