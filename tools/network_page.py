@@ -30,7 +30,7 @@ STORED = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 LIMITS = {"machine": 3600, "c": 1800}
 """Seconds on the clock that a stage may take."""
 
-_PEER = """
+PEER = """
 import sys, numpy as np, onnxruntime
 model, inputs, outputs = sys.argv[1:]
 session = onnxruntime.InferenceSession(model)
@@ -58,17 +58,25 @@ def model_of(name: str) -> Path:
 
 def inputs_of(model: ModelProto, name: str) -> dict[str, np.ndarray]:
     """Inputs of a network: those of the suite of onnx for its own, drawn ones for others."""
-    generator = np.random.default_rng(3)
+    if name not in stored():
+        return drawn_inputs(model)
     constants = {tensor.name for tensor in model.graph.initializer}
     found: dict[str, np.ndarray] = {}
     for info in model.graph.input:
-        if info.name in constants:
-            continue
-        sizes = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
-        if name in stored():
+        if info.name not in constants:
+            sizes = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
             count = int(np.prod(sizes))
             found[info.name] = (np.arange(count).reshape(sizes) / count).astype(np.float32)
-        elif info.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+    return found
+
+
+def drawn_inputs(model: ModelProto) -> dict[str, np.ndarray]:
+    """Normal numbers, and small indices, for a model without constants among its inputs."""
+    generator = np.random.default_rng(3)
+    found: dict[str, np.ndarray] = {}
+    for info in model.graph.input:
+        sizes = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+        if info.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
             found[info.name] = generator.standard_normal(sizes).astype(np.float32)
         else:
             found[info.name] = generator.integers(0, 9, sizes).astype(np.int64)
@@ -89,7 +97,7 @@ def prepare(name: str, peers: str | None) -> None:
         expected = {model.graph.output[0].name: onnx.numpy_helper.to_array(tensor)}
         np.savez(folder / "outputs.npz", **expected)  # pyright: ignore[reportArgumentType]
     elif peers is not None:
-        command = [peers, "-c", _PEER, str(path), str(folder / "inputs.npz"), str(folder / "outputs.npz")]
+        command = [peers, "-c", PEER, str(path), str(folder / "inputs.npz"), str(folder / "outputs.npz")]
         subprocess.run(command, check=True)
     else:
         from onnx.reference import ReferenceEvaluator

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.cpu import table
 from benchmarks.cpu.environment import PEERS, Worker, environment, installed
+from benchmarks.cpu.networks import NETWORKS, Network, prepare
 from benchmarks.cpu.workloads import WORKLOADS, Workload
 from benchmarks.measure import FOLDER
 
@@ -37,7 +38,11 @@ def main() -> int:
     names = [name for name in PEERS if not options.names or name in options.names]
     python = environment(options.peers)
     missing = {name: reason for name in names if (reason := installed(python, name))}
-    chosen = [w for w in WORKLOADS if not options.only or w.key in options.only.split(",")]
+    every = (*WORKLOADS, *NETWORKS)
+    chosen = [w for w in every if not options.only or w.key in options.only.split(",")]
+    for workload in chosen:
+        if isinstance(workload, Network):
+            prepare(workload, python)
     results: list[table.Result] = []
     versions: dict[str, str] = {}
     for threads in map(int, options.threads.split(",")):
@@ -57,7 +62,9 @@ def main() -> int:
     return 0
 
 
-def _measured(workload: Workload, workers: dict[str, Worker], threads: int, rounds: int) -> table.Result:
+def _measured(
+    workload: Workload | Network, workers: dict[str, Worker], threads: int, rounds: int
+) -> table.Result:
     """Batches of all peers in random order, `rounds` times: each figure is a median."""
     failed: dict[str, str] = {}
     compile_seconds: dict[str, float] = {}

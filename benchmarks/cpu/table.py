@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cpu.environment import OWN
+from benchmarks.cpu.networks import NETWORKS
 from benchmarks.cpu.workloads import WORKLOADS
 from benchmarks.measure import machine
 from stripe.exec.native.measure import Measurement, measured
 
-_WORKLOADS = {workload.key: workload for workload in WORKLOADS}
+_WORKLOADS = {workload.key: workload for workload in (*WORKLOADS, *NETWORKS)}
 
 
 @dataclass(frozen=True)

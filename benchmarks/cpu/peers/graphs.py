@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cpu.networks import Network
 from benchmarks.cpu.workloads import Data, Node, Workload
 
 _OPS = {
@@ -16,9 +17,11 @@ _OPS = {
 }  # fmt: skip
 
 
-def model(workload: Workload, data: Data) -> tuple[Any, Data]:
+def model(workload: Workload | Network, data: Data) -> tuple[Any, Data]:
     """The model, and the data of its inputs."""
     onnx: Any = importlib.import_module("onnx")
+    if isinstance(workload, Network):
+        return onnx.shape_inference.infer_shapes(onnx.load(workload.path)), data
     helper, from_array = onnx.helper, onnx.numpy_helper.from_array
     images = any(node.op in ("conv", "depthwise", "maxpool") for node in workload.graph)
     arrays = {name: _as_onnx(name, array, images=images) for name, array in data.items()}

@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.cpu.peers import Prepared
+from benchmarks.cpu.networks import Network
+from benchmarks.cpu.peers import Prepared, torch_network
 from benchmarks.cpu.workloads import Data, Node, Workload
 
 torch: Any = importlib.import_module("torch")
@@ -36,9 +37,11 @@ def called(function: Callable[..., Any], inputs: list[Any]) -> Prepared:
     return run, result
 
 
-def build(workload: Workload, data: Data, threads: int) -> tuple[Callable[..., Any], list[Any]]:
+def build(workload: Workload | Network, data: Data, threads: int) -> tuple[Callable[..., Any], list[Any]]:
     """The workload as a function of tensors, and the tensors."""
     torch.set_num_threads(threads)
+    if isinstance(workload, Network):
+        return torch_network.build(workload), [torch.from_numpy(array) for array in data.values()]
     names = list(data)
     images = any(node.op in ("conv", "depthwise", "maxpool") for node in workload.graph)
     values = [tensor(name, data[name], images=images) for name in names]
