@@ -50,6 +50,7 @@ from stripe.ir.nest import Buffer, Domain, Nest, View, nest_at
 from stripe.ir.program import ConstantBuffer, Program
 from stripe.ir.refinement import Agg, Dim, Direction, Refinement, Role, compact_strides, row_major
 from stripe.ir.rename import (
+    canonical_names,
     rename_indices,
     rename_refinements,
     rename_scalars,
@@ -153,6 +154,7 @@ __all__ = [
     "aggregations_of",
     "beginnings",
     "block_at",
+    "canonical_names",
     "check_block_magnitude",
     "check_magnitude",
     "closest",

@@ -18,6 +18,7 @@ from stripe.ir.block import (
     Store,
 )
 from stripe.ir.refinement import Refinement
+from stripe.ir.uses import scalar_defined
 
 
 def substitute(block: Block, mapping: Mapping[str, Affine]) -> Block:
@@ -118,3 +119,24 @@ def _rename_scalar(statement: Statement, names: Mapping[str, str]) -> Statement:
             return replace(statement, into=names.get(into, into))
         case _:
             return statement
+
+
+def canonical_names(block: Block, sources: Mapping[str, str]) -> Block:
+    """The block with canonical names of refinements and scalars, in it and inside, so that blocks that differ in these
+    names alone are equal. `sources` are the names of the refinements outside. Blocks lose their names, comments and
+    dependences; names of indices stay.
+    """
+    refs = {ref.name: f"r{number}" for number, ref in enumerate(block.refinements)}
+    scalars = (scalar_defined(statement) for statement in block.statements)
+    defined = dict.fromkeys(name for name in scalars if name is not None)
+    found = rename_refinements(block, refs)
+    statements = rename_scalars(found.statements, {name: f"v{n}" for n, name in enumerate(defined)})
+    return replace(
+        found, name="", comments=(), deps=(),
+        refinements=tuple(
+            replace(ref, source=sources.get(ref.source, ref.source)) for ref in found.refinements
+        ),
+        statements=tuple(
+            canonical_names(inner, {}) if isinstance(inner, Block) else inner for inner in statements
+        ),
+    )  # fmt: skip

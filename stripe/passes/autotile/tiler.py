@@ -12,7 +12,7 @@ import numpy as np
 
 from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
-from stripe.ir import Block, Program, rename_refinements, rename_scalars, replace_at, scalar_defined
+from stripe.ir import Block, Program, canonical_names, replace_at
 from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose, company
 from stripe.passes.autotile.search import Ranked, TileSearch
 from stripe.passes.autotile.tiling import Tiling, cost_text
@@ -217,23 +217,12 @@ def _unsearchable(block: Block) -> Refusal | None:
 def nameless(block: Block, named: frozenset[str] = frozenset()) -> Block:
     """`block` with canonical names, so that equal layers of a network compare equal and are searched once.
 
-    Canonical are its own name, those of its refinements and their sources, and of its scalars. Tags that name its
-    statement go, but for those that options of passes name. Names of indices and of blocks inside stay, as do other
-    tags, locations and all numbers.
+    Canonical are those of blocks, of refinements and their sources, and of scalars. Tags that name its statement go,
+    but for those that options of passes name. Names of indices stay, as do other tags, locations and all numbers.
     """
-    refs = {ref.name: f"r{number}" for number, ref in enumerate(block.refinements)}
-    scalars = (scalar_defined(statement) for statement in block.statements)
-    defined = dict.fromkeys(name for name in scalars if name is not None)
-    found = rename_refinements(block, refs)
-    return replace(
-        found,
-        name="",
-        tags=found.tags.remove(*(tag for tag in found.tags if _names_statement(tag) and tag not in named)),
-        refinements=tuple(replace(ref, source="s" if ref.source else "") for ref in found.refinements),
-        statements=rename_scalars(found.statements, {name: f"v{n}" for n, name in enumerate(defined)}),
-        comments=(),
-        deps=(),
-    )
+    found = canonical_names(block, {ref.source: "s" for ref in block.refinements if ref.source})
+    named_only = (tag for tag in found.tags if _names_statement(tag) and tag not in named)
+    return replace(found, tags=found.tags.remove(*named_only))
 
 
 def _names_statement(tag: str) -> bool:

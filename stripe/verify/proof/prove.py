@@ -28,6 +28,7 @@ from stripe.verify.proof.numbering import Numbering
 from stripe.verify.proof.order import in_order as reads_in_order
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.relations import Mismatch, OperandTuple
+from stripe.verify.proof.repeated import Repeated
 from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.proof.unchanged import Unchanged, same_meaning
 from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknown, Verdict, Witness
@@ -202,8 +203,13 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
             known.add(_BufferPair(name, (buffer, twin)))
             relied |= {Assumption.FOLDED} if twin_ref.dtype.is_float else set()
     exhausted = 0
+    repeated = Repeated(unchanged)
     for pair in pairs:
         if unchanged.buffer(pair.buffers, known.labels):
+            known.add(pair)
+            continue
+        key = repeated.key(pair.buffers, known.labels)
+        if repeated.holds(key):
             known.add(pair)
             continue
         # without a proof readers look through the buffer, and the outputs decide
@@ -219,6 +225,7 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
             if found is None:
                 relied |= sides.relied
                 known.add(pair)
+                repeated.add(key)
                 continue
         if pair.is_same and pair.buffers[0] in outputs:
             open_outputs.append(pair)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
@@ -99,7 +99,7 @@ class Unchanged:
         """Whether two buffers end up equal because their writers are unchanged and read only buffers that are complete
         and `known` under the same label in both programs."""
         first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
-        if len(first) != len(second) or self._initial(0, pair[0]) != self._initial(1, pair[1]):
+        if len(first) != len(second) or self.begins_with(0, pair[0]) != self.begins_with(1, pair[1]):
             return False
         return all(
             self._same_unit(a, b)
@@ -128,11 +128,11 @@ class Unchanged:
         """For each statement of the second program's main the equal statements of the first."""
         old: dict[object, list[Path]] = {}
         for path in self._reachings[0].by_unit:
-            old.setdefault((self._unit(0, path), self._views(0, path)), []).append(path)
+            old.setdefault((self.unit(0, path), self._views(0, path)), []).append(path)
         return {
             path: [
                 each
-                for each in old.get((self._unit(1, path), self._views(1, path)), [])
+                for each in old.get((self.unit(1, path), self._views(1, path)), [])
                 if self._same_unit(each, path)
             ]
             for path in self._reachings[1].by_unit
@@ -146,7 +146,7 @@ class Unchanged:
             for units, unit in zip(self._units, (first, second), strict=True)
         ]
         starts = [
-            (self._initial(side, buffer) is None, reaching.start.get(buffer))
+            (self.begins_with(side, buffer) is None, reaching.start.get(buffer))
             for side, reaching in enumerate(self._reachings)
         ]
         if starts[0] != starts[1] or before[0] != before[1]:
@@ -160,8 +160,8 @@ class Unchanged:
         """Whether two statements are equal, and the blocks around them neither repeat nor restrict them. A store is
         no answer: it leaves open the scalar that it stores."""
         return (
-            isinstance(self._unit(0, first), Block | Special)
-            and self._unit(0, first) == self._unit(1, second)
+            isinstance(self.unit(0, first), Block | Special)
+            and self.unit(0, first) == self.unit(1, second)
             and self._views(0, first) == self._views(1, second)
             and self._is_plain(0, first)
             and self._is_plain(1, second)
@@ -172,7 +172,37 @@ class Unchanged:
         around = (_statement(self._reachings[side].program, unit[:depth]) for depth in range(1, len(unit)))
         return not any(block.indices or block.constraints for block in around if isinstance(block, Block))
 
-    def _unit(self, side: int, path: Path) -> Statement:
+    def writers(self, side: int, buffer: Buffer) -> Sequence[Path]:
+        """The statements of main that write a buffer of the entry or of main, in order."""
+        return self._units[side].get(buffer, ())
+
+    def reads(self, side: int, unit: Path) -> Collection[Buffer]:
+        """The buffers of the entry and of main that a statement of main reads."""
+        return self._reads[side].get(unit, ())
+
+    def is_plain_block(self, side: int, unit: Path) -> bool:
+        """Whether a statement of main is a block, and the blocks around it neither repeat nor restrict it."""
+        return isinstance(self.unit(side, unit), Block) and self._is_plain(side, unit)
+
+    def view(self, side: int, unit: Path, name: str) -> tuple[Buffer, tuple[Refinement, ...]]:
+        """The buffer behind a refinement of the block around a statement, and the refinement and the buffer's
+        allocation without names."""
+        program = self._reachings[side].program
+        around = _statement(program, unit[:-1])
+        assert isinstance(around, Block)
+        ref = around.ref(name)
+        buffer = Buffer(unit[:-1], name) if ref.is_alloc else Buffer((0,), ref.source)
+        chain = (ref,) if ref.is_alloc else (ref, program.entry.ref(ref.source))
+        return buffer, tuple(replace(_stripped_ref(each), name="", source="") for each in chain)
+
+    def label(self, side: int, buffer: Buffer, known: Mapping[Buffer, str]) -> _Label | None:
+        """The final contents of a buffer, where both programs know them."""
+        if buffer in known:
+            return known[buffer]
+        return None if self.writers(side, buffer) else self.begins_with(side, buffer)
+
+    def unit(self, side: int, path: Path) -> Statement:
+        """A statement of main without its parts that have no meaning."""
         key = (side, path)
         if key not in self._stripped:
             self._stripped[key] = stripped(_statement(self._reachings[side].program, path))
@@ -194,10 +224,10 @@ class Unchanged:
     def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, _Label]:
         """The known contents of each buffer that a statement reads, by the buffer's name."""
         reads = self._reads[side].get(unit, set())
-        labels = {read.name: known.get(read) or self._initial(side, read) for read in reads}
+        labels = {read.name: known.get(read) or self.begins_with(side, read) for read in reads}
         return {name: label for name, label in labels.items() if label is not None}
 
-    def _initial(self, side: int, buffer: Buffer) -> _Label | None:
+    def begins_with(self, side: int, buffer: Buffer) -> _Label | None:
         """The contents of a buffer before the first write; None when it has none."""
         reaching = self._reachings[side]
         if buffer in reaching.inputs:
@@ -214,7 +244,7 @@ class Unchanged:
                 continue
             if any(writer[1:] >= unit[1:] for writer in writers):
                 return False
-            if read not in known and (writers or self._initial(side, read) is None):
+            if read not in known and (writers or self.begins_with(side, read) is None):
                 return False
         return True
 

@@ -1,0 +1,92 @@
+"""Equal layers are proved once; a layer that is not equal to the others is compared by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+import stripe
+from stripe.ir import Block, Intrinsic, Program, Statement, map_statements
+from stripe.verify.proof import prove
+from stripe.verify.proof.witness import Different, Equal
+from tests.fuzz.variations import with_main
+
+LAYERS = 3
+TEXT = (
+    "function (A0[N=16, M=16]) -> (A"
+    + str(LAYERS)
+    + ") {\n"
+    + "".join(
+        f"  B{n}[i, j : N, M] = +(A{n}[i, k] * A{n}[k, j]);\n  A{n + 1} = B{n} + A{n};\n"
+        for n in range(LAYERS)
+    )
+    + "}\n"
+)
+PASSES = "autotile{reqs=[contraction],outer_set=[tiled],inner_set=[inner],max_total_size=300}"
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The buffers that are compared."""
+    compared: list[str] = []
+    differ = prove._differ
+
+    def noted(sides: prove._Sides, pair: prove._BufferPair, depth: int) -> object:
+        compared.append(pair.name)
+        return differ(sides, pair, depth)
+
+    monkeypatch.setattr(prove, "_differ", noted)
+    yield compared
+
+
+def test_equal_layers_are_compared_once(counted: list[str]) -> None:
+    before = stripe.parse(TEXT, name="layers.tile")
+    after = stripe.run_passes(before, PASSES)
+    assert sum("tiled" in block.words for block in after.main.blocks) == LAYERS
+    verdict = prove.prove_equal(before, after)
+    assert isinstance(verdict, Equal) and verdict.assumptions
+    assert counted == ["B0", "B1"]  # the first reads a tensor of the user, which is another kind of buffer
+
+
+@pytest.mark.parametrize("number", range(LAYERS))
+def test_one_wrong_layer_is_found(number: int) -> None:
+    before = stripe.parse(TEXT, name="layers.tile")
+    after = _broken(stripe.run_passes(before, PASSES), number)
+    verdict = prove.prove_equal(before, after)
+    assert isinstance(verdict, Different)
+
+
+def _broken(program: Program, number: int) -> Program:
+    """The program whose tiled block `number` subtracts one of its products."""
+    seen = -1
+
+    def visit(statement: Statement) -> Statement:
+        match statement:
+            case Block():
+                return map_statements(statement, visit)
+            case Intrinsic(op="mul"):
+                return replace(statement, op="add")
+            case _:
+                return statement
+
+    statements: list[Statement] = []
+    for statement in program.main.statements:
+        if isinstance(statement, Block) and "tiled" in statement.words:
+            seen += 1
+            statement = visit(statement) if seen == number else statement
+        statements.append(statement)
+    return with_main(program, replace(program.main, statements=tuple(statements)))
+
+
+def test_layers_that_read_other_places_are_compared(counted: list[str]) -> None:
+    """Two kernels with the same code, of which one reads the same array twice and the other two arrays."""
+    text = (
+        "function (A[N=16, M=16], B[N, M]) -> (C, D) {\n"
+        "  C[i, j : N, M] = +(A[i, k] * A[k, j]);\n  D[i, j : N, M] = +(A[i, k] * B[k, j]);\n}\n"
+    )
+    before = stripe.parse(text, name="two.tile")
+    verdict = prove.prove_equal(before, stripe.run_passes(before, PASSES))
+    assert isinstance(verdict, Equal)
+    assert counted == ["C", "D"]
