@@ -181,14 +181,14 @@ def build_files(
     )
     if weights == "object":
         yield f"{prefix}_weights.S", filled(_ASSEMBLER)
-    yield "example.c", "\n".join(_example(sources, weights, filled))
+    yield "example.c", "\n".join(example_lines(sources, weights, filled))
 
 
 _VALUES = 8
 """Elements of an output that the example prints."""
 
 
-def _example(sources: Sources, weights: str, filled: Callable[..., str]) -> Iterator[str]:
+def example_lines(sources: Sources, weights: str, filled: Callable[..., str]) -> Iterator[str]:
     """The lines of the example."""
     prefix = sources.dialect.prefix
     setup = f"{prefix}_setup(&model)"

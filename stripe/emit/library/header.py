@@ -79,7 +79,12 @@ def header(sources: Sources, weights: Weights, linked: bool, version: str, bound
     lines += ["#if defined(__GNUC__)", '#define NET_API __attribute__((visibility("default")))']
     lines += ["#else", "#define NET_API", "#endif", ""]
     lines += [f"#define NET_INTERFACE {INTERFACE}", f'#define NET_GENERATOR "stripe-opt {version}"']
-    lines += [f"#define NET_ALIGNMENT {ALIGNMENT}", "", *_arena(sources, bound), ""]
+    lines += [f"#define NET_ALIGNMENT {ALIGNMENT}", ""]
+    lines += [
+        "/* Bytes of the arena of one thread, and a lower bound: buffers that are alive at the same time. */"
+    ]
+    lines += [f"#define NET_ARENA_BYTES {sources.arena_bytes + sources.thread_bytes}"]
+    lines += [f"#define NET_ARENA_LOWER_BOUND {bound}", ""]
     if weights.slots:
         lines += [f"#define NET_WEIGHTS_BYTES {len(weights.data)}"]
         lines += [f"#define NET_WEIGHTS_LAYOUT 0x{weights.layout:08x}u"]
@@ -89,14 +94,9 @@ def header(sources: Sources, weights: Weights, linked: bool, version: str, bound
     tail = with_prefix(f"{_STATUS}\n{setup}\n{_RUN}NET_API", sources.dialect.prefix)
     guard = f"{sources.dialect.prefix.upper()}_H"
     end = f"\n\n#ifdef __cplusplus\n}}\n#endif\n\n#endif /* {guard} */\n"
-    return "\n".join([head, *_tensors(sources), f"{tail} {sources.run_head()};"]) + end
-
-
-def _arena(sources: Sources, bound: int) -> Iterator[str]:
-    """Macros of the arena."""
-    yield "/* Bytes of the arena of one thread, and a lower bound: buffers that are alive at the same time. */"
-    yield f"#define NET_ARENA_BYTES {sources.arena_bytes + sources.thread_bytes}"
-    yield f"#define NET_ARENA_LOWER_BOUND {bound}"
+    macros = tensor_macros(sources)
+    tensors = [line for p in sources.tensors for line in (*_tensor(p, macros[p.name], sources), "")]
+    return "\n".join([head, *tensors, f"{tail} {sources.run_head()};"]) + end
 
 
 def tensor_macros(sources: Sources) -> dict[str, str]:
@@ -111,13 +111,6 @@ def tensor_macros(sources: Sources) -> dict[str, str]:
 
 def _upper(name: str) -> str:
     return sanitize(name).upper()
-
-
-def _tensors(sources: Sources) -> Iterator[str]:
-    macros = tensor_macros(sources)
-    for parameter in sources.tensors:
-        yield from _tensor(parameter, macros[parameter.name], sources)
-        yield ""
 
 
 def _tensor(parameter: EntryParameter, macro: str, sources: Sources) -> Iterator[str]:

@@ -74,12 +74,12 @@ def known(value: Value, name: str) -> int:
     raise Unsupported(f"its {name} is computed while the model runs", "give it a constant")
 
 
-def _if(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def branch(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     branch = "then_branch" if known(inputs[0], "condition") else "else_branch"
     return scope.subgraph(_graph(node, branch), ())
 
 
-def _loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     limit, condition, *carried = inputs
     body = _graph(node, "body")
     trips = MAX_TRIPS + 1 if isinstance(limit, AbsentValue) else known(limit, "trip count")
@@ -106,16 +106,11 @@ def _stacked(scope: Surroundings, items: Sequence[Value], axis: int) -> Value:
     return scope.emit("ConcatFromSequence", items, axis=axis, new_axis=1)
 
 
-def _scan(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
-    if scope.opsets[""] < 9:
-        return _scan_8(scope, node, inputs)
-    return _scanned(scope, node, body, count, inputs)
-
-
-def _scan_8(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def scan(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     """The first form of Scan has a batch; one of a single element is the later form."""
     body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
+    if scope.opsets[""] >= 9:
+        return _scanned(scope, node, body, count, inputs)
     values = inputs[1:]
     if any(not isinstance(value, TensorValue) or value.type.sizes[0] != 1 for value in values):
         raise Unsupported("Scan of opset 8 over a batch of several", "convert the model to opset 9")
@@ -165,24 +160,20 @@ def _sequence(value: Value) -> SequenceValue:
     return value
 
 
-def _sequence_at(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    return [_sequence(inputs[0]).items[known(inputs[1], "position")]]
-
-
-def _sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items = list(_sequence(inputs[0]).items)
     place = known(inputs[2], "position") if len(inputs) > 2 else len(items)
     items.insert(place, inputs[1])
     return [SequenceValue(tuple(items))]
 
 
-def _sequence_erase(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def sequence_erase(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items = list(_sequence(inputs[0]).items)
     del items[known(inputs[1], "position") if len(inputs) > 1 else -1]
     return [SequenceValue(tuple(items))]
 
 
-def _sequence_map(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def sequence_map(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     body = _graph(node, "body")
     first = _sequence(inputs[0])
     collected: list[list[Value]] = [[] for _ in body.output]
@@ -193,7 +184,7 @@ def _sequence_map(scope: Surroundings, node: NodeProto, inputs: Sequence[Value])
     return [SequenceValue(tuple(items)) for items in collected]
 
 
-def _concat_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def concat_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items, axis = _sequence(inputs[0]).items, integer(node, "axis", 0)
     new = integer(node, "new_axis", 0)
     return [scope.emit("ConcatFromSequence", items, axis=axis, new_axis=new)]
@@ -206,7 +197,7 @@ def stack(scope: Surroundings, items: Sequence[Value], axis: int, new_axis: int)
     return scope.emit("Concat", items, axis=axis)
 
 
-def _split_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def split_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     source, axis = inputs[0], integer(node, "axis", 0)
     if not isinstance(source, TensorValue):
         raise Unsupported("the type of its input is unknown")
@@ -230,30 +221,14 @@ def _split_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value
     return [SequenceValue(tuple(parts))]
 
 
-def _optional_has(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    return [constant(np.asarray(bool(inputs) and not isinstance(inputs[0], AbsentValue)))]
-
-
-def _optional(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    return [inputs[0] if inputs else AbsentValue()]
-
-
-def _sequence_length(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    return [constant(np.asarray(len(_sequence(inputs[0]).items), np.int64))]
-
-
 def _same(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     return [inputs[0]]
 
 
-def _shape(_: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+def shape(_: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     sizes = _type(inputs[0]).sizes
     end = attribute(node, "end")
     return [constant(np.asarray(sizes[integer(node, "start", 0) : None if end is None else end.i], np.int64))]
-
-
-def _size(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    return [constant(np.asarray(_type(inputs[0]).count, np.int64))]
 
 
 def _type(value: Value) -> TensorType:
@@ -263,12 +238,18 @@ def _type(value: Value) -> TensorType:
 
 
 HANDLERS: Mapping[str, Handler] = {
-    "Identity": _same, "If": _if, "Loop": _loop, "Scan": _scan, "Shape": _shape, "Size": _size,
+    "Identity": _same, "If": branch, "Loop": loop, "Scan": scan, "Shape": shape,
+    "Size": lambda _, __, inputs: [constant(np.asarray(_type(inputs[0]).count, np.int64))],
     "SequenceConstruct": lambda _, __, inputs: [SequenceValue(tuple(inputs))],
     "SequenceEmpty": lambda _, __, ___: [SequenceValue(())],
-    "SequenceAt": _sequence_at, "SequenceInsert": _sequence_insert, "SequenceErase": _sequence_erase,
-    "SequenceLength": _sequence_length, "SequenceMap": _sequence_map, "ConcatFromSequence": _concat_sequence,
-    "SplitToSequence": _split_sequence, "Optional": _optional, "OptionalHasElement": _optional_has,
+    "SequenceAt": lambda _, __, inputs: [_sequence(inputs[0]).items[known(inputs[1], "position")]],
+    "SequenceInsert": sequence_insert, "SequenceErase": sequence_erase, "SequenceMap": sequence_map,
+    "SequenceLength": lambda _, __, inputs: [constant(np.asarray(len(_sequence(inputs[0]).items), np.int64))],
+    "ConcatFromSequence": concat_sequence, "SplitToSequence": split_sequence,
+    "Optional": lambda _, __, inputs: [inputs[0] if inputs else AbsentValue()],
+    "OptionalHasElement": lambda _, __, inputs: [
+        constant(np.asarray(bool(inputs) and not isinstance(inputs[0], AbsentValue)))
+    ],
     "OptionalGetElement": _same,
 }  # fmt: skip
 """How each makes its outputs."""

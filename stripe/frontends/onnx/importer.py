@@ -342,10 +342,8 @@ def import_graph(
     return Network(
         text, writer.constants, names, {name: tile for name, tile in outputs.items() if name not in fixed}, fixed,
         {begin + place: node for place, node in writer.nodes.items()},
-        {**{name: type.element for name, type in inputs.items()}, **_elements(scope.env, outputs)},
+        {
+            **{name: type.element for name, type in inputs.items()},
+            **{name: value.type.element for name in outputs if isinstance(value := scope.env[name], TensorValue)},
+        },
     )  # fmt: skip
-
-
-def _elements(env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, int]:
-    values = {name: env[name] for name in outputs}
-    return {name: value.type.element for name, value in values.items() if isinstance(value, TensorValue)}

@@ -146,15 +146,11 @@ class Library:
                 number += 1
                 name = f"op_{base}_{number}"
             self._names.add(name)
-            text = _tidy(template.render({**parameters, "name": name}))
+            lines = template.render({**parameters, "name": name}).splitlines()
+            text = "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
             functions = {function.name: function for function in parse_functions(text, str(path))}
             self._by_text[neutral] = Operator(functions[name], text)
         return self._by_text[neutral]
-
-
-def _tidy(text: str) -> str:
-    """The text of a function without empty lines and trailing blanks."""
-    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
 
 
 def _parameters(
@@ -164,7 +160,9 @@ def _parameters(
     found |= {"op": node.op_type, "version": schema.since_version}
     listed: list[Parameter] = []
     given = [*inputs, *(None for _ in schema.inputs)]
-    names = formal_names(schema.inputs, len(inputs) if _is_variadic(schema.inputs) else len(schema.inputs))
+    last = [formal.option for formal in schema.inputs][-1:]
+    variadic = last == [OpSchema.FormalParameterOption.Variadic]
+    names = formal_names(schema.inputs, len(inputs) if variadic else len(schema.inputs))
     for name, value in zip(names, given, strict=False):
         described: dict[str, Parameter] = {"present": False, "value": None}
         if isinstance(value, TensorValue):
@@ -177,10 +175,6 @@ def _parameters(
         for name, type in zip(formal_names(schema.outputs, len(outputs)), outputs, strict=True)
     ]
     return found
-
-
-def _is_variadic(formals: Sequence[OpSchema.FormalParameter]) -> bool:
-    return bool(formals) and formals[-1].option == OpSchema.FormalParameterOption.Variadic
 
 
 def _described(type: TensorType) -> dict[str, Parameter]:
@@ -196,14 +190,8 @@ def _elements(value: TensorValue) -> Parameter:
     """The elements of a small constant in order; None for others."""
     if value.data is None or value.data.size > MAX_PARAMETER or value.type.element == TensorProto.STRING:
         return None
-    elements = [
-        item.item() for item in stored(value.data, value.type.element).astype(_wide(value)).reshape(-1)
-    ]
+    kind = value.type.dtype.kind if value.type.dtype is not None else "float"
+    wide = {"bool": "bool", "int": "int64", "uint": "uint64", "float": "float64"}[kind]
+    elements = [item.item() for item in stored(value.data, value.type.element).astype(wide).reshape(-1)]
     finite = all(not isinstance(item, float) or abs(item) < float("inf") for item in elements)
     return elements if finite else None
-
-
-def _wide(value: TensorValue) -> str:
-    assert value.data is not None
-    kind = value.type.dtype.kind if value.type.dtype is not None else "float"
-    return {"bool": "bool", "int": "int64", "uint": "uint64", "float": "float64"}[kind]
