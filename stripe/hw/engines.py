@@ -89,3 +89,7 @@ class SystolicArray(ConfigModel):
     dataflow: Literal["weight_stationary", "output_stationary", "input_stationary", "row_stationary"] = Field(
         description="operand that stays in the units"
     )
+    loads_ahead: bool = Field(
+        default=False,
+        description="a weight-stationary array shifts in the weights of its next fold while it computes",
+    )

@@ -187,6 +187,11 @@ class ExecUnit(Unit):
         return look_up(self.ops_per_cycle, operation, dtype)
 
     @property
+    def is_array_position(self) -> bool:
+        """Whether all units of the name together make up the array, a position each."""
+        return self.array is not None and self.array.rows * self.array.columns == self.count
+
+    @property
     def is_matrix_engine(self) -> bool:
         """Whether its rates are those of a systolic array or of stencils."""
         return self.array is not None or bool(self.stencils)

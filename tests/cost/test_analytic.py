@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripe.cost.time.arrays import systolic_cycles
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
-from stripe.cost.time.rates import systolic_cycles, vector_share
+from stripe.cost.time.rates import vector_share
 from stripe.cost.time.statement import Resource, StatementCost
 from stripe.cost.time.uneven import tile_points
 from stripe.cost.time.workload import CostModel

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tools.fidelity import mapper
+from tools.fidelity import arrays, mapper
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fidelity.md"
 
-SECTIONS: dict[str, Callable[[], Iterator[str]]] = {"mapper": mapper.section}
+SECTIONS: dict[str, Callable[[], Iterator[str]]] = {"mapper": mapper.section, "arrays": arrays.section}
 
 HEAD = """# How near the models come
 

@@ -141,7 +141,9 @@ with the weights stationary. Rules: *page* (inputs multicast over columns, outpu
 whole), *bypass* (outputs may pass the SRAM by), *keep* (halos kept), *free* (any index on rows, any of the results on
 columns, windows shared along diagonals). The search is complete over divisors: the gap to its bound is 0. Each mapping
 was made a program, which was proved equal to the layer (`--verify exact`) and counted (`--counts`). Seconds are
-processor time of the search alone; *mappings* is the size of the space that it covers.
+processor time of the search alone; *mappings* is the size of the space that it covers. A price is never below its
+count: it takes boxes with the gaps of strided accesses, and halos kept in the SRAM alone, as the model says, where
+`--halo keep` keeps them in every memory.
 
 """
     yield table(("rules", "layer", "annealer, uJ", *COLUMNS), _rows())

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
-from typing import Literal
 
 from stripe.cost.counts.operations import Operations
-from stripe.cost.time.pieces import Compute
-from stripe.hw.engines import Stencil, SystolicArray
+from stripe.cost.time.arrays import array_use
+from stripe.cost.time.pieces import Compute, Stream
+from stripe.hw.engines import Stencil
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Affine, Agg, Block, ConfigError, DType, Index, Load, Nest, Store, step
+from stripe.ir import Block, ConfigError, DType, Index, step
 
 
 @dataclass(frozen=True)
 class Effort:
     """What computing takes of one unit, if one does it all: cycles, the share of its lanes that do useful work, and by
-    which rule."""
+    which rule; `streams` are the operands in and out where the unit takes others than the blocks touch."""
 
     cycles: float
     utilisation: float
     rule: str
+    streams: tuple[Stream, ...] | None = None
 
 
 def effort(compute: Compute, name: str, unit: ExecUnit) -> Effort:
     """Raises ConfigError when the unit has no rate for an operation."""
     plain = rate_cycles(compute.operations, name, unit)
-    if unit.array is not None:
-        shape = matmul_shape(compute.nest, compute.leaves)
-        if shape is not None and unit.array.dataflow in ("weight_stationary", "output_stationary"):
-            cycles = compute.runs * systolic_cycles(unit.array, *shape)
-            return Effort(cycles, min(1.0, plain / cycles) if cycles else 1.0, "systolic array")
+    array = array_use(compute, unit.array) if unit.array is not None else None
+    if array is not None:
+        # units that make up the array share its cycles
+        cycles = array.cycles * (unit.count if unit.is_array_position else 1)
+        return Effort(cycles, min(1.0, plain / cycles) if cycles else 1.0, array.rule, array.streams)
     use = stencil_use(compute.leaves[0].block, unit) if len(compute.leaves) == 1 else None
     if use is not None:
         return _stencil_effort(compute, use, plain)
@@ -165,59 +166,3 @@ def _vector_candidates(block: Block, vector_bytes: int) -> Iterator[tuple[Index,
         for index in block.iterated:
             if step(ref, index.name) in (1, -1):
                 yield index, max(1, vector_bytes // ref.dtype.bytes)
-
-
-def systolic_cycles(array: SystolicArray, reduction: int, pixels: int, filters: int, batches: int = 1) -> int:
-    """Cycles of a matrix product on a systolic array (the closed forms of SCALE-Sim 3.0.0)."""
-    rows, columns = array.rows, array.columns
-    if array.dataflow == "weight_stationary":
-        folds = ceil(reduction / rows) * ceil(filters / columns)
-        return batches * (folds * (pixels + 2 * rows + columns - 2) - 1)
-    folds = ceil(pixels / rows) * ceil(filters / columns)
-    return batches * (folds * (reduction + rows + columns - 2) - 1)
-
-
-Role = Literal["reduction", "pixels", "filters", "batches"]
-
-
-def matmul_shape(root: Nest, leaves: tuple[Nest, ...]) -> tuple[int, int, int, int] | None:
-    """Reduction length, output pixels, filters and batches of a multiply-accumulate of two operands; None for
-    anything else."""
-    if len(leaves) != 1:
-        return None
-    (leaf,) = leaves
-    outside = set(root.prefix(root.depth - 1))
-    names = [name for name in leaf.domain.names if name not in outside]
-    roles = matmul_roles(leaf.block, names, lambda ref: _names(leaf.views[ref].origin))
-    if roles is None:
-        return None
-    sizes: dict[Role, int] = {"reduction": 1, "pixels": 1, "filters": 1, "batches": 1}
-    for name, role in roles.items():
-        low, high = leaf.domain.ranges[name]
-        sizes[role] *= high - low + 1
-    return sizes["reduction"], sizes["pixels"], sizes["filters"], sizes["batches"]
-
-
-def matmul_roles(
-    block: Block, names: Sequence[str], moving: Callable[[str], set[str]]
-) -> dict[str, Role] | None:
-    """The roles of indices in a multiply-accumulate of two operands, `moving` being the indices that move a view;
-    None for any other block. Filters are the outputs' indices that only the second operand has."""
-    loads = [s for s in block.statements if isinstance(s, Load)]
-    stores = [s for s in block.statements if isinstance(s, Store)]
-    if len(loads) != 2 or len(stores) != 1 or block.ref(stores[0].ref).agg is not Agg.ADD:
-        return None
-    first, second, out = (moving(each.ref) for each in (*loads, stores[0]))
-    found: dict[str, Role] = {}
-    for name in names:
-        if name not in out:
-            found[name] = "reduction"
-        elif name in first and name in second:
-            found[name] = "batches"
-        else:
-            found[name] = "filters" if name in second else "pixels"
-    return found
-
-
-def _names(access: Iterable[Affine]) -> set[str]:
-    return {name for affine in access for name in affine.names()}

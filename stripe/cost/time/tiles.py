@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from stripe.cost.counts.tiles import Floats, Ints, product
+from stripe.cost.time.arrays import Role, matmul_roles
 from stripe.cost.time.lanes import Instructions, TileLanes
-from stripe.cost.time.rates import Role, matmul_roles
 from stripe.cost.time.statement import Resource
 from stripe.cost.time.tile_moves import TileOperand, TileTransfer
 from stripe.cost.time.tile_unit import TileUnit
@@ -42,10 +42,18 @@ def _array_columns(block: Block) -> _Roles | None:
 
 
 def _array_cycles(array: SystolicArray, roles: _Roles, ranges: Ints, low: Ints, high: Ints) -> Floats:
-    """Cycles of all tiles on a systolic array; a lower bound for sizes between `low` and `high`.
+    """Cycles of all tiles on a systolic array, for the better order of the factors; a lower bound for sizes between
+    `low` and `high`."""
+    swapped: _Roles = {**roles, "pixels": roles["filters"], "filters": roles["pixels"]}
+    return np.minimum(*(_ordered_cycles(array, each, ranges, low, high) for each in (roles, swapped)))
+
+
+def _ordered_cycles(array: SystolicArray, roles: _Roles, ranges: Ints, low: Ints, high: Ints) -> Floats:
+    """Cycles where the second factor stays in the array.
 
     A tile takes folds * (stream + fill) - 1 cycles. Over all tiles the folds along a role are at least those of
-    the whole range, and at least one a tile; streams of all tiles together are the whole range.
+    the whole range, and at least one a tile; streams of all tiles together are the whole range. An array that loads
+    ahead takes the longer of streaming and loading for each fold, and fills and drains once a tile.
     """
     counts = -(-ranges // high)
 
@@ -63,10 +71,14 @@ def _array_cycles(array: SystolicArray, roles: _Roles, ranges: Ints, low: Ints, 
     batches = prod(int(ranges[column]) for column in roles["batches"])
     uses = folds(held, array.rows) * folds("filters", array.columns) * batches
     sent = product(counts, roles[moved])
-    if low is high:
-        tiles = product(counts, [c for role in roles if role != "batches" for c in roles[role]])
-        return uses * sent * (product(high, roles[moved]) + fill) - batches * tiles
+    tiles = product(counts, [c for role in roles if role != "batches" for c in roles[role]])
     streamed = prod(int(ranges[column]) for column in roles[moved])
+    if array.loads_ahead and array.dataflow == "weight_stationary":
+        if low is high:
+            return uses * sent * np.maximum(product(high, roles[moved]), array.rows) + tiles * (fill - 1)
+        return uses * np.maximum(streamed, sent * array.rows)
+    if low is high:
+        return uses * sent * (product(high, roles[moved]) + fill) - batches * tiles
     return uses * (np.maximum(streamed, sent) + sent * fill) * (1 - 1 / (fill + 1))
 
 

@@ -182,7 +182,7 @@ class CostModel:
         compute = work.cycles / units.parallel
         streaming: defaultdict[Resource, float] = defaultdict(float)
         latency = unit.latency_cycles
-        for flow in self._stream_flows(piece.streams, units):
+        for flow in self._stream_flows(work.streams or piece.streams, units):
             latency = max(latency, unit.latency_cycles + self._first_byte(flow))
             self._add(flow, flow.bytes, tally)
             for resource, cycles in self._rates[flow.source, flow.sink, flow.route].cycles:
@@ -295,11 +295,12 @@ class CostModel:
             if missing_rates(piece.operations, unit):
                 continue
             units = UnitSet(name, None, _spread(piece, unit), defaulted=True)
+            work = effort(piece, name, unit)
             try:
-                slowest = self._streaming(piece, units)
+                slowest = self._streaming(work.streams or piece.streams, units)
             except ConfigError:
                 continue  # some memory is out of its reach
-            cycles = max(effort(piece, name, unit).cycles / units.parallel, slowest)
+            cycles = max(work.cycles / units.parallel, slowest)
             if best is None or cycles < best[0]:
                 best = (cycles, units)
         if best is None:
@@ -310,9 +311,9 @@ class CostModel:
             raise ConfigError(f"no execution unit computes {ops} on data that it reaches")
         return best[1]
 
-    def _streaming(self, piece: Compute, units: UnitSet) -> float:
+    def _streaming(self, streams: Iterable[Stream], units: UnitSet) -> float:
         tally = Tally()
-        for flow in self._stream_flows(piece.streams, units):
+        for flow in self._stream_flows(streams, units):
             self._add(flow, flow.bytes, tally)
         return max(tally.demand.values(), default=0.0)
 
@@ -331,7 +332,7 @@ def _outside_names(piece: Piece) -> set[str]:
 def _spread(piece: Compute, unit: ExecUnit) -> int:
     """How many units of one name share the work: a grid as a whole, else as many as indices tagged `spatial` or
     `thread` have points."""
-    if unit.array is not None and unit.array.rows * unit.array.columns == unit.count:
+    if unit.is_array_position:
         return unit.count
     points = 1
     for leaf in piece.leaves[:1]:
