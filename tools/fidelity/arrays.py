@@ -51,9 +51,9 @@ folds as SCALE-Sim counts them (`tests/cost/test_arrays.py`).
     yield """
 The machine `eyeriss` at 200 MHz on the convolutions of AlexNet, by the rule of the row-stationary dataflow.
 Published: 35 frames/s and 0.0029 DRAM accesses a multiply-accumulate, batches of 4 (Chen et al., IEEE Journal of
-Solid-State Circuits 52(1), 2017, doi 10.1109/JSSC.2016.2616357). The rule leaves out loading of filters, ramping up and the link to DRAM;
-DRAM accesses are those of each tensor once, without the compression of the chip. The milliseconds of single layers stand
-in the paper's tables, which we could not look up; none is repeated here.
+Solid-State Circuits 52(1), 2017, doi 10.1109/JSSC.2016.2616357). The rule leaves out loading of filters, ramping up
+and the link to DRAM; DRAM accesses are those of each tensor once, without the compression of the chip. The
+milliseconds of single layers stand in the paper's tables, which we could not look up; none is repeated here.
 
 """
     yield from _eyeriss()
