@@ -1,0 +1,101 @@
+"""Faults of the surroundings, through the command: each is one clear error, and no row is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stripe.cli.start import sweep
+from stripe.sweeps import plan, store
+from stripe.sweeps.evaluate import ResultRow, RowStatus
+from stripe.sweeps.store import ResultStore, open_store, writing_store
+
+Capture = pytest.CaptureFixture[str]
+SweepWriter = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def rows(folder: Path) -> list[ResultRow]:
+    return list(open_store(folder).rows())
+
+
+def test_a_point_that_takes_too_long_is_a_row_and_not_evaluated_again(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture
+) -> None:
+    path, out = str(sweep_file(axes={"NUM_CONV": {"values": [1, 2]}})), tmp_path / "out"
+    words = ["run", path, "--out", str(out), "--jobs", "1", "--no-cache"]
+    assert sweep([*words, "--point-timeout", "0.001"]) == 0
+    assert "2 not feasible or failed" in capsys.readouterr().err
+    assert [(row.status, row.reason) for row in rows(out)] == [
+        (RowStatus.TIMEOUT, "stopped after 0.001 s")
+    ] * 2
+    assert sweep([*words, "--resume"]) == 0
+    assert "2 of them from before" in capsys.readouterr().err
+
+
+def test_a_full_disk_ends_the_run_with_the_rows_that_it_has(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = {"NUM_CONV": {"log2": [1, 8]}, "CLOCK_MHZ": {"range": [100, 1000, 50]}}
+    path, out = str(sweep_file(axes=axes)), tmp_path / "out"
+    opened = store._open
+
+    def small(folder: Path) -> ResultStore:
+        made = opened(folder)
+        (pages,) = made._database.execute("PRAGMA page_count").fetchone()
+        made._database.execute(f"PRAGMA max_page_count = {pages + 6}")
+        return made
+
+    words = ["run", path, "--out", str(out), "--jobs", "1"]
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_open", small)
+        assert sweep(words) == 2
+    error = capsys.readouterr().err
+    assert "cannot keep results: database or disk is full" in error
+    assert "make room on the disk, then go on with --resume" in error
+    kept = len(rows(out))
+    assert kept < 76
+    assert sweep([*words, "--resume"]) == 0
+    assert f"76 points in {out}, {kept} of them from before" in capsys.readouterr().err
+    assert len({row.point for row in rows(out)}) == len(rows(out)) == 76
+
+
+@pytest.mark.parametrize("place", ["mm.tile/out", "/proc/out"])
+def test_a_folder_that_cannot_be_written_is_named(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture, place: str
+) -> None:
+    assert sweep(["run", str(sweep_file()), "--out", str(tmp_path / place)]) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path / place}: error: cannot be written" in error
+    assert "name a folder of your own" in error
+
+
+def test_two_runs_on_one_folder_and_other_results_in_it_are_refused(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = sweep_file(), tmp_path / "out"
+    words = ["run", str(path), "--out", str(out), "--jobs", "1"]
+    with writing_store(out, plan.read_plan(path, {}), resume=False):
+        assert sweep([*words, "--resume"]) == 2
+    assert "another sweep is running on this folder" in capsys.readouterr().err
+    assert sweep(words) == 2
+    assert "there are results already" in capsys.readouterr().err
+    with monkeypatch.context() as patched:
+        patched.setattr(plan, "program_version", lambda: "another")
+        assert sweep([*words, "--resume"]) == 2
+    assert "another version of the program" in capsys.readouterr().err
+    database = sqlite3.connect(out / store.FILE)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    assert sweep([*words, "--resume"]) == 2
+    assert "the store has format 99, and this version reads" in capsys.readouterr().err
+    (out / store.FILE).write_bytes(b"no database at all" * 100)
+    assert sweep(["best", str(out)]) == 2
+    assert "this is no store of a sweep" in capsys.readouterr().err

@@ -1,0 +1,48 @@
+"""The sweeps under examples/: each is whole, and its points compile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from stripe.sweeps.evaluate import RowStatus
+from stripe.sweeps.plan import read_plan
+from stripe.sweeps.run import run_sweep
+from stripe.sweeps.store import open_store, writing_store
+from stripe.sweeps.strategy import Listed, strategy_of
+from stripe.sweeps.workers import SerialExecutor, WorkerSetup
+from tools import networks
+
+SWEEPS = Path(__file__).resolve().parents[2] / "examples" / "sweeps"
+POINTS = {"dsp_conv": 500, "mali": 6, "sram": 12, "systolic": 19, "tilings": 6}
+
+
+def test_all_sweeps_are_known() -> None:
+    lists = {path for path in SWEEPS.glob("*.json.j2") if "passes" in path.name}
+    assert {
+        path.name.split(".")[0] for path in SWEEPS.glob("*.json.j2") if path not in lists
+    } == POINTS.keys()
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_sweep_has_its_points(name: str) -> None:
+    assert sum(1 for _ in read_plan(SWEEPS / f"{name}.json.j2", {}).space.grid()) == POINTS[name]
+
+
+@pytest.mark.parametrize("name", ["mali", "sram", "systolic", "tilings"])
+def test_points_of_small_sweeps_compile(name: str, tmp_path: Path) -> None:
+    plan = read_plan(SWEEPS / f"{name}.json.j2", {})
+    points = list(plan.space.grid())
+    chosen = Listed(iter((points[0], points[-1])), None)
+    with writing_store(tmp_path, plan, resume=False) as store:
+        run_sweep(plan, store, chosen, SerialExecutor(WorkerSetup(plan, None, None)), seconds=None)
+    assert [row.status for row in open_store(tmp_path).rows()] == [RowStatus.OK] * 2 * len(plan.workloads)
+    assert strategy_of(plan, 1).ask() == (points[0],)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2"])
+def test_networks_are_those_that_their_command_writes(name: str) -> None:
+    kept = onnx.load_model_from_string((SWEEPS / "networks" / f"{name}.onnx").read_bytes())
+    assert kept == networks.without_weights(networks.FOLDED[name]())
