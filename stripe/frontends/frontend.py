@@ -111,6 +111,8 @@ class FrontEnd:
     """Whether a program can access elements outside of its tensors, so that code without checks would crash."""
     binary: bool = False
     """Whether files are bytes; else they are UTF-8 text."""
+    rounds_alike: bool = True
+    """Whether references round each operation as Stripe does, so that results may have to be equal bit for bit."""
 
     def load(self, source: Source, options: ReadOptions) -> Loaded:
         """The program that `source` denotes, checked for structure. Raises StripeError with its place."""

@@ -31,6 +31,7 @@ BUILTIN = {
             {"onnx": "stripe.frontends.onnx:evaluate"},
             as_tile="stripe.frontends.onnx:as_tile",
             binary=True,
+            rounds_alike=False,
         ),
         FrontEnd("json", (".json",), "stripe.frontends.json_ir:load", starts=r"\{", out_of_bounds=True),
     )

@@ -63,6 +63,17 @@ def test_the_reference_agrees(path: Path, capsys: Capture) -> None:
     assert "agrees with onnx" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("opset", [7, 9, 13, 14, 17])
+def test_normalisations_are_those_of_inference(opset: int, tmp_path: Path, capsys: Capture) -> None:
+    """The evaluator of onnx would take those before opset 14 for training."""
+    rng = np.random.default_rng(5)
+    held = {name: rng.uniform(0.5, 2, 3).astype(np.float32) for name in ("s", "b", "m", "v")}
+    net = model(helper.make_node("BatchNormalization", ["x", *held], ["y"], name="n"), opset=opset, **held)
+    onnx.save(net, tmp_path / "net.onnx")
+    assert run([str(tmp_path / "net.onnx"), "--compare", "onnx"]) == 0
+    assert "agrees with onnx" in capsys.readouterr().out
+
+
 def test_the_first_layer_that_differs_comes_first(
     path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import NodeProto, OperatorSetIdProto, TypeProto
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, TypeProto
 from onnx.checker import ValidationError
 from onnx.defs import OpSchema
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.shape_inference import InferenceError
 
 from stripe.frontends.onnx.control import Unsupported
@@ -79,6 +80,19 @@ def renamed(node: NodeProto) -> NodeProto:
     return plain
 
 
+class BatchNormalization(BatchNormalization_14):
+    """That of opsets before 14. Wherever it has a momentum, which is always, the evaluator of onnx would train."""
+
+    def _run(self, *inputs: Array, epsilon: float, momentum: float, **_: object) -> tuple[Array, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return super()._run(*inputs, epsilon=epsilon, momentum=momentum, training_mode=0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportArgumentType, reportCallIssue]
+
+
+def reference(model: ModelProto) -> ReferenceEvaluator:
+    """The reference evaluator of onnx for a model."""
+    opset = next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 14)
+    return ReferenceEvaluator(model, new_ops=[BatchNormalization] if 7 <= opset < 14 else None)
+
+
 def evaluate(node: NodeProto, inputs: Sequence[Array | None], opsets: Mapping[str, int]) -> list[object]:
     """The outputs of a node on constants by the reference evaluator of onnx. Raises what that raises."""
     plain = renamed(node)
@@ -92,6 +106,6 @@ def evaluate(node: NodeProto, inputs: Sequence[Array | None], opsets: Mapping[st
     feeds = {name: array for name, array in zip(plain.input, inputs, strict=True) if name}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = list(ReferenceEvaluator(model).run(None, feeds))  # pyright: ignore[reportUnknownMemberType]
+        found = list(reference(model).run(None, feeds))  # pyright: ignore[reportUnknownMemberType]
     results = iter(found)
     return [next(results) if name else None for name in plain.output]

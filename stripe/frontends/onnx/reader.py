@@ -102,11 +102,11 @@ def run_model(model: ModelProto, inputs: Mapping[str, Array], outputs: list[str]
     try:
         import onnxruntime  # pyright: ignore[reportMissingImports]
     except ImportError:
-        from onnx.reference import ReferenceEvaluator
+        from stripe.frontends.onnx.fold import reference
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            results = cast("list[Array]", ReferenceEvaluator(model).run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType]
+            results = cast("list[Array]", reference(model).run(outputs, dict(inputs)))  # pyright: ignore[reportUnknownMemberType]
     else:
         with tempfile.TemporaryDirectory(prefix="stripe-onnx-") as folder:
             given: bytes | str = ""
