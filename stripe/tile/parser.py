@@ -44,14 +44,14 @@ def parse_functions(text: str, filename: str = "<string>") -> tuple[ast.Function
 def _parse(text: str, filename: str, start: str) -> object:
     from stripe.ir.text.grammar import automaton
     from stripe.ir.text.lalr import NotInGrammar
-    from stripe.tile.tree import Builder
+    from stripe.tile.tree import SyntaxBuilder
 
     source = SourceText(text)
     if "\0" in text:
         raise StripeError("this is a binary file, not Tile source", path=filename, hint="name a text file")
     check_brackets(text, filename)
     try:
-        return automaton("tile").read(text, start, Builder(source, filename).actions)
+        return automaton("tile").read(text, start, SyntaxBuilder(source, filename).actions)
     except NotInGrammar:
         raise _syntax_error(source, filename, start) from None
 

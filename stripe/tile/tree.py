@@ -36,7 +36,7 @@ def _exprs(item: Item) -> tuple[ast.Expr, ...]:
     return cast("tuple[ast.Expr, ...]", item or ())
 
 
-class Builder:
+class SyntaxBuilder:
     """Builds one syntax tree."""
 
     def __init__(self, source: SourceText, filename: str) -> None:
@@ -50,7 +50,7 @@ class Builder:
     def actions(self) -> dict[str, Action]:
         """The method for each rule of the grammar, which has its name; they raise StripeError for an unknown dtype and
         the like."""
-        names = (name for name in vars(Builder) if not name.startswith("_") and name != "actions")
+        names = (name for name in vars(SyntaxBuilder) if not name.startswith("_") and name != "actions")
         return {name: self._action(getattr(self, name), nests=name in _NESTING) for name in names}
 
     def _action(self, rule: _Rule, *, nests: bool) -> Action:

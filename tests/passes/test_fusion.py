@@ -19,7 +19,7 @@ from stripe.ir import (
 )
 from stripe.passes.base import PassContext
 from stripe.passes.fusion.fusion import Fusion
-from stripe.passes.fusion.legality import Reach, needed_range, shifts
+from stripe.passes.fusion.reach import Reach, needed_range, shifts
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import run_pass
 

@@ -14,7 +14,8 @@ from stripe.ir import Block, Interval, Program, Tags, with_entry, with_statement
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReqs, TagSet, matching
 from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
-from stripe.passes.fusion.legality import FusionPlan, Legality, find_pairs
+from stripe.passes.fusion.legality import FusionPlan, Legality
+from stripe.passes.fusion.reach import find_pairs
 from stripe.passes.fusion.rings import RingBlock, find_rings, in_steps
 from stripe.rewrite.refusal import Refusal
 

@@ -28,7 +28,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.fusion.build import Fused
-from stripe.passes.fusion.legality import Reach, ViewPair, reaches
+from stripe.passes.fusion.reach import Reach, ViewPair, reaches
 from stripe.poly import accesses, box_of
 from stripe.rewrite.copy import Element, beside, fill_block
 from stripe.rewrite.pack import Packing, repacked, unpackable

@@ -1,0 +1,148 @@
+"""Elements that views of two blocks touch along one dimension, as affine images of one index each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from stripe.ir import Affine, Block, Interval, Refinement
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The elements that a view touches along one dimension of its source, seen from one index of its block.
+
+    At `index` = v it touches some of the elements step*v + symbol + [low, high], for any values of the other
+    indices; `symbol` is over the indices of the block outside and has no constant.
+    """
+
+    dim: int
+    index: str
+    range: int
+    step: int
+    low: int
+    high: int
+    symbol: Affine
+
+    @property
+    def phases(self) -> Interval:
+        """The origins p (first and last) for which tiles [T*o + p, T*o + p + T) of the dimension hold what whole groups
+        of T/step values of the index touch. Empty when neighbouring values touch the same elements.
+
+        Group o touches T*o + [low, T - step + high], which has to lie in T*o + [p, p + T - 1].
+        """
+        return self.high - self.step + 1, self.low
+
+    @property
+    def overlaps(self) -> bool:
+        return self.phases[0] > self.phases[1]
+
+
+def reaches(block: Block, ref: Refinement, outside: Mapping[str, Interval]) -> tuple[Reach, ...]:
+    """All ways to see the dimensions of the view `ref` of `block` from an index that steps forward through them.
+
+    `outside` has the intervals of the indices of the block outside.
+    """
+    intervals = block.intervals(dict(outside))
+    passed = {index.name: index.affine for index in block.indices if index.affine is not None}
+    found: list[Reach] = []
+    for dim, access in enumerate(ref.access):
+        # The terms over passed-in indices, in the names of the outside, and the other terms.
+        symbol, own = Affine(), Affine(access.offset)
+        for atom, coefficient in access.terms:
+            term = Affine(0, ((atom, coefficient),))
+            if term.names() <= passed.keys():
+                symbol = symbol + term.subs(passed)
+            else:
+                own = own + term
+        entangled = {n for atom, _ in own.terms if not isinstance(atom, str) for n in atom.arg.names()}
+        for atom, step in own.terms:
+            if not isinstance(atom, str) or atom in entangled or step < 1:
+                continue
+            size = block.index(atom).range
+            low, high = (own - Affine.var(atom) * step + symbol.offset).bounds(intervals)
+            if size > 1:
+                last = high + ref.dims[dim].size - 1
+                found.append(Reach(dim, atom, size, step, low, last, symbol - symbol.offset))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPair:
+    """A view of the first block and one of the second that have the same source, and one of them writes."""
+
+    a: Refinement
+    b: Refinement
+    a_reaches: tuple[Reach, ...]
+    b_reaches: tuple[Reach, ...]
+
+    @property
+    def flows(self) -> bool:
+        """Whether the second block may read elements that the first has written."""
+        return self.a.dir.writes and self.b.dir.reads
+
+    def matches(self) -> Iterator[tuple[Reach, Reach]]:
+        """The indices of both blocks that step through one dimension, the same symbol aside."""
+        for a in self.a_reaches:
+            for b in self.b_reaches:
+                if (a.dim, a.symbol) == (b.dim, b.symbol):
+                    yield a, b
+
+    def seen_from(self, a_index: str, b_index: str) -> Iterator[tuple[Reach, Reach]]:
+        """The dimensions that these two indices both step through."""
+        return ((a, b) for a, b in self.matches() if (a.index, b.index) == (a_index, b_index))
+
+
+def find_pairs(a: Block, b: Block, outside: Mapping[str, Interval]) -> tuple[ViewPair, ...]:
+    """All pairs of views that order the two blocks."""
+    firsts = [(ref, reaches(a, ref, outside)) for ref in a.refinements if ref.source]
+    seconds = [(ref, reaches(b, ref, outside)) for ref in b.refinements if ref.source]
+    return tuple(
+        ViewPair(first, second, first_reaches, second_reaches)
+        for first, first_reaches in firsts
+        for second, second_reaches in seconds
+        if first.source == second.source and (first.dir.writes or second.dir.writes)
+    )
+
+
+def shifts(a: Reach, b: Reach, tile: int) -> Interval | None:
+    """The numbers d of tiles, least and most, such that tile o of the first and tile o - d of the second block touch
+    the same tile of `tile` elements and nothing of others; None when there is no such number.
+    """
+    if tile % a.step or tile % b.step or a.overlaps or b.overlaps:
+        return None
+    (a_first, a_last), (b_first, b_last) = a.phases, b.phases
+    least, most = -((a_last - b_first) // tile), (b_last - a_first) // tile
+    return (least, most) if least <= most else None
+
+
+@dataclass(frozen=True, slots=True)
+class NeededRange:
+    """The values of an index of the first block that tile o of the second needs: step*o + [low, high]."""
+
+    step: int
+    low: int
+    high: int
+
+    @property
+    def extent(self) -> int:
+        return self.high - self.low + 1
+
+    def work(self, count: int, size: int) -> int:
+        """Values of [0, size) that `count` tiles compute, a value counted once for each tile."""
+        return sum(
+            max(0, min(size - 1, self.step * o + self.high) - max(0, self.step * o + self.low) + 1)
+            for o in range(count)
+        )
+
+
+def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:
+    """The values i of the first index with a.step*i + [a.low, a.high] meeting what `tile` values of the second
+    index touch, b.step*tile*o + [b.low, b.step*(tile - 1) + b.high]; None when they do not move by whole steps.
+    """
+    moved = b.step * tile
+    if moved % a.step:
+        return None
+    low = -((a.high - b.low) // a.step)
+    high = (moved - b.step + b.high - a.low) // a.step
+    return NeededRange(moved // a.step, low, high)
