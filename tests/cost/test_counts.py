@@ -169,3 +169,21 @@ def test_copies_below_constrained_loops_have_no_order() -> None:
     text = source("cost/counts/copies_below_constrained_loops_have_no_order")
     with pytest.raises(StripeError, match="constraints cut its loops"):
         count_program(parse_program(text, "cut"))
+
+
+def test_energy_is_told_for_each_memory() -> None:
+    hardware = load_hardware("ref16x16")
+    (counted,) = count_program(as_stripe(CONV3X3), "refetch", hardware)
+    assert counted.energy_pJ is not None and counted.compute_pJ is not None
+    parts = dict(counted.memory_pJ)
+    assert set(parts) == {"DRAM", "SRAM", "Orf", "Wreg"}
+    assert parts["DRAM"] == 160 * (36_864 + 475_136) + 170 * 200_704
+    assert counted.energy_pJ == pytest.approx(counted.compute_pJ + sum(parts.values()))
+
+
+def test_a_mapping_that_does_not_fit_is_refused() -> None:
+    hardware = load_hardware("ref16x16")
+    small = hardware.memory("SRAM").model_copy(update={"size_bytes": 102_911})
+    model = hardware.model_copy(update={"mem_units": {**hardware.mem_units, "SRAM": small}})
+    with pytest.raises(StripeError, match="its copies take 102,912 bytes of SRAM, which has 102,911"):
+        count_program(as_stripe(CONV3X3), "refetch", model)

@@ -55,6 +55,15 @@ def test_two_tasks_share_a_bus_evenly() -> None:
     assert runs[0].slowed == pytest.approx({"bus": 10})
 
 
+def test_what_one_resource_holds_back_leaves_others_room() -> None:
+    """Max-min fairness: the link takes two tasks to half their pace, so that the bus has three quarters left for the
+    first one, not the two thirds of an even share."""
+    runs = simulate([task(30, bus=30), task(30, bus=15, link=30), task(30, link=30)], {})
+    assert [run.end for run in runs] == pytest.approx([40, 60, 60])
+    assert runs[0].slowed == pytest.approx({"bus": 10})
+    assert runs[1].slowed == pytest.approx({"link": 30})
+
+
 def test_a_task_that_needs_little_of_a_bus_slows_down_with_it() -> None:
     """Together they need 1.5 buses, so each gets on at two thirds of its pace until one has ended."""
     runs = simulate([task(10, bus=10), task(10, bus=5)], {})

@@ -57,10 +57,30 @@ def count_program(
         for inner, kernel in outer.children():
             counted = _Counter(kernel, halo, main_memory, units, hardware).count((0, number, inner))
             if hardware is not None:
-                compute, total = count_energy(counted, hardware)
-                counted = replace(counted, energy_pJ=total, compute_pJ=compute)
+                _check_fits(counted, hardware)
+                compute, memories = count_energy(counted, hardware)
+                counted = replace(
+                    counted,
+                    energy_pJ=compute + sum(memories.values()),
+                    compute_pJ=compute,
+                    memory_pJ=tuple(memories.items()),
+                )
             found.append(counted)
     return tuple(found)
+
+
+def _check_fits(counted: KernelCounts, hardware: HardwareModel) -> None:
+    """Raises StripeError for copies that take more than all memories of a name have."""
+    for name, held in counted.held:
+        memory = hardware.mem_units.get(name)
+        if memory is None or memory.is_cache or held <= memory.size * memory.count:
+            continue
+        units = f", {memory.count} of {memory.size:,}" if memory.count > 1 else ""
+        raise StripeError(
+            f"its copies take {held:,} bytes of {name}, which has {memory.size * memory.count:,}{units}",
+            where=f"kernel {counted.name}",
+            hint="make its tiles smaller, or hold fewer operands there",
+        )
 
 
 class _Counter:

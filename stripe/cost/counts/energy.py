@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from stripe.cost.counts.operations import Operations
@@ -25,19 +26,20 @@ def operations_energy(operations: Operations, unit: ExecUnit) -> float:
     return total + sum(number * unit.op_energy_pJ(op, dtype) for (op, dtype), number in left.items())
 
 
-def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, float]:
-    """Energy of the operations, and of operations and accesses of memories together, pJ."""
+def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, dict[str, float]]:
+    """Energy of the operations, and of the accesses of each memory, pJ."""
     unit = next(iter(model.exec_units.values()))
     if not any(name in unit.energy_pJ_per_op for name in ("mac", "all")):
         unit = max(model.exec_units.values(), key=lambda unit: operations_energy(counts.operations, unit))
-    compute = operations_energy(counts.operations, unit)
-    memory = 0.0
+    memories: dict[str, float] = defaultdict(float)
     for row in counts.traffic:
         if row.source != ARRAY:
-            memory += row.read * row.element_bytes * model.memory(row.source).read_pJ_per_byte
+            picojoules = model.memory(row.source).read_pJ_per_byte
+            memories[row.source] += row.read * row.element_bytes * picojoules
         if row.sink != ARRAY:
-            memory += row.written * row.element_bytes * model.memory(row.sink).write_pJ_per_byte
-    return compute, compute + memory
+            picojoules = model.memory(row.sink).write_pJ_per_byte
+            memories[row.sink] += row.written * row.element_bytes * picojoules
+    return operations_energy(counts.operations, unit), dict(memories)
 
 
 def route_energy(route: Route, model: HardwareModel) -> Iterator[tuple[str, float]]:

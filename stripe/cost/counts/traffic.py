@@ -49,6 +49,8 @@ class KernelCounts:
     buffers: tuple[HeldBuffer, ...] = ()
     energy_pJ: float | None = None
     compute_pJ: float | None = None
+    memory_pJ: tuple[tuple[str, float], ...] = ()
+    """Energy of the accesses of each memory."""
 
     @property
     def macs(self) -> int:

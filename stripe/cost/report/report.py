@@ -54,6 +54,7 @@ def _kernel_counts(kernel: KernelCounts) -> KernelCountsJson:
             for row in rows_in_order(kernel)
         ),
         compute_pJ=kernel.compute_pJ,
+        memory_pJ=dict(kernel.memory_pJ),
         energy_pJ=kernel.energy_pJ,
     )  # fmt: skip
 

@@ -168,6 +168,7 @@ class KernelCountsJson(BaseModel):
     buffers: tuple[HeldBufferJson, ...]
     traffic: tuple[TrafficJson, ...]
     compute_pJ: float | None
+    memory_pJ: dict[str, float] = Field(description="energy of the accesses of each memory")
     energy_pJ: float | None
 
 

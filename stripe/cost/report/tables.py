@@ -123,6 +123,7 @@ def _kernel(kernel: KernelCountsJson, halo: str) -> list[Table]:
     facts += [(f"{memory} bytes held", whole(size)) for memory, size in kernel.held_bytes.items()]
     if kernel.energy_pJ is not None:
         facts.append(("energy, pJ", f"{kernel.energy_pJ:,.2f}"))
+        facts += [(f"  of {name}", f"{value:,.2f}") for name, value in kernel.memory_pJ.items()]
     held = [
         (b.name, b.memory, whole(b.elements), whole(b.bytes), "" if b.address is None else whole(b.address))
         for b in kernel.buffers
