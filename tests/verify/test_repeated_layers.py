@@ -12,6 +12,7 @@ from stripe.ir import Block, Intrinsic, Program, Statement, map_statements
 from stripe.verify.proof import prove
 from stripe.verify.proof.witness import Different, Equal
 from tests.fuzz.variations import with_main
+from tests.support.programs import checked, source
 
 LAYERS = 3
 TEXT = (
@@ -90,3 +91,16 @@ def test_layers_that_read_other_places_are_compared(counted: list[str]) -> None:
     verdict = prove.prove_equal(before, stripe.run_passes(before, PASSES))
     assert isinstance(verdict, Equal)
     assert counted == ["C", "D"]
+
+
+def test_numbers_that_fill_constants_count() -> None:
+    """0 times A is 0 times B; the second kernel, alike but for its constant, was equal by the proof of the first."""
+    text = source("verify/repeated/constants")
+    before, after = checked(text), checked(text.replace("X = A[i]", "X = B[i]"))
+    found = prove.prove_equal(before, after)
+    assert isinstance(found, Different)
+    assert found.witness.buffer == "O2"
+    zeros = text.replace("01000000020000000300000004000000", 32 * "0")
+    assert isinstance(
+        prove.prove_equal(checked(zeros), checked(zeros.replace("X = A[i]", "X = B[i]"))), Equal
+    )

@@ -1,22 +1,32 @@
 """Buffers that are written as others are: the layers of a network repeat, and one proof serves all equal ones.
 
-A proof of a buffer is about the statements that lead to it, as functions of arrays that both programs know. It does not
-depend on the names of buffers. So two pairs of buffers whose statements are equal but for names, and read known arrays
-in the same places, are both equal or both not.
+A proof of a buffer is about the statements that lead to it, as functions of arrays that both programs know, and of the
+numbers that fill constants. It does not depend on the names of buffers. So two pairs of buffers whose statements are
+equal but for names, and read known arrays in the same places, are both equal or both not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TypeAlias
 
 from stripe.ir import Block, Buffer, Path, Refinement, canonical_names
-from stripe.verify.proof.unchanged import Unchanged
+from stripe.verify.proof.unchanged import Label, Unchanged
 
 Known: TypeAlias = Mapping[Buffer, str]
 _Side: TypeAlias = tuple[tuple[Block, tuple[tuple[Refinement, ...], ...]], ...]
 """Statements with the views through which they reach buffers."""
 Key: TypeAlias = tuple[_Side, _Side]
+
+
+def _each_element(label: Label | None) -> str:
+    """The bytes that all elements of a constant have; empty for other arrays."""
+    if label is None or isinstance(label, str):
+        return ""
+    dtype, sizes, data = label
+    element = data[: dtype.bytes]
+    return f"each {dtype} {element.hex()}" if data == element * prod(sizes) else ""
 
 
 class Repeated:
@@ -63,7 +73,8 @@ class Repeated:
                 used, through = self._unchanged.view(side, unit, ref.source)
                 if (unit, used) in known_reads:
                     label = self._unchanged.label(side, used, known)
-                    name = labels.setdefault(label, f"known{len(labels)}")
+                    # The proof computes with a number that all elements of a constant have: 0 times anything is 0.
+                    name = _each_element(label) or labels.setdefault(label, f"known{len(labels)}")
                 else:
                     name = names.setdefault(used, f"made{len(names)}")
                 sources[ref.source] = f"{name} by view {len(sources)}"

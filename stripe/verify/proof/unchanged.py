@@ -27,7 +27,7 @@ from stripe.ir import (
 )
 from stripe.verify.proof.reaching import Reaching
 
-_Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
+Label: TypeAlias = str | tuple[DType, tuple[int, ...], bytes]
 """The contents of a buffer: a name that both programs share, or the contents of a constant."""
 
 
@@ -195,7 +195,7 @@ class Unchanged:
         chain = (ref,) if ref.is_alloc else (ref, program.entry.ref(ref.source))
         return buffer, tuple(replace(_stripped_ref(each), name="", source="") for each in chain)
 
-    def label(self, side: int, buffer: Buffer, known: Mapping[Buffer, str]) -> _Label | None:
+    def label(self, side: int, buffer: Buffer, known: Mapping[Buffer, str]) -> Label | None:
         """The final contents of a buffer, where both programs know them."""
         if buffer in known:
             return known[buffer]
@@ -221,13 +221,13 @@ class Unchanged:
         allocations = [program.entry.ref(view.source) for view in views if not view.is_alloc]
         return tuple(_stripped_ref(ref) for ref in (*views, *allocations))
 
-    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, _Label]:
+    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, Label]:
         """The known contents of each buffer that a statement reads, by the buffer's name."""
         reads = self._reads[side].get(unit, set())
         labels = {read.name: known.get(read) or self.begins_with(side, read) for read in reads}
         return {name: label for name, label in labels.items() if label is not None}
 
-    def begins_with(self, side: int, buffer: Buffer) -> _Label | None:
+    def begins_with(self, side: int, buffer: Buffer) -> Label | None:
         """The contents of a buffer before the first write; None when it has none."""
         reaching = self._reachings[side]
         if buffer in reaching.inputs:
