@@ -138,7 +138,7 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
     if shown.any():
         found.append(printing.PrintPrograms(to_stderr, shown))
     if spec.remarks:
-        found.append(printing.Remarks(to_stderr))
+        found.append(printing.Remarks(to_stderr, job.hardware))
     if sys.stderr.isatty():
         found.append(printing.Progress(to_stderr, len(job.entries)))
     if spec.verify_roundtrip:

@@ -51,6 +51,8 @@ class Remark:
     kind: RemarkKind
     block: str
     message: str
+    cycles: tuple[tuple[str, float], ...] = ()
+    """Of a decision by price: the statements that were priced, and the cycles of each alone."""
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (self.kind.value, self.block, self.message)))
@@ -70,8 +72,8 @@ class PassContext:
     price: Callable[[Program], Price] | None = None
     words_named: Callable[[], frozenset[str]] = frozenset
 
-    def applied(self, block: Block | str, message: str) -> None:
-        self._say(RemarkKind.APPLIED, block, message)
+    def applied(self, block: Block | str, message: str, cycles: tuple[tuple[str, float], ...] = ()) -> None:
+        self._say(RemarkKind.APPLIED, block, message, cycles)
 
     def missed(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.MISSED, block, message)
@@ -79,9 +81,15 @@ class PassContext:
     def analysis(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.ANALYSIS, block, message)
 
-    def _say(self, kind: RemarkKind, block: Block | str, message: str) -> None:
+    def _say(
+        self,
+        kind: RemarkKind,
+        block: Block | str,
+        message: str,
+        cycles: tuple[tuple[str, float], ...] = (),
+    ) -> None:
         if self.listener is not None:
-            self.listener(Remark(kind, block if isinstance(block, str) else block.name, message))
+            self.listener(Remark(kind, block if isinstance(block, str) else block.name, message, cycles))
 
     def unknown_names(self, option: str, thing: str, asked: Iterable[str], known: Iterable[str]) -> None:
         """Says of each name in the option that no block has which of the `known` names is nearest.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -11,6 +12,10 @@ from stripe.ir import Program, print_program
 from stripe.passes.base import Remark
 from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.predictions import Prediction, differences, predictions
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +69,24 @@ def _named(entry: PassEntry, names: Collection[str]) -> bool:
 
 
 class Remarks(Instrument):
-    """`--remarks`: `remark: ENTRY: applied|missed|analysis: BLOCK: …`, one line per remark."""
+    """`--remarks`: `remark: ENTRY: applied|missed|analysis: BLOCK: …`, one line per remark; at the end the times that
+    differ from the prices by which passes decided."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], hardware: HardwareModel | None = None) -> None:
         self._write = write
+        self._hardware = hardware
+        self._predicted: dict[str, Prediction] = {}
 
     @override
     def remark(self, entry: PassEntry, remark: Remark) -> None:
         self._write(f"remark: {entry.name}: {remark}\n")
+        self._predicted.update((each.statement, each) for each in predictions(entry, remark))
+
+    @override
+    def end(self, program: Program) -> None:
+        if self._hardware is not None:
+            for entry, remark in differences(self._predicted, program, self._hardware):
+                self._write(f"remark: {entry.name}: {remark}\n")
 
 
 class Progress(Instrument):

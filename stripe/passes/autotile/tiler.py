@@ -72,7 +72,8 @@ class BlockTiler:
         partners = (s for n in group if isinstance(s := statements[n], Block))
         kind = tuple(nameless(each, self._named) for each in (block, *partners))
         rank = self.options.ranks.get(block.name, 0)
-        if kind not in self._known and not rank:
+        is_first = kind not in self._known
+        if is_first and not rank:
             self._known[kind] = self._priced(block, number, group) or self._searched(self._tiling(block))
         known = self._searched(self._tiling(block), wanted=rank + 1) if rank else self._known[kind]
         tiling, found = known.tiling, known.found
@@ -83,7 +84,9 @@ class BlockTiler:
         choice = known.choice
         best = found[min(rank, len(found) - 1)] if choice is None else choice.ranked
         exact = "" if choice is None else _exact_text(choice)
-        self.context.applied(block, tiling.describe(best) + exact)
+        # Names of priced statements are those of the first of equal blocks.
+        cycles = tuple(choice.price.statements.items()) if choice is not None and is_first else ()
+        self.context.applied(block, tiling.describe(best) + exact, cycles)
         return self._split(block, best.sizes)
 
     def _tiling(self, block: Block, *, stencils: bool = False, resident: bool = False) -> Tiling:
