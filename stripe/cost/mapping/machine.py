@@ -47,33 +47,8 @@ def target_for(
     engine = hardware.exec_unit(unit)
     roles: dict[Role, Operand] = {"stationary": stationary, "output": nest.output}
     roles["moving"] = next(o for o in nest.operands if o not in roles.values())
-    distances = machine.graph.distances
-    nearer = sorted(
-        (name for name, memory in hardware.mem_units.items() if name != main and not memory.is_cache),
-        key=lambda name: (distances.get(name, len(distances)), name),
-    )
-    host = hardware.memory(main)
     everything = frozenset(operand.name for operand in nest.operands)
-    levels = [Level(main, everything, None, host.read_pJ_per_byte, host.write_pJ_per_byte)]
-    for name in nearer:
-        memory = hardware.memory(name)
-        if name not in distances:
-            continue
-        whole = rules.whole.get(name, frozenset[str]())
-        levels.append(
-            Level(
-                name,
-                frozenset(roles[role].name for role in memory.operands),
-                memory.size // rules.buffers.get(name, 1),
-                memory.read_pJ_per_byte,
-                memory.write_pJ_per_byte,
-                frozenset(memory.along),
-                frozenset(roles[role].name for role in memory.bypass) - whole,
-                memory.keeps_halo,
-                whole,
-                rules.sizes.get(name, {}),
-            )
-        )
+    levels = _levels(main, roles, everything, hardware, machine.graph.distances, rules)
     results = nest.output.indices
     carried = {  # the indices that may run along an axis
         "any": frozenset(nest.ranges),
@@ -94,6 +69,45 @@ def target_for(
         _step_cycles(engine, dtype) if timed else 0.0,
         links,
     )
+
+
+def _levels(
+    main: str,
+    roles: Mapping[Role, Operand],
+    everything: frozenset[str],
+    hardware: HardwareModel,
+    distances: Mapping[str, int],
+    rules: MappingRules,
+) -> list[Level]:
+    """The main memory, and the memories that it reaches, the nearest to it first."""
+    nearer = sorted(
+        (
+            name
+            for name, memory in hardware.mem_units.items()
+            if name in distances and name != main and not memory.is_cache
+        ),
+        key=lambda name: (distances[name], name),
+    )
+    host = hardware.memory(main)
+    levels = [Level(main, everything, None, host.read_pJ_per_byte, host.write_pJ_per_byte)]
+    for name in nearer:
+        memory = hardware.memory(name)
+        whole = rules.whole.get(name, frozenset[str]())
+        levels.append(
+            Level(
+                name,
+                frozenset(roles[role].name for role in memory.operands),
+                memory.size // rules.buffers.get(name, 1),
+                memory.read_pJ_per_byte,
+                memory.write_pJ_per_byte,
+                frozenset(memory.along),
+                frozenset(roles[role].name for role in memory.bypass) - whole,
+                memory.keeps_halo,
+                whole,
+                rules.sizes.get(name, {}),
+            )
+        )
+    return levels
 
 
 def _step_cycles(unit: ExecUnit, dtype: DType) -> float:

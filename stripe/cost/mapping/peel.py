@@ -18,7 +18,7 @@ FULL = 0.75
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedNest:
     """A plan for a nest: a mapping, or an index with the number of its values in the first of two parts."""
 
     nest: LoopNest
@@ -26,7 +26,7 @@ class Planned:
     bound: float
     """The least price of any mapping by divisors, of all parts together."""
     objective: Objective
-    parts: tuple[Planned, ...] = ()
+    parts: tuple[PlannedNest, ...] = ()
 
     @property
     def mapping(self) -> LoopMapping:
@@ -86,11 +86,11 @@ class Mapper:
         rules: MappingRules = UNRESTRICTED,
         stationary: str = "",
         plans: int = 1,
-    ) -> list[Planned]:
+    ) -> list[PlannedNest]:
         """The best plans for a nest, the best first. `rules` go by the names of its canonical form."""
         self.priced = self.mappings = 0
         held = next((n for n, operand in enumerate(nest.operands[:-1]) if operand.name == stationary), None)
-        task = _Task(self, dtype, rules, held, plans)
+        task = _NestSearch(self, dtype, rules, held, plans)
         whole = task.whole(nest)
         if self.peels:
             cut = task.cut(nest, whole[0].price if whole else float("inf"))
@@ -109,14 +109,14 @@ class Mapper:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _NestSearch:
     mapper: Mapper
     dtype: DType
     rules: MappingRules
     stationary: int | None
     plans: int
 
-    def whole(self, nest: LoopNest) -> list[Planned]:
+    def whole(self, nest: LoopNest) -> list[PlannedNest]:
         """Mappings of the nest as it is."""
         mapper, form = self.mapper, nest.canonical
         held = form.operands[:-1] if self.stationary is None else (form.operands[self.stationary],)
@@ -126,11 +126,11 @@ class _Task:
             for operand in held
         ]
         found = mapper.find(form, targets, self.plans)
-        return [Planned(nest, plan.of(nest), found.bound, mapper.objective) for plan in found.plans]
+        return [PlannedNest(nest, plan.of(nest), found.bound, mapper.objective) for plan in found.plans]
 
-    def cut(self, nest: LoopNest, price: float) -> list[Planned]:
+    def cut(self, nest: LoopNest, price: float) -> list[PlannedNest]:
         """The best plan that cuts an index, if it is better than `price`."""
-        best: list[Planned] = []
+        best: list[PlannedNest] = []
         for name, size in self._cuts(nest):
             first, second = (
                 replace(nest, ranges={**nest.ranges, name: count})
@@ -141,7 +141,7 @@ class _Task:
                 continue
             parts[0] = (self.cut(first, parts[0].price) or parts)[0]
             assert parts[0] is not None
-            plan = Planned(
+            plan = PlannedNest(
                 nest,
                 (name, size),
                 parts[0].bound + parts[1].bound,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from stripe.cost.mapping.peel import Mapper, Planned
+from stripe.cost.mapping.peel import Mapper, PlannedNest
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
 from stripe.cost.mapping.search import LoopMapping
 from stripe.hw.schema import ExecUnit, HardwareModel
@@ -36,7 +36,7 @@ Level = tuple[list[tuple[str, int]], list[Node]]
 
 
 def built(
-    nest: Nest, planned: Planned, mapper: Mapper, tags: tuple[str, ...], buffers: Mapping[str, int]
+    nest: Nest, planned: PlannedNest, mapper: Mapper, tags: tuple[str, ...], buffers: Mapping[str, int]
 ) -> Nest | Refusal:
     """The nest with its innermost block mapped."""
     builder = _Builder(mapper.hardware, mapper.unit, tags, buffers)
@@ -51,7 +51,7 @@ class _Builder:
     tags: tuple[str, ...]
     buffers: Mapping[str, int]
 
-    def mapped(self, entry: Block, path: Path, planned: Planned) -> Block | Refusal:
+    def mapped(self, entry: Block, path: Path, planned: PlannedNest) -> Block | Refusal:
         """The entry with the block at `path` mapped."""
         if planned.parts:
             index, cut = planned.cut
@@ -226,7 +226,7 @@ def _location(node: Node, hardware: HardwareModel) -> Location:
     return Location.of(memory, 0) if hardware.memory(memory).count == 1 else Location.of(memory)
 
 
-def summary(planned: Planned) -> str:
+def summary(planned: PlannedNest) -> str:
     """The energy and the time, and loops and nodes from outermost to innermost."""
     if planned.parts:
         index, cut = planned.cut
@@ -235,7 +235,7 @@ def summary(planned: Planned) -> str:
     return f"{_total(planned)}: {_loops(planned.mapping, planned.nest)}"
 
 
-def _total(planned: Planned) -> str:
+def _total(planned: PlannedNest) -> str:
     time = f", {planned.cycles:,.0f} cycles" if planned.cycles else ""
     return f"{planned.energy_pJ / 1e6:.3f} uJ{time}"
 

@@ -22,7 +22,7 @@ from stripe.rewrite.nests import rewrite_nests
 
 if TYPE_CHECKING:
     from stripe.cost.mapping.machine import MappingRules
-    from stripe.cost.mapping.peel import Mapper, Planned
+    from stripe.cost.mapping.peel import Mapper, PlannedNest
     from stripe.cost.mapping.problem import LoopNest
 
 EXACT = 4
@@ -119,7 +119,7 @@ class Map(Pass):
         ranked = mapper.plans(problem, dtype, self._rules(problem), self.stationary, wanted)
         if not ranked:
             return Refusal("no mapping fits into the memories of the machine")
-        blocks: list[tuple[float, int, Planned, Block]] = []
+        blocks: list[tuple[float, int, PlannedNest, Block]] = []
         refusal: Refusal | None = None
         for number, plan in enumerate(ranked[: wanted if wanted > self.plans else 1]):
             found = built(nest, plan, mapper, self.inner_set, self.buffers)
