@@ -20,6 +20,7 @@ TOPICS = {
     "proofs": "Integer sets and proofs",
     "machines": "Schedule and simulation",
     "code": "Emitted code",
+    "sweeps": "Sweeps",
 }
 """The modules of this package that have `rows()`, with the heading of each."""
 

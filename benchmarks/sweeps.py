@@ -1,0 +1,43 @@
+"""Design points a second: the shipped sweep over ResNet-50, cold and again from the cache, and a single layer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.measure import FOLDER, Row, limited, timed
+from stripe.sweeps.plan import SweepPlan, read_plan
+from stripe.sweeps.run import run_sweep
+from stripe.sweeps.store import writing_store
+from stripe.sweeps.strategy import strategy_of
+from stripe.sweeps.workers import WorkerSetup, processes
+
+SWEEPS = FOLDER / "examples" / "sweeps"
+COLD, AGAIN = 600.0, 10.0
+"""Seconds for the whole sweep on two cores: the targets of the issue."""
+POINT = 0.01
+
+
+def rows() -> Iterator[Row]:
+    cores = len(os.sched_getaffinity(0))
+    how = f"{cores} processes"
+    with TemporaryDirectory() as scratch:
+        folder, cache = Path(scratch), Path(scratch) / "cache.sqlite"
+        plan = read_plan(SWEEPS / "dsp_conv.json.j2", {})
+        for name, limit in (("cold", COLD), ("again, from the cache", AGAIN)):
+            times = timed(partial(_run, plan, folder / name, cache, cores), 1, warm_up=False)
+            yield limited(f"500 points over ResNet-50, {name}", times, limit, how)
+        layer = read_plan(SWEEPS / "tilings.json.j2", {})
+        times = timed(partial(_run, layer, folder / "layer", None, cores), 1, warm_up=False)
+        yield limited("6 points of two convolutions", times, 12 * POINT, f"{how}, with their start")
+
+
+def _run(plan: SweepPlan, folder: Path, cache: Path | None, jobs: int) -> None:
+    with (
+        writing_store(folder, plan, resume=False) as store,
+        processes(WorkerSetup(plan, cache, None), jobs) as executor,
+    ):
+        run_sweep(plan, store, strategy_of(plan, None), executor, seconds=600, batch=4)
