@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
 
+from stripe.sweeps.decisions import differing
 from stripe.sweeps.evaluate import ResultRow, RowStatus
+from stripe.sweeps.plan import SweepPlan
+from stripe.sweeps.report.data import page_data
 from stripe.sweeps.report.page import page_html
 from stripe.sweeps.results import PointResult, point_results
+from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import DesignPoint
+from stripe.sweeps.store import SweepFacts
 from stripe.sweeps.trust import reversals, sensitivity, without_effect
 
 AXES = {"N": (1, 2, 4), "M": (10, 20)}
@@ -48,3 +56,35 @@ def test_the_page_holds_its_data_and_no_text_ends_its_script() -> None:
     assert found is not None
     assert json.loads(found[1])["points"] == ["</script><script>alert(1)</script>"]
     assert not re.search(r'(src|href)="http', page.replace(found[0], "").split("<body>")[1])
+
+
+def test_two_points_differ_in_decisions_that_are_named(plan_of: Callable[..., SweepPlan]) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
+    plan = plan_of(workloads=[str(example)], axes={"SRAM_SIZE_KIB": {"values": [4, 64]}})
+    small, large = plan.space.grid()
+    assert differing(plan, small, small) == []
+    rows = differing(plan, small, large)
+    what, first, second = next(row for row in rows if "tile_conv" in row[0])
+    assert what == "conv_bias_relu tile_conv conv"
+    assert first != second
+    assert "tiles" in first
+
+
+def test_the_page_explains_the_largest_reversals() -> None:
+    points = results({(1, 10): 8, (2, 10): 9, (4, 10): 4, (1, 20): 8, (2, 20): 8.05, (4, 20): 8})
+    facts = SweepFacts(
+        title="t", file="f", defines={}, text="", identity="", machine="m", lists={}, constraints=(),
+        weights={"net": 1}, objectives=(ObjectiveSpec(metric="latency_us"),),
+        axes={"N": ("", (1, 2, 4)), "M": ("", (10, 20))},
+    )  # fmt: skip
+    asked: list[tuple[int, int]] = []
+
+    def explained(a: DesignPoint, b: DesignPoint) -> list[list[str]]:
+        asked.append((int(a.choices["N"]), int(b.choices["N"])))
+        return [["net tile kernel", "4 tiles", "5 tiles"]]
+
+    (found,) = cast(
+        "list[dict[str, object]]", page_data(facts, points, {"N": "more"}, {}, "", (), explained)["reversals"]
+    )
+    assert asked == [(1, 2)]
+    assert found["decisions"] == [["net tile kernel", "4 tiles", "5 tiles"]]

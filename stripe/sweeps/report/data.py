@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast
 
 from pydantic import JsonValue
@@ -11,10 +11,15 @@ from pydantic import JsonValue
 from stripe.config.model import Scalar
 from stripe.sweeps.metrics import UNITS
 from stripe.sweeps.results import PointResult, best, pareto_front
+from stripe.sweeps.space import DesignPoint
 from stripe.sweeps.store import SweepFacts
-from stripe.sweeps.trust import reversals, sensitivity, without_effect
+from stripe.sweeps.trust import Reversal, reversals, sensitivity, without_effect
 
 MOST_REVERSALS = 20
+MOST_EXPLAINED = 3
+"""Reversals whose two points are compiled again, for the decisions in which they differ."""
+MOST_DECISIONS = 40
+"""Decisions that are shown of a reversal."""
 ALWAYS = ("latency_us", "energy_pJ", "peak_bytes")
 """Metrics that an axis has to change, beside the objectives, to have an effect."""
 
@@ -26,9 +31,11 @@ def page_data(
     rendered: Mapping[str, str],
     options: str,
     unverified: Sequence[str],
+    explained: Callable[[DesignPoint, DesignPoint], list[list[str]]],
 ) -> dict[str, JsonValue]:
     """All that the page shows. `faster` has the axes along which a machine can only get faster; `rendered` the
-    model and the list of the best point, `options` its options; `unverified` the numbers of its model without a source.
+    model and the list of the best point, `options` its options; `unverified` the numbers of its model without a source;
+    `explained` gives the decisions in which two points differ.
     """
     axes = {name: values for name, (_, values) in facts.axes.items()}
     number = {result.point: n for n, result in enumerate(results)}
@@ -36,6 +43,10 @@ def page_data(
     winners = {o.metric: number[r.point] for o in facts.objectives for r in best(results, o)}
     metrics = [objective.metric for objective in facts.objectives]
     names: dict[str, int] = {}
+
+    def decisions_of(found: Reversal) -> list[list[str]]:
+        return explained(found.slower_machine.point, found.faster_machine.point)[:MOST_DECISIONS]
+
     return {
         "title": facts.title,
         "machine": facts.machine,
@@ -52,8 +63,9 @@ def page_data(
             {
                 "axis": r.axis, "factor": r.factor,
                 "slower": number[r.slower_machine.point], "faster": number[r.faster_machine.point],
+                "decisions": cast("JsonValue", decisions_of(r)) if rank < MOST_EXPLAINED else [],
             }
-            for r in reversals(results, axes, faster)[:MOST_REVERSALS]
+            for rank, r in enumerate(reversals(results, axes, faster)[:MOST_REVERSALS])
         ],
         "silent": list(without_effect(results, axes, (*metrics, *ALWAYS))),
         "unverified": list(unverified),

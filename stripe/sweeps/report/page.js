@@ -46,6 +46,7 @@
       const line = node("div", "", made), link = node("a", `${found.axis}: ${number((found.factor - 1) * 100)} % slower at ${label(found.faster)}`, line);
       link.href = "#comparison";
       link.onclick = () => { element("a").value = found.slower; element("b").value = found.faster; compare(); };
+      if (found.decisions.length) table(line, "", ["decision", "on the slower machine", "on the faster one"], found.decisions);
     });
   }
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from stripe.hw.schema import HardwareModel
 from stripe.ir import StripeError
+from stripe.sweeps.decisions import differing
 from stripe.sweeps.plan import SweepPlan
 from stripe.sweeps.report.data import page_data
 from stripe.sweeps.report.page import page_html
@@ -32,7 +34,8 @@ def report_html(facts: SweepFacts, results: Sequence[PointResult], plan: SweepPl
         text = json.dumps(model.model_dump(mode="json", exclude_defaults=True, exclude={"sources"}), indent=1)
         rendered = {"model": text, "list": listed}
         options = facts.options(winner)
-    return page_html(page_data(facts, results, faster, rendered, options, unverified))
+    explained = partial(differing, plan)
+    return page_html(page_data(facts, results, faster, rendered, options, unverified, explained))
 
 
 def _rendered(result: PointResult, plan: SweepPlan) -> tuple[HardwareModel, str]:
