@@ -261,6 +261,10 @@ def test_a_second_layout_of_a_tensor_of_the_user() -> None:
     padded, _ = run_pass(program, "layout", refs=["I"], block={"1": 4}, interface=True, pad=0)
     twice, _ = run_pass(padded, "layout", refs=["I"], block={"0": 4})
     assert isinstance(prove_equal(program, twice), Equal)
+    output, _ = run_pass(program, "layout", refs=["O"], block={"1": 4}, interface=True, pad=1)
+    more_holes, _ = run_pass(output, "layout", refs=["O"], block={"0": 4}, interface=True)
+    assert more_holes.entry.ref("O").layout is not None
+    assert isinstance(prove_equal(program, more_holes), Equal)
 
 
 def test_a_nested_buffer_of_the_same_name_has_a_layout_of_its_own() -> None:

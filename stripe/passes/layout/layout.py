@@ -188,7 +188,7 @@ class Layout(Pass):
             for ref in entry.refinements
         )
         program = with_entry(program, replace(entry, refinements=refs))
-        if self.pad is None:
+        if all(layout.pad is None for layout in layouts.values()):
             return program
         owned = {local.get(name, name): layouts[name] for name in (*packed, *users)}
         owned |= {ref.name: ref.layout for ref in refs if ref.layout is not None}
