@@ -137,6 +137,7 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
     )
     if shown.any():
         found.append(printing.PrintPrograms(to_stderr, shown))
+    found.append(printing.Warnings(to_stderr))
     if spec.remarks:
         found.append(printing.Remarks(to_stderr, job.hardware))
     if sys.stderr.isatty():

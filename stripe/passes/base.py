@@ -42,6 +42,7 @@ class RemarkKind(Enum):
     APPLIED = "applied"
     MISSED = "missed"
     ANALYSIS = "analysis"
+    WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,10 @@ class PassContext:
     def analysis(self, block: Block | str, message: str) -> None:
         self._say(RemarkKind.ANALYSIS, block, message)
 
+    def warned(self, message: str) -> None:
+        """Says of an option that it has no effect; commands print that without `--remarks`."""
+        self._say(RemarkKind.WARNING, "", message)
+
     def _say(
         self,
         kind: RemarkKind,
@@ -102,7 +107,7 @@ class PassContext:
             if name not in there:
                 near = closest(name, there)
                 hint = f"did you mean '{near}'?" if near else f"there are {', '.join(there) or 'none'}"
-                self.missed("", f"{option}: no block that the tags fit has the {thing} '{name}'; {hint}")
+                self.warned(f"{option}: no block that the tags fit has the {thing} '{name}'; {hint}")
 
     def need_hardware(self, why: str) -> HardwareModel:
         """The hardware model; ConfigError that says `why` when none was given."""

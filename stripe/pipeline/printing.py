@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from stripe.ir import Program, print_program
-from stripe.passes.base import Remark
+from stripe.passes.base import Remark, RemarkKind
 from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.predictions import Prediction, differences, predictions
@@ -79,7 +79,8 @@ class Remarks(Instrument):
 
     @override
     def remark(self, entry: PassEntry, remark: Remark) -> None:
-        self._write(f"remark: {entry.name}: {remark}\n")
+        if remark.kind is not RemarkKind.WARNING:
+            self._write(f"remark: {entry.name}: {remark}\n")
         self._predicted.update((each.statement, each) for each in predictions(entry, remark))
 
     @override
@@ -87,6 +88,18 @@ class Remarks(Instrument):
         if self._hardware is not None:
             for entry, remark in differences(self._predicted, program, self._hardware):
                 self._write(f"remark: {entry.name}: {remark}\n")
+
+
+class Warnings(Instrument):
+    """Options without effect: `warning: ENTRY: …`, with and without `--remarks`."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    @override
+    def remark(self, entry: PassEntry, remark: Remark) -> None:
+        if remark.kind is RemarkKind.WARNING:
+            self._write(f"warning: {entry.name}: {remark.message}\n")
 
 
 class Progress(Instrument):

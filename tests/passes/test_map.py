@@ -76,7 +76,7 @@ def test_rules_are_kept(options: str, found: str) -> None:
 
 def test_a_name_that_no_block_has_is_told() -> None:
     _, remarks = mapped(MATMUL, ",fixed={SRAM={q=4}}")
-    assert remarks[0].startswith("missed: fixed: no block that the tags fit has the index 'q'")
+    assert remarks[0].startswith("warning: fixed: no block that the tags fit has the index 'q'")
     with pytest.raises(stripe.ConfigError, match="no axis 'row'"):
         mapped(MATMUL, ",space={row=[k]}")
 
