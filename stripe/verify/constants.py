@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
-from stripe.exec.layout import constant_array, places
+from stripe.exec.layout import constant_array, holes, places
 from stripe.ir import (
     Affine,
     Block,
@@ -24,7 +24,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.ir.index_map import IndexMap, PhysicalLayout
-from stripe.verify.interface import LogicalForm, copied_elements
+from stripe.verify.interface import LogicalForm, copied_elements, filled
 
 
 def with_constants_of(before: Program, after: Program) -> LogicalForm:
@@ -54,6 +54,7 @@ def with_constants_of(before: Program, after: Program) -> LogicalForm:
         refs += [logical, physical]
         indices = [Index(name, size) for name, size in zip(layout.map.names, layout.sizes, strict=True)]
         element = [Affine.var(name) for name in layout.map.names]
+        packs += [] if layout.pad is None else [filled(physical, layout.pad)]
         packs.append(
             copied_elements(f"pack_{ref.name}", indices, logical, element, physical, layout.map.results)
         )
@@ -69,7 +70,12 @@ def layout_between(logical: ConstantBuffer, physical: ConstantBuffer) -> Physica
     for index_map in _maps(logical.sizes, physical.sizes):
         layout = PhysicalLayout(index_map, logical.sizes)
         if found[places(layout)].tobytes() == values.tobytes():
-            return layout
+            rest = found[holes(physical.sizes, layout)]
+            if not rest.size:
+                return layout
+            # The program may read the holes: each has the number of the first one.
+            if rest.tobytes() == rest[:1].tobytes() * rest.size:
+                return replace(layout, pad=rest[0].item())
     return None
 
 

@@ -69,7 +69,7 @@ class LogicalForm:
             element = [Affine.var(name) for name in layout.map.names]
             indices = [Index(name, size) for name, size in zip(layout.map.names, layout.sizes, strict=True)]
             if ref in program.inputs:
-                before += [] if layout.pad is None else [_fill(physical, layout.pad)]
+                before += [] if layout.pad is None else [filled(physical, layout.pad)]
                 before.append(
                     copied_elements(f"pack_{ref.name}", indices, user, element, physical, layout.map.results)
                 )
@@ -102,7 +102,7 @@ def _padded(
     indices = [Index(name, size) for name, size in zip(own.map.names, own.sizes, strict=True)]
     there = layout.map.at([Affine.var(index.name) for index in indices])
     return [
-        _fill(padded, layout.pad),
+        filled(padded, layout.pad),
         copied_elements(name, indices, physical, own.map.results, padded, there),
     ]
 
@@ -152,7 +152,8 @@ def copied_elements(
     return Block(name, tuple(indices), (), refs, (Load("x", source.name), Store(target.name, "x")))
 
 
-def _fill(ref: Refinement, value: bool | int | float) -> Block:
+def filled(ref: Refinement, value: bool | int | float) -> Block:
+    """The block that stores a value in all elements of `ref`."""
     indices = tuple(Index(f"d{dim}", size) for dim, size in enumerate(ref.sizes))
     view = _view(ref, Direction.OUT, [Affine.var(index.name) for index in indices])
     return Block(

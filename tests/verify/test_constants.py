@@ -61,3 +61,17 @@ def test_sums_of_functions_of_sums_are_proved(options: dict[str, object]) -> Non
     data[4:8] = np.float32(99).tobytes()
     wrong = replace(after, constants=(replace(constant, data=bytes(data)),))
     assert not isinstance(prove_equal(before, wrong), Equal)
+
+
+def test_full_blocks_of_a_padded_constant_are_proved() -> None:
+    """The kernel reads the pads, which were holes without a value in the proof."""
+    before = _with_constant(
+        "function (X[M=6, K=5]: fp32, W[N=7, K]: fp32) -> (O) { O[i, j : M, N] = +(X[i, k] * W[j, k]); }"
+    )
+    after = before
+    for name in ("X", "W"):
+        options = {"refs": [name], "block": {1: 4}, "pad": 0, "interface": True, "allow_nonfinite": True}
+        after = find_pass("layout").model_validate(options).run(after, PassContext())
+    (kernel,) = (block for block in after.main.blocks if "contraction" in block.tags)
+    assert not kernel.constraints
+    assert isinstance(prove_equal(before, after), Equal)
