@@ -1,6 +1,6 @@
-"""python -m benchmarks.cpu [--peers FOLDER] [--rounds N] [--threads 1,2] [--out FILE] [--only W1a,W3] [PEER…]
+"""python -m benchmarks.cpu [--peers FOLDER] [--rounds N] [--threads 1,2] [--out FILE] [--only W1a,W3] [--keep] [PEER…]
 
-Measures emitted C and its peers in turn, in one run, and writes the tables of docs/cpu.md.
+Measures emitted C and its peers in turn, in one run, and writes the tables of docs/cpu.md after each row.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import statistics
 import sys
 from pathlib import Path
 
@@ -33,6 +32,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--only", default="")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the rows of the last run that this one leaves out"
+    )
     parser.add_argument("--out", type=Path, default=FOLDER / "docs" / "cpu.md")
     options = parser.parse_args()
     names = [name for name in PEERS if not options.names or name in options.names]
@@ -43,21 +45,20 @@ def main() -> int:
     for workload in chosen:
         if isinstance(workload, Network):
             prepare(workload, python)
-    results: list[table.Result] = []
-    versions: dict[str, str] = {}
-    for threads in map(int, options.threads.split(",")):
-        workers = {name: Worker(name, python, threads) for name in names if name not in missing}
-        versions |= {name: worker.version for name, worker in workers.items()}
-        for workload in chosen:
-            results.append(_measured(workload, workers, threads, options.rounds))
-            print(results[-1], file=sys.stderr, flush=True)
-        for worker in workers.values():
-            worker.end()
-    data = table.Run(tuple(results), versions, missing)
     log = FOLDER / "out" / "bench" / "cpu.json"
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text(json.dumps(table.as_json(data), indent=1), encoding="utf-8")
-    table.write(data, options.out)
+    data = table.from_json(json.loads(log.read_text())) if options.keep and log.is_file() else table.Run()
+    for threads in map(int, options.threads.split(",")):
+        workers = {name: Worker(name, python, threads) for name in names if name not in missing}
+        versions = {name: worker.version for name, worker in workers.items()}
+        for workload in chosen:
+            result = _measured(workload, workers, threads, options.rounds)
+            print(result, file=sys.stderr, flush=True)
+            data = data.with_result(result, versions, missing)
+            log.write_text(json.dumps(table.as_json(data), indent=1), encoding="utf-8")
+            table.write(data, options.out)
+        for worker in workers.values():
+            worker.end()
     print(f"written to {options.out} and {log}", file=sys.stderr)
     return 0
 
@@ -65,7 +66,7 @@ def main() -> int:
 def _measured(
     workload: Workload | Network, workers: dict[str, Worker], threads: int, rounds: int
 ) -> table.Result:
-    """Batches of all peers in random order, `rounds` times: each figure is a median."""
+    """Batches of all peers in random order, `rounds` times: each figure is the least, that of the quietest moment."""
     failed: dict[str, str] = {}
     compile_seconds: dict[str, float] = {}
     for name, worker in workers.items():
@@ -90,8 +91,8 @@ def _measured(
     return table.Result(
         workload.key,
         threads,
-        {name: statistics.median(times) for name, times in walls.items() if name not in failed},
-        {name: statistics.median(times) for name, times in used.items() if name not in failed},
+        {name: min(times) for name, times in walls.items() if name not in failed},
+        {name: min(times) for name, times in used.items() if name not in failed},
         compile_seconds,
         failed,
     )

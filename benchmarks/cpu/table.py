@@ -6,7 +6,7 @@ import datetime
 import math
 import platform
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ _WORKLOADS = {workload.key: workload for workload in (*WORKLOADS, *NETWORKS)}
 
 @dataclass(frozen=True)
 class Result:
-    """Median seconds of a workload by peer: on the clock, of processor time, and until the first result."""
+    """Least seconds of a workload by peer: on the clock, of processor time, and until the first result."""
 
     key: str
     threads: int
@@ -53,14 +53,26 @@ class Result:
 class Run:
     """A whole run."""
 
-    results: tuple[Result, ...]
-    versions: Mapping[str, str]
-    missing: Mapping[str, str]
+    results: tuple[Result, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def with_result(self, result: Result, versions: Mapping[str, str], missing: Mapping[str, str]) -> Run:
+        """The run with a row in the order of the workloads, instead of one of an earlier run."""
+        kept = [r for r in self.results if (r.key, r.threads) != (result.key, result.threads)]
+        keys = list(_WORKLOADS)
+        rows = sorted((*kept, result), key=lambda r: (r.threads, keys.index(r.key)))
+        return Run(tuple(rows), {**self.versions, **versions}, {**self.missing, **missing})
 
 
 def as_json(run: Run) -> dict[str, Any]:
     """All figures."""
     return asdict(run)
+
+
+def from_json(found: dict[str, Any]) -> Run:
+    """The run of which `as_json` gave the figures."""
+    return Run(tuple(Result(**row) for row in found["results"]), found["versions"], found["missing"])
 
 
 def write(run: Run, path: Path) -> None:
