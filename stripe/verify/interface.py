@@ -59,7 +59,9 @@ class LogicalForm:
             if ref not in packed:
                 refs.append(ref)
                 continue
-            layout = ref.layout or PhysicalLayout(_identity(ref.rank), ref.sizes)
+            layout = ref.layout or PhysicalLayout(
+                IndexMap.identity([f"d{dim}" for dim in range(ref.rank)]), ref.sizes
+            )
             user = Refinement.alloc(ref.name, ref.dtype, layout.sizes, role=Role.USER)
             names[ref.name] = fresh(f"{ref.name}.physical", taken)
             physical = replace(
@@ -128,10 +130,6 @@ def moved_tensor(before: Program, after: Program) -> str | None:
         ),
         None,
     )
-
-
-def _identity(rank: int) -> IndexMap:
-    return IndexMap.identity([f"d{dim}" for dim in range(rank)])
 
 
 def _view(ref: Refinement, direction: Direction, access: Sequence[Affine]) -> Refinement:
