@@ -36,9 +36,6 @@ from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknow
 PATIENCE = 3
 """The number of buffers past the limit after which the outputs alone decide: the buffers behind take as long."""
 
-DEEP = 30
-"""The number of reads behind a buffer from which on they are defined in order, from the first, without recursion."""
-
 SECONDS = 300.0
 """Processor time of one proof. It is read between questions, each of which has its limit of steps: where a proof takes
 nowhere near so long its answer is the same on every machine, and where it does the answer can only become *unknown*."""
@@ -356,8 +353,8 @@ def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
 def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer."""
     for definitions, buffer in zip(sides.both, pair.buffers, strict=True):
-        order = reads_in_order(definitions, definitions.reaching.final(buffer))
-        for read in order if len(order) > DEEP else ():
+        # from the first on: without deep recursion, and what comes later meets small terms
+        for read in reads_in_order(definitions, definitions.reaching.final(buffer)):
             with suppress(Unprovable):  # it is raised again where the read matters
                 if definitions.definition(read).merges:
                     sides.numbering.normal(definitions, read)
