@@ -2,9 +2,9 @@
 tables are those of the code.
 
 In a block marked `console`, a line that begins with `$ ` is a command and the lines under it are from its output, in
-their order and next to each other; a line `…` stands for any lines. Commands are those of pyproject.toml, whatever was
-installed, and run in a folder of their own that holds `examples`; those for setting up (`make`, `git`) are left to
-continuous integration, which runs them as its first step.
+their order and next to each other; a line `…` stands for any lines, `…` within a line for any text. Commands are those
+of pyproject.toml, whatever was installed, and run in a folder of their own that holds `examples`; those for setting up
+(`make`, `git`) are left to continuous integration, which runs them as its first step.
 The Python blocks of a page run one after the other, in one module; a block `text` under one is all that it prints,
 where `…` stands for any text. A block marked `tile` or `stripe` is a program.
 """
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -89,16 +90,23 @@ def test_commands_do_what_the_page_shows(page: Path, tmp_path: Path, commands: P
 
 
 def _matches(shown: tuple[str, ...], lines: list[str]) -> bool:
-    """Whether the pieces between the lines `…` stand in the output, in this order."""
+    """Whether the pieces between the lines `…` stand in the output, in this order; `…` within a line is any text."""
     position = 0
-    for piece in "\n".join(shown).split("…"):
-        wanted = piece.strip("\n").split("\n") if piece.strip("\n") else []
+    for is_gap, piece in groupby(shown, lambda line: line == "…"):
+        if is_gap:
+            continue
+        text = "\n".join(piece).strip("\n")
+        wanted = [re.compile(".*".join(map(re.escape, line.split("…")))) for line in text.split("\n")]
         starts = range(position, len(lines) - len(wanted) + 1)
-        found = next((start for start in starts if lines[start : start + len(wanted)] == wanted), None)
+        found = next((start for start in starts if all(map(_fits, wanted, lines[start:]))), None)
         if found is None:
             return False
         position = found + len(wanted)
     return True
+
+
+def _fits(pattern: re.Pattern[str], line: str) -> bool:
+    return pattern.fullmatch(line) is not None
 
 
 def test_the_pages_have_commands() -> None:
