@@ -81,6 +81,17 @@ def digits_of_map(index_map: IndexMap, sizes: Sequence[int]) -> tuple[Placed, ..
     return tuple(tuple((whole[digit], factor) for digit, factor in result) for result in results)
 
 
+def digits_of_fold(index_map: IndexMap) -> tuple[Digit, ...]:
+    """The digits of a map whose result number n is index n, or index n modulo a length, which is 0 where that is 1."""
+    found = [
+        _digit(result.terms[0][0], index_map.names) if result.terms else Digit(number, 1, 1)
+        for number, result in enumerate(index_map.results)
+    ]
+    digits = tuple(digit for digit in found if digit is not None)
+    assert [digit.dim for digit in digits] == list(range(len(index_map.names))), f"{index_map} is no fold"
+    return digits
+
+
 def _digit(atom: Atom, names: Sequence[str]) -> Digit | None:
     """The atom as a digit of one index; None for another."""
     if isinstance(atom, str):

@@ -50,6 +50,12 @@ class IndexMap:
             names, [*outer, *(Affine.var(names[dim]).mod(size) for dim, size in blocks.items())]
         )
 
+    @staticmethod
+    def fold(rank: int, dim: int, length: int) -> IndexMap:
+        """Dimension `dim` modulo `length`: elements so far apart share a place, as in a ring."""
+        whole = IndexMap.identity([f"d{number}" for number in range(rank)])
+        return whole.with_result(dim, lambda result: result.mod(length))
+
     def with_result(self, place: int, change: Callable[[Affine], Affine]) -> IndexMap:
         """The map with another expression for one result."""
         results = [change(r) if number == place else r for number, r in enumerate(self.results)]

@@ -31,7 +31,7 @@ from stripe.ir import (
     with_statements,
 )
 from stripe.ir.check.magnitude import LARGEST
-from stripe.ir.digits import Digit, digits_of_map
+from stripe.ir.digits import Digit, digits_of_fold, digits_of_map
 from stripe.ir.index_map import IndexMap
 from stripe.poly.index_maps import collision, physical_sizes
 from stripe.rewrite.pass_in import passed_into
@@ -64,11 +64,11 @@ class Packing:
         return Packing(tuple(digits), tuple(terms))
 
     @staticmethod
-    def ring(rank: int, dim: int, length: int) -> Packing:
-        """Dimension `dim` folded to `length` elements, which are used again and again: right only where no two elements
-        `length` apart are needed at one time."""
-        digits = tuple(Digit(d, 1, length if d == dim else None) for d in range(rank))
-        return Packing(digits, tuple((d, 1) for d in range(rank)))
+    def fold(index_map: IndexMap) -> Packing:
+        """The layout of a map that takes indices modulo a length: its elements are used again and again, which is right
+        only where no two elements of one place are needed at one time."""
+        digits = digits_of_fold(index_map)
+        return Packing(digits, tuple((digit.dim, 1) for digit in digits))
 
     def map(self, index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
         """The map from logical elements to those of the packed buffer, by the names and axes of the map that it is

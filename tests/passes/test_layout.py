@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stripe.ir import (
     Affine,
     ConstantBuffer,
+    IndexMap,
     Program,
     Refinement,
     Role,
@@ -196,7 +197,7 @@ def test_any_map_keeps_the_results_of_nested_views(
 
 
 def test_a_ring_of_one_row() -> None:
-    ring = Packing.ring(2, 0, 1)
+    ring = Packing.fold(IndexMap.fold(2, 0, 1))
     x, y, zero = Affine.var("x"), Affine.var("y"), Affine()
     assert ring.sizes((5, 3)) == (1, 3)
     assert ring.widths == {0: 1}

@@ -17,6 +17,7 @@ from stripe.ir import (
     Agg,
     Block,
     Index,
+    IndexMap,
     Interval,
     Nest,
     Statement,
@@ -187,7 +188,7 @@ class _Stepper:
                 return Refusal(f"{name} is not written in the order of dimension {self.dims[name]}")
         block = with_statements(self.fused, self._cleared(order, rings))
         packings = {
-            name: Packing.ring(block.ref(name).rank, self.dims[name], length)
+            name: Packing.fold(IndexMap.fold(block.ref(name).rank, self.dims[name], length))
             for name, length in rings.items()
         }
         return RingBlock(repacked(block, {(0,): packings}, self.outside), len(reading), rings, self.sources)
