@@ -16,6 +16,7 @@ from stripe.api.compiling import run_passes
 from stripe.ir import Block, Program, StripeError, walk
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.autotile.search import TileSearch
+from stripe.passes.autotile.tiler import candidate_sizes
 from stripe.passes.autotile.tiling import Tiling
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.manager import PassManager
@@ -61,7 +62,8 @@ def timed_tilings(program: Program, count: int) -> tuple[list[float], list[float
     before = PassManager(entries[:at], hardware).run(program)
     block = next(b for _, b in walk(before.entry) if isinstance(b, Block) and b.words.has_all(pass_.reqs))
     tiling = Tiling(pass_, block, hardware)
-    search = TileSearch(pass_.candidates(tiling, sums=pass_.acc_idxs), tiling.ranges, tiling.price, 1 << 20)
+    sizes = candidate_sizes(pass_, tiling, sums=pass_.acc_idxs)
+    search = TileSearch(sizes, tiling.ranges, tiling.price, 1 << 20)
     found = search.run()
     chosen = [found[round(place)] for place in np.linspace(0, len(found) - 1, min(count, len(found)))]
     built: list[Program] = []

@@ -25,9 +25,7 @@ X = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])
 WEIGHTS = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
 
 
-def model(
-    *nodes: onnx.NodeProto, inputs: tuple[object, ...] = (X,), opset: int = 17, **constants: np.ndarray
-) -> ModelProto:
+def model(*nodes: onnx.NodeProto, opset: int = 17, **constants: np.ndarray) -> ModelProto:
     outputs = [helper.make_value_info(nodes[-1].output[0], onnx.TypeProto())]
     outputs[0].type.tensor_type.elem_type = TensorProto.FLOAT
     held = [numpy_helper.from_array(array, name) for name, array in constants.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,7 +18,7 @@ Capture = pytest.CaptureFixture[str]
 Write = Callable[[Path], object]
 
 
-def node(kind: str, *inputs: str, to: str = "y", **attributes: object) -> NodeProto:
+def node(kind: str, *inputs: str, to: str = "y", **attributes: Any) -> NodeProto:
     return helper.make_node(kind, inputs, [to], name=f"the_{kind}_{to}", **attributes)
 
 

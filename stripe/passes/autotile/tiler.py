@@ -47,6 +47,27 @@ class _Searched:
     choice: Choice | None = None
 
 
+def candidate_sizes(options: Autotile, tiling: Tiling, *, sums: bool) -> list[Ints]:
+    """The sizes to try of each index, ascending; with or without parts of sums."""
+    found: list[Ints] = []
+    lanes = tiling.lanes(options.vector_bytes)
+    for column, (name, size) in enumerate(zip(tiling.names, tiling.ranges, strict=True)):
+        sizes = np.arange(1, size + 1, dtype=np.int64)
+        if options.only_even:
+            sizes = sizes[size % sizes == 0]
+        if options.only_po2:
+            sizes = sizes[(sizes & (sizes - 1) == 0) | (sizes == size)]
+        if name in lanes:
+            whole = (sizes % lanes[name] == 0) & (size > lanes[name])
+            sizes = sizes[whole | (sizes == size)]
+        if not (sums and options.acc_idxs) and column not in tiling.out_columns:
+            sizes = sizes[-1:]
+        if name in options.fixed:
+            sizes = np.array([min(options.fixed[name], size)], dtype=np.int64)
+        found.append(sizes)
+    return found
+
+
 class BlockTiler:
     """The tiles of the blocks of a program. Blocks that differ in names alone are searched once."""
 
@@ -105,33 +126,13 @@ class BlockTiler:
         key = (block, tiling.uses_stencils, tiling.beside, sums, resident, wanted, below)
         if key in self._searches:
             return replace(self._searches[key], tiling=tiling)
-        sizes = self._sizes(tiling, sums=sums)
+        sizes = candidate_sizes(self.options, tiling, sums=sums)
         counts = (-(-size // each) for size, each in zip(tiling.ranges, sizes, strict=True))
         firsts = (np.sort(np.unique(count, return_index=True)[1]) for count in counts)
         smallest = [each[first] for each, first in zip(sizes, firsts, strict=True)]
         search = TileSearch(smallest, tiling.ranges, tiling.price, wanted, below)
         self._searches[key] = _Searched(tiling, search, prod(map(len, sizes)), search.run())
         return self._searches[key]
-
-    def _sizes(self, tiling: Tiling, *, sums: bool) -> list[Ints]:
-        """The sizes to try of each index, ascending; with or without parts of sums."""
-        found: list[Ints] = []
-        options, lanes = self.options, tiling.lanes(self.options.vector_bytes)
-        for column, (name, size) in enumerate(zip(tiling.names, tiling.ranges, strict=True)):
-            sizes = np.arange(1, size + 1, dtype=np.int64)
-            if options.only_even:
-                sizes = sizes[size % sizes == 0]
-            if options.only_po2:
-                sizes = sizes[(sizes & (sizes - 1) == 0) | (sizes == size)]
-            if name in lanes:
-                whole = (sizes % lanes[name] == 0) & (size > lanes[name])
-                sizes = sizes[whole | (sizes == size)]
-            if not (sums and options.acc_idxs) and column not in tiling.out_columns:
-                sizes = sizes[-1:]
-            if name in options.fixed:
-                sizes = np.array([min(options.fixed[name], size)], dtype=np.int64)
-            found.append(sizes)
-        return found
 
     def _priced(self, block: Block, number: int | None, group: Sequence[int]) -> _Searched | None:
         """The search whose best candidates are priced by what the rest of the list makes of them; None where it makes
