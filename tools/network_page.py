@@ -204,29 +204,33 @@ def _cell(row: Facts, fact: str, form: str) -> str:
 _TEXT = """# Networks
 
 The nine networks that come with the onnx package, with uniform weights and the outputs stored beside them, and networks
-with the shapes of published ones, which `python -m tools.networks NAME` writes with drawn weights. `make networks`
-measures them and writes this page; a run that was stopped goes on where it was. Seconds are processor time, compilers
-and other children included.
+with the shapes of published ones, which `python -m tools.networks NAME` writes with random weights (*drawn* networks).
+`make networks` measures them and writes this page; a run that was stopped goes on where it was. Seconds are processor
+time, compilers and other children included.
 
 ## Shapes
 
-*Kernels* counts the blocks of the program as it was lowered. *Import and lowering* begins with the bytes of the model.
+*Nodes* counts those of the ONNX graph, *kernels* the blocks of the program as it was lowered. *Import and lowering*
+begins with the bytes of the model.
 
 {shapes}
 
 ## In C
 
 The list `cpu`, the library that `--emit library` writes, `make` in its folder, and one run of its example, on one
-thread, weights mapped and checked. Outputs are compared with those stored beside the model, of drawn networks with
+thread, the least of five. A run is a whole process, which maps the weights and checks them first: the speed of the
+network alone is in [speed of networks](network-speed.md). *Memory of the compiler* is the most that Stripe itself took up to
+the library, without the C compiler. Outputs are compared with those stored beside the model, of drawn networks with
 those of ONNX Runtime. The allowed error of an element is 1024 units in its last place, and 16 of those of the largest
-element for each layer that sums; the column *outputs* has the largest error in units of the allowed one.
+element for each layer that sums; the column *outputs* has the largest error as a share of the allowed one.
 
 {c}
 
 ## On a machine
 
-The list `dsp_conv`, the simulation of its result, and a proof of each pass that changed the program. The independent
-checkers of schedule and placement look at the result of each pass.
+The list `dsp_conv`, the simulation of its result on the hardware model `dsp_conv`, and a proof of each pass that
+changed the program. *Latency*, *energy* and the peaks are those of the simulation, for one inference; *passes proved*
+counts those passes. The independent checkers of schedule and placement look at the result of each pass.
 
 {machine}
 

@@ -136,14 +136,19 @@ COLUMNS = ("uJ, priced", "uJ, counted", "gap", "seconds", "mappings", "M priced/
 def section() -> Iterator[str]:
     yield """## The mapper
 
-The pass `map` on the machine of `ref16x16`, inputs or weights stationary, beside the energies that an annealer found
-with the weights stationary. Rules: *page* (inputs multicast over columns, outputs summed over rows, boxes fetched
-whole), *bypass* (outputs may pass the SRAM by), *keep* (halos kept), *free* (any index on rows, any of the results on
-columns, windows shared along diagonals). The search is complete over divisors: the gap to its bound is 0. Each mapping
-was made a program, which was proved equal to the layer (`--verify exact`) and counted (`--counts`). Seconds are
-processor time of the search alone; *mappings* is the size of the space that it covers. A price is never below its
-count: it takes boxes with the gaps of strided accesses, and halos kept in the SRAM alone, as the model says, where
-`--halo keep` keeps them in every memory.
+The pass `map` on the hardware model `ref16x16`, inputs or weights stationary, beside the energies that a search by
+simulated annealing found with the weights stationary. Energies are those of one layer in the model; *matmul* is 512 x
+512 x 512, *conv3x3* gives 56 x 56 x 64 from 64 channels, in 8 bits. Rules: *page*, the
+defaults of the model (inputs multicast over columns, outputs summed over rows, boxes fetched whole), *bypass* (outputs
+may pass the SRAM by), *keep* (halos kept), *free* (any index on rows, any of the results on columns, windows shared
+along diagonals). The search is complete over divisors: the *gap* between its best mapping and its lower bound is 0.
+Each mapping was made a program, which was proved equal to the layer (`--verify exact`) and counted (`--counts`).
+*Seconds* are processor time of the search alone, *mappings* is the size of the space that it covers, and *M priced/s*
+the millions of mappings that it priced a second.
+
+A price is never below its count. It is above in two cases: a strided access is priced as a box with its gaps, of which
+the count leaves the gaps out; and under *keep* the price keeps halos in the SRAM alone, as the model says, where
+`--halo keep` of the count keeps them in every memory.
 
 """
     yield table(("rules", "layer", "annealer, uJ", *COLUMNS), _rows())
