@@ -219,10 +219,10 @@ begins with the bytes of the model.
 
 The list `cpu`, the library that `--emit library` writes, `make` in its folder, and one run of its example, on one
 thread, the least of five. A run is a whole process, which maps the weights and checks them first: the speed of the
-network alone is in [speed of networks](network-speed.md). *Memory of the compiler* is the most that Stripe itself
-took up to the library, without the C compiler. Outputs are compared with those stored beside the model, of drawn networks with
-those of ONNX Runtime. The allowed error of an element is 1024 units in its last place, and 16 of those of the largest
-element for each layer that sums; the column *outputs* has the largest error as a share of the allowed one.
+network alone is in [speed of networks](network-speed.md). *Memory of the compiler* is the most that Stripe itself took
+up to the library, without the C compiler. Outputs are compared with those stored beside the model, of drawn networks
+with those of ONNX Runtime. The allowed error of an element is 1024 units in its last place, and 16 of those of the
+largest element for each layer that sums; the column *outputs* has the largest error as a share of the allowed one.
 
 {c}
 
