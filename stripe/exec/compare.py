@@ -59,7 +59,7 @@ def layered(tolerance: Tolerance, program: Program) -> Tolerance:
         before = max((sums.get(name, 0) for name in reads_of(statement)), default=0)
         for name in writes_of(statement):
             sums[name] = max(sums.get(name, 0), before + own)
-    return replace(tolerance, absolute=tolerance.absolute * max(1, *sums.values(), 1))
+    return replace(tolerance, absolute=tolerance.absolute * max([1, *sums.values()]))
 
 
 @dataclass(frozen=True, slots=True)

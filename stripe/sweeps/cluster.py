@@ -68,7 +68,9 @@ _evaluators: dict[str, tuple[Evaluator, Lock]] = {}
 
 def _evaluate(setup: WorkerSetup, points: tuple[DesignPoint, ...], seconds: float | None) -> Rows:
     """Evaluates in a thread of its own, so that a hanging one can be left behind. Raises TimeoutError."""
-    evaluator, lock = _evaluators.setdefault(setup.plan.identity, (setup.evaluator(), Lock()))
+    if setup.plan.identity not in _evaluators:
+        _evaluators.setdefault(setup.plan.identity, (setup.evaluator(), Lock()))
+    evaluator, lock = _evaluators[setup.plan.identity]
     rows: Rows = []
     raised: list[BaseException] = []
 
