@@ -34,9 +34,12 @@ def report(error: Exception, job: Job) -> int:
     raised = error if fault is None else error.__cause__
     first, *more = reason.splitlines() or [""]
     path = reproducer.write(job, "\n".join((reason if fault else first, *details)), raised)
-    where = (
-        f"replay it with: stripe-opt --run-reproducer {path}" if path else "no reproducer could be written"
-    )
+    if path is None:
+        where = "no reproducer could be written"
+    elif job.spec.prog in reproducer.REPLAYED:
+        where = f"replay it with: stripe-opt --run-reproducer {path}"
+    else:
+        where = f"its place in our code and the options are in {path}"
     print(f"{job.command[0]}: internal fault: {first}{_origin(raised)}; {where}", file=sys.stderr)
     for line in [*more, *details][:_MOST_LINES]:
         print(f"  {line}", file=sys.stderr)

@@ -23,7 +23,8 @@ from stripe.hw.schema import HardwareModel
 from stripe.pipeline.passlist import entry_json, read_pass_list
 from stripe.pipeline.reproducer import Reproducer, read_reproducer
 
-_SPECS: dict[str, type[CompileSpec]] = {spec.prog: spec for spec in (OptSpec, RunSpec, SimSpec)}
+REPLAYED: dict[str, type[CompileSpec]] = {spec.prog: spec for spec in (OptSpec, RunSpec, SimSpec)}
+"""The commands that `--run-reproducer` replays. A sweep writes a reproducer of `stripe-sim` for a point that fails."""
 
 
 def write(job: Job, reason: str, raised: BaseException | None) -> Path | None:
@@ -60,10 +61,10 @@ def read_into(job: Job, path: str) -> CompileSpec:
     Raises ConfigError when the file is no reproducer.
     """
     found, document = read_reproducer(Path(path))
-    spec_class = _SPECS.get(found.tool)
+    spec_class = REPLAYED.get(found.tool)
     if spec_class is None:
         raise document.error(
-            f"no command is called '{found.tool}'", ("tool",), f"known are {', '.join(_SPECS)}"
+            f"no command is called '{found.tool}'", ("tool",), f"known are {', '.join(REPLAYED)}"
         )
     try:
         spec = spec_class.read(found.options)

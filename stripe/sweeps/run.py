@@ -14,9 +14,6 @@ from stripe.sweeps.store import ResultStore
 from stripe.sweeps.strategy import Outcome, Strategy
 from stripe.sweeps.workers import PointExecutor, evaluated
 
-KEEP_EVERY = 0.5
-"""Seconds between two transactions."""
-
 
 @dataclass(slots=True)
 class SweepProgress:
@@ -85,7 +82,8 @@ def swept(
                 progress.reused += 1
                 yield result_of(known[point])
         todo = (point for point in points if point not in known)
-        for rows in _kept(store, evaluated(executor, plan, todo, batch, seconds)):
+        for rows in evaluated(executor, plan, todo, batch, seconds):
+            store.add(rows)
             yield result_of(rows)
         strategy.tell(outcomes)
 
@@ -113,18 +111,3 @@ def _known_rows(store: ResultStore) -> dict[DesignPoint, list[ResultRow]]:
     for row in store.rows():
         known.setdefault(row.point, []).append(row)
     return known
-
-
-def _kept(store: ResultStore, points: Iterator[tuple[ResultRow, ...]]) -> Iterator[tuple[ResultRow, ...]]:
-    """The points, each kept in the store; some share a transaction when they come quickly."""
-    waiting: list[tuple[ResultRow, ...]] = []
-    last = 0.0
-    try:
-        for rows in points:
-            waiting.append(rows)
-            if time.monotonic() - last > KEEP_EVERY:
-                store.add(waiting)
-                waiting, last = [], time.monotonic()
-            yield rows
-    finally:
-        store.add(waiting)

@@ -13,7 +13,7 @@ import json
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -77,32 +77,30 @@ def plain(value: Scalar) -> str:
 class ResultStore:
     """The results of one sweep. Made by `writing_store` and `open_store`."""
 
-    def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, folder: Path, database: sqlite3.Connection, points: int) -> None:
         self.folder = folder
         self._database = database
+        self._points = points
 
     def facts(self) -> SweepFacts:
         """The sweep that the rows belong to."""
         found = self._database.execute("SELECT name, value FROM sweep")
         return SweepFacts.model_validate({name: json.loads(value) for name, value in found})
 
-    def add(self, points: Iterable[tuple[ResultRow, ...]]) -> None:
-        """Keeps the rows of points, those of one point all or none. Raises ConfigError where the disk is full."""
+    def add(self, rows: tuple[ResultRow, ...]) -> None:
+        """Keeps the rows of a point, all or none. Raises ConfigError where the disk is full."""
         try:
             with self._database as database:
-                (count,) = database.execute("SELECT count(DISTINCT point) FROM rows").fetchone()
-                for number, rows in enumerate(points, count):
-                    for row in rows:
-                        database.execute(
-                            f"INSERT INTO rows VALUES ({', '.join('?' * 12)})",
-                            _packed(number, row),
-                        )
+                places = ", ".join("?" * 12)
+                for row in rows:
+                    database.execute(f"INSERT INTO rows VALUES ({places})", _packed(self._points, row))
         except sqlite3.OperationalError as error:
             raise ConfigError(
                 f"cannot keep results: {error}",
                 path=str(self.folder / FILE),
                 hint="make room on the disk, then go on with --resume",
             ) from None
+        self._points += 1
 
     def rows(self) -> Iterator[ResultRow]:
         """All rows, in the order of points."""
@@ -228,7 +226,12 @@ def _open(folder: Path) -> ResultStore:
     try:
         database = sqlite3.connect(path, timeout=20.0)
         (version,) = database.execute("PRAGMA user_version").fetchone()
+        counted = "SELECT count(DISTINCT point) FROM rows" if version == _FORMAT else "SELECT 0"
+        (points,) = database.execute(counted).fetchone()
         database.execute("PRAGMA journal_mode = WAL")
+        database.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # survives a killed process without a sync for each row
     except sqlite3.DatabaseError as error:
         raise ConfigError(
             f"this is no store of a sweep: {error}", path=str(path), hint="name another folder"
@@ -236,7 +239,7 @@ def _open(folder: Path) -> ResultStore:
     if version != _FORMAT:
         reason = f"the store has format {version}, and this version reads {_FORMAT}"
         raise ConfigError(reason, path=str(path), hint="use the version that wrote it")
-    return ResultStore(folder, database)
+    return ResultStore(folder, database, points)
 
 
 def table(store: ResultStore) -> tuple[list[str], list[list[Scalar | None]]]:

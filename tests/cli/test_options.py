@@ -51,7 +51,7 @@ def test_an_option_is_one_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         Wider.read(["--level", "x"])
     assert spec.words() == ("--level=3", "--wide", "--word=a", "--word=-b")
     assert "--colour" in completion(Wider, "bash")
-    monkeypatch.setitem(reproducer._SPECS, "stripe-opt", Wider)
+    monkeypatch.setitem(reproducer.REPLAYED, "stripe-opt", Wider)
     crashed = job.Job(("stripe-opt",), spec, Source(MATMUL.encode(), "x.stripe", "stripe"))
     path = reproducer.write(crashed, "it fell over", None)
     assert path is not None

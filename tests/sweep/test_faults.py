@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stripe.cli.start import sweep
+from stripe.pipeline.reproducer import Reproducer
 from stripe.sweeps import plan, store
 from stripe.sweeps.evaluate import ResultRow, RowStatus
 from stripe.sweeps.store import ResultStore, open_store, writing_store
@@ -99,3 +100,25 @@ def test_two_runs_on_one_folder_and_other_results_in_it_are_refused(
     (out / store.FILE).write_bytes(b"no database at all" * 100)
     assert sweep(["best", str(out)]) == 2
     assert "this is no store of a sweep" in capsys.readouterr().err
+
+
+def test_a_fault_of_the_run_itself_names_its_record_and_promises_no_replay(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the store fell over")
+
+    monkeypatch.setattr(ResultStore, "add", broken)
+    assert sweep(["run", str(sweep_file()), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 70
+    error = capsys.readouterr().err
+    assert "stripe-sweep run: internal fault: RuntimeError: the store fell over" in error
+    assert "replay" not in error
+    record = Reproducer.model_validate_json(Path(error.split(" are in ")[1].strip()).read_text("utf-8"))
+    assert (record.tool, record.error) == ("stripe-sweep run", "RuntimeError: the store fell over")
+
+
+def test_a_database_of_another_program_is_no_store(tmp_path: Path, capsys: Capture) -> None:
+    with sqlite3.connect(tmp_path / store.FILE) as database:
+        database.execute("PRAGMA user_version = 1")
+    assert sweep(["best", str(tmp_path)]) == 2
+    assert "this is no store of a sweep: no such table: rows" in capsys.readouterr().err
