@@ -26,6 +26,7 @@ MAX_RESULTS = 100_000
 _FORMAT = 1
 _TABLES = f"""
 PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
 PRAGMA user_version = {_FORMAT};
 CREATE TABLE IF NOT EXISTS places (key TEXT, places TEXT, PRIMARY KEY (key, places));
 CREATE TABLE IF NOT EXISTS results (digest TEXT PRIMARY KEY, value BLOB, used REAL);

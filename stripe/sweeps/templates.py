@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stripe.config.document import Document
@@ -42,19 +43,22 @@ class Template:
         computed = self.described.parameters if self.described else {}
         return names_of(self.path) - {name for name, p in computed.items() if p.expression is not None}
 
-    def reads(self, name: str) -> bool:
-        """Whether the template, or a parameter computed for it, depends on the parameter `name`."""
+    @property
+    def read(self) -> frozenset[str] | None:
+        """The names that the template, and the parameters computed for it, depend on. None where it includes files,
+        which may depend on any.
+        """
         if includes_files(self.path):
-            return True  # files that it includes may
+            return None
         used = set(free_names(self.path))
         parameters = self.described.parameters if self.described else {}
-        waiting = [used_name for used_name in used if used_name in parameters]
+        waiting = [name for name in used if name in parameters]
         while waiting:
             expression = parameters[waiting.pop()].expression
             inner = names_in(expression) - used if expression is not None else frozenset[str]()
             used |= inner
             waiting += inner & parameters.keys()
-        return name in used
+        return frozenset(used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,10 @@ class Templates:
     machine: Template
     lists: dict[str, Template]
     fixed: dict[str, Mapping[str, Scalar]]
+    _rendered_lists: dict[str, PassList] = field(
+        default_factory=dict[str, PassList], compare=False, repr=False
+    )
+    """By name and the values that the list depends on, as JSON."""
 
     def parameter(self, name: str) -> Parameter | None:
         """The description of a parameter, where a params file has one."""
@@ -79,7 +87,8 @@ class Templates:
 
     def readers(self, name: str) -> tuple[str, ...]:
         """The templates that depend on a parameter."""
-        return tuple(t.name for t in (self.machine, *self.lists.values()) if t.reads(name))
+        templates = (self.machine, *self.lists.values())
+        return tuple(t.name for t in templates if (read := t.read) is None or name in read)
 
     def resolved(self, defines: Mapping[str, Scalar], list_name: str) -> dict[str, Scalar]:
         """The parameters of machine and list, those computed included. Raises ConfigError."""
@@ -97,11 +106,18 @@ class Templates:
 
     def rendered(self, defines: Mapping[str, Scalar], list_name: str) -> tuple[HardwareModel, PassList]:
         """The machine and the pass list of a design point. Raises ConfigError."""
-        path = self.lists[list_name].path
+        template = self.lists[list_name]
         given = {**self.fixed[list_name], **defines}
-        model = load_hardware(str(self.machine.path), given, self.names)
-        known = self.names | model.parameters.keys()
-        return model, load_pass_list(path, {**model.parameters, **parameters_of(path, given, known)})
+        names, read = self.names, template.read
+        model = load_hardware(str(self.machine.path), given, names)
+        values = {**given, **model.parameters}
+        key = json.dumps(
+            [list_name, sorted(item for item in values.items() if read is None or item[0] in read)]
+        )
+        if key not in self._rendered_lists:
+            resolved = parameters_of(template.path, given, names | model.parameters.keys())
+            self._rendered_lists[key] = load_pass_list(template.path, {**model.parameters, **resolved})
+        return model, self._rendered_lists[key]
 
 
 def find_templates(sweep: SweepFile, document: Document, folder: Path) -> Templates:

@@ -57,6 +57,22 @@ def test_several_lists_are_an_axis(plan_of: Plans) -> None:
     assert [point.passes for point in plan.space.grid()] == ["dsp_conv", "again"]
 
 
+def test_a_list_is_rendered_once_for_the_parameters_that_it_depends_on(plan_of: Plans) -> None:
+    axes = {
+        "NUM_CONV": {"values": [1, 2]},
+        "CLOCK_MHZ": {"values": [400, 500]},
+        "SRAM_SIZE_KIB": {"values": [64, 128]},
+    }
+    plan = plan_of(axes=axes)
+    lists = []
+    for point in plan.space.grid():
+        machine, passes = plan.space.templates.rendered(point.choices, point.passes)
+        assert (machine, passes) == plan_of(axes=axes).space.templates.rendered(point.choices, point.passes)
+        lists.append(passes)
+    kinds = {(entries, id(found)) for found in lists for entries in [repr(found.entries)]}
+    assert len(kinds) == len({entries for entries, _ in kinds})
+
+
 def test_a_sample_is_a_part_of_the_grid_and_repeats_nothing(plan_of: Plans) -> None:
     space = plan_of().space
     sample = list(space.sample(4, seed=1))
