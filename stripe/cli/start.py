@@ -37,8 +37,11 @@ def _performed(command: str, argv: list[str] | None) -> int:
     try:
         if argv is None:
             import gc
+            from os import environ
 
             gc.set_threshold(_COLLECTION)
+            # Else pydantic reads the metadata of all installed packages, for plugins that no command has.
+            environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from importlib import import_module
 
         from stripe.cli.guard import guarded

@@ -14,7 +14,7 @@ UNVERIFIED = "unverified"
 class ConfigModel(BaseModel):
     """A part of a configuration file: frozen, and without unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Documented(ConfigModel):

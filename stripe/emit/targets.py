@@ -24,7 +24,7 @@ from stripe.ir.text.json_ir import program_json
 class Target(BaseModel):
     """A form of output. Subclasses set `target_name` and declare their options as fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     target_name: ClassVar[str]
     unchecked: ClassVar[bool] = False

@@ -178,7 +178,7 @@ class Pass(BaseModel):
     `context.missed`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     pass_name: ClassVar[str]
     group: ClassVar[PassGroup] = PassGroup.OTHER

@@ -169,7 +169,7 @@ class LocateRecursive(_Locate):
 class LocationRewrite(BaseModel):
     """A rule: locations whose outer devices fit `prefix` get `target` in their place."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     prefix: str = Field(description="pattern of the outer devices, such as 'DRAM', 'SRAM[*]' or '*/CONV'")
     target: str = Field(

@@ -41,7 +41,7 @@ class Runner(Protocol):
 class Engine(BaseModel):
     """A way to run programs. Subclasses set `engine_name` and declare their options as fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     engine_name: ClassVar[str]
     untrusted: ClassVar[frozenset[str]] = frozenset()

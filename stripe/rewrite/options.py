@@ -58,7 +58,7 @@ class LocationSpec(BaseModel):
     """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, an affine as text, or
     `"any"`: whichever unit of that name is free."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str = Field(
         min_length=1, pattern=UNIT_NAME,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,8 +16,10 @@ from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
 from stripe.passes.fusion.legality import FusionPlan, Legality
 from stripe.passes.fusion.reach import find_pairs
-from stripe.passes.fusion.rings import RingBlock, find_rings, in_steps
 from stripe.rewrite.refusal import Refusal
+
+if TYPE_CHECKING:
+    from stripe.passes.fusion.rings import RingBlock
 
 
 class Fusion(Pass):
@@ -223,6 +225,9 @@ class _Decider:
 
     def _in_rings(self, a: Block, b: Block, slots: tuple[int, ...], legality: Legality) -> Decision | Refusal:
         """The decision on both blocks in steps: the rings with the fewest elements."""
+        # Here, since layouts and integer sets come with it.
+        from stripe.passes.fusion.rings import find_rings, in_steps
+
         options = self.options
         best: tuple[int, Decision] | None = None
         reason = "no dimension to keep an overlap of"

@@ -10,8 +10,6 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from stripe.cost.time.machine import Machine
-from stripe.cost.time.workload import CostModel
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
 from stripe.hw.trace import unit_graph
@@ -278,6 +276,9 @@ class Schedule(Pass):
         self, entry: Block, path: Path, origins: Sequence[ScheduleStep], context: PassContext
     ) -> tuple[Block, float]:
         """Sets the dependences and puts the statements in the order of their start; the entry and the cycles."""
+        from stripe.cost.time.machine import Machine  # with the simulator behind it
+        from stripe.cost.time.workload import CostModel
+
         nest = nest_at(entry, path)
         data = statement_deps(nest, reduced=False)
         deps = transitive_reduction([{*a, *b} for a, b in zip(reuse_deps(origins), data, strict=True)])

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from stripe.cost.time.workload import CostModel
 from stripe.ir import Block, Nest
+
+if TYPE_CHECKING:
+    from stripe.cost.time.workload import CostModel
 
 
 @dataclass(frozen=True, slots=True)
