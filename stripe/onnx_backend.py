@@ -1,8 +1,8 @@
 """ONNX's backend interface: models run by the emitted C, or by the interpreter.
 
 `onnx.backend.test.BackendTest(stripe.onnx_backend, __name__)` runs the conformance suite of onnx on it. The device is
-`CPU` for C, `CPU:1` for the interpreter. Inputs that a shape depends on, such as the sizes of a Reshape, become
-constants of a program that is compiled when they are known.
+`CPU` for C, `CPU:1` for the interpreter. A model with open sizes is compiled when these are known, and inputs that a
+shape depends on, such as the sizes of a Reshape, are its constants.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing_extensions import override
 from stripe.exec.arith import Array
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.onnx.importer import Network
-from stripe.frontends.onnx.model import parse_model
+from stripe.frontends.onnx.model import open_sizes, parse_model
 from stripe.frontends.onnx.reader import import_model, program
 from stripe.frontends.onnx.values import restored, stored
 from stripe.ir import StripeError
@@ -49,10 +49,14 @@ class CompiledNetwork:
 
 
 def compile_model(
-    model: ModelProto, engine: str = "c", values: Mapping[str, Array] | None = None
+    model: ModelProto, engine: str = "c", inputs: Mapping[str, Array] | None = None
 ) -> CompiledNetwork:
-    """The model, ready to run; inputs in `values` become constants. Raises StripeError."""
-    network = import_model(parse_model(model.SerializeToString(), NAME), NAME, ReadOptions(), values)
+    """The model, ready to run. With `inputs` it is that for inputs of their sizes, and inputs on which shapes and
+    structure may depend become constants. Raises StripeError.
+    """
+    sizes, values = (_sizes(model, inputs), _values(model, inputs)) if inputs else ({}, {})
+    options = ReadOptions(dims=tuple(sizes.items()))
+    network = import_model(parse_model(model.SerializeToString(), NAME), NAME, options, values)
     if not network.outputs:
         return CompiledNetwork(network, None)
     return CompiledNetwork(network, parse_engine(engine).load(program(network, "model"), reorder=True))
@@ -65,15 +69,14 @@ class StripeRep(BackendRep):
     model: ModelProto
     engine: str
     _static: CompiledNetwork | None = None
-    _reason: StripeError | None = None
     _outputs: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
         self._outputs = [info.name for info in self.model.graph.output]
         try:
             self._static = compile_model(self.model, self.engine)
-        except StripeError as error:
-            self._reason = error
+        except StripeError:
+            self._static = None
 
     @override
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -82,11 +85,7 @@ class StripeRep(BackendRep):
         given = dict(zip(names, map(np.asarray, inputs), strict=False))
         compiled = self._static
         if compiled is None:
-            values = bound_values(self.model, given)
-            assert self._reason is not None
-            if not values:
-                raise self._reason
-            compiled = compile_model(self.model, self.engine, values)
+            compiled = compile_model(self.model, self.engine, given)
         found = compiled.run(given)
         return tuple(found[name] for name in self._outputs)
 
@@ -95,7 +94,7 @@ SIZING = frozenset(("scales", "roi"))
 """Formal inputs of floats on which sizes depend."""
 
 
-def bound_values(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def _values(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The inputs on which shapes and structure may depend: small ones of integers and bools, scalars, and scales."""
     sizing = {
         name
@@ -110,6 +109,17 @@ def bound_values(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Ar
         name: array for name, array in inputs.items()
         if (array.dtype.kind in "iub" and array.size <= 64) or array.size <= 1 or name in sizing
     }  # fmt: skip
+
+
+def _sizes(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, int]:
+    """The sizes of inputs that the model leaves open, by their symbols."""
+    return {
+        symbol: size
+        for info in model.graph.input
+        if info.name in inputs
+        for symbol, size in zip(open_sizes(info), inputs[info.name].shape, strict=False)
+        if symbol is not None
+    }
 
 
 class StripeBackend(Backend):

@@ -26,23 +26,13 @@ def prepare(workload: Workload, data: Data, threads: int) -> Prepared:
     model, given = graphs.model(workload, data)
     dims = [d.dim_value for d in model.graph.output[0].type.tensor_type.shape.dim]
     out = np.zeros(dims, np.int32 if workload.dtype == "int8" else np.float32)
-    folder = Path(tempfile.mkdtemp(prefix="emx-"))
-    source, code, library = folder / "model.onnx", folder / "model.c", folder / "model.so"
-    source.write_bytes(model.SerializeToString())
-    generator = str(Path(sys.executable).parent / "emx-onnx-cgen")
-    for command in (
-        [
-            generator,
-            "compile",
-            "--model-name",
-            "model",
-            "--restrict-arrays",
-            "--large-weight-threshold",
-            "0",
-            str(source),
-            str(code),
-        ],
-        [
+    with tempfile.TemporaryDirectory(prefix="emx-") as name:
+        folder = Path(name)
+        source, code, library = folder / "model.onnx", folder / "model.c", folder / "model.so"
+        source.write_bytes(model.SerializeToString())
+        generator = str(Path(sys.executable).parent / "emx-onnx-cgen")
+        _call(generator, "compile", "--model-name", "model", "--restrict-arrays", str(source), str(code))
+        _call(
             "cc",
             "-O3",
             "-march=native",
@@ -53,12 +43,17 @@ def prepare(workload: Workload, data: Data, threads: int) -> Prepared:
             "-o",
             str(library),
             "-lm",
-        ],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1])
-    function: Any = ctypes.CDLL(str(library))["model"]
+        )
+        loaded = ctypes.CDLL(str(library))
+        if (weights := folder / "model.bin").exists():  # large ones lie beside the code
+            loaded["model_load"](str(weights).encode())
+    function: Any = loaded["model"]
     arrays = [np.ascontiguousarray(array) for array in given.values()]
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, out)]
     return lambda: (function(*pointers), arrays), lambda: graphs.result(out)
+
+
+def _call(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1])

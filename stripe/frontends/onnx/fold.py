@@ -57,6 +57,13 @@ def infer(
         elif name:
             types[name] = TypeProto()
     versions = [OperatorSetIdProto(domain=domain, version=version) for domain, version in opsets.items()]
+    # The inference of STFT takes another default than its schema says.
+    written = {attribute.name for attribute in plain.attribute}
+    plain.attribute.extend(
+        declared.default_value
+        for name, declared in schema.attributes.items()
+        if name not in written and declared.default_value.type != onnx.AttributeProto.UNDEFINED
+    )
     try:
         found = onnx.shape_inference.infer_node_outputs(schema, plain, types, data, opset_imports=versions)
     except (InferenceError, ValidationError) as error:

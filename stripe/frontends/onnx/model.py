@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 from onnx.inliner import inline_local_functions
 
 from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
@@ -185,6 +185,14 @@ def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | No
     del tensor.external_data[:]
 
 
+def open_sizes(info: ValueInfoProto) -> list[str | None]:
+    """The symbol of each size of an input that the model leaves open, None for sizes that it gives."""
+    return [
+        None if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param or f"{info.name}.{place}"
+        for place, dim in enumerate(info.type.tensor_type.shape.dim)
+    ]
+
+
 def input_types(graph: GraphProto, path: str, dims: Mapping[str, int]) -> dict[str, TensorType]:
     """The types of the inputs that are no constants, with symbolic sizes from `dims`.
 
@@ -192,7 +200,7 @@ def input_types(graph: GraphProto, path: str, dims: Mapping[str, int]) -> dict[s
     """
     constants = {tensor.name for tensor in graph.initializer}
     found: dict[str, TensorType] = {}
-    open_sizes: dict[str, str] = {}
+    unbound: dict[str, str] = {}
     symbols: set[str] = set()
     for info in graph.input:
         if info.name in constants:
@@ -204,23 +212,25 @@ def input_types(graph: GraphProto, path: str, dims: Mapping[str, int]) -> dict[s
             hint = "export the network with static shapes"
             raise StripeError("its rank is unknown", path=path, where=where, hint=hint)
         sizes: list[int] = []
-        for place, dim in enumerate(info.type.tensor_type.shape.dim):
-            symbol = dim.dim_param or f"{info.name}.{place}"
-            symbols.add(symbol)
-            if dim.HasField("dim_value") and dim.dim_value >= 0:
+        for place, (dim, symbol) in enumerate(
+            zip(info.type.tensor_type.shape.dim, open_sizes(info), strict=True)
+        ):
+            if symbol is None:
                 sizes.append(dim.dim_value)
-            elif symbol in dims:
+                continue
+            symbols.add(symbol)
+            if symbol in dims:
                 sizes.append(dims[symbol])
             else:
-                open_sizes.setdefault(symbol, f"dimension {place} of '{printable_name(info.name)}'")
+                unbound.setdefault(symbol, f"dimension {place} of '{printable_name(info.name)}'")
         found[info.name] = type = TensorType(tuple(sizes), info.type.tensor_type.elem_type)
         if type.dtype is None:
             element = element_name(type.element)
             reason = f"elements of type {element} have no counterpart"
             raise StripeError(reason, path=path, where=where, hint="convert the network to another type")
-    if open_sizes:
-        names = ", ".join(f"'{printable_name(name)}' ({place})" for name, place in open_sizes.items())
-        hint = "bind each, as in " + " ".join(f"--dim {printable_name(name)}=1" for name in open_sizes)
+    if unbound:
+        names = ", ".join(f"'{printable_name(name)}' ({place})" for name, place in unbound.items())
+        hint = "bind each, as in " + " ".join(f"--dim {printable_name(name)}=1" for name in unbound)
         raise StripeError(f"sizes are unknown: {names}", path=path, hint=hint)
     for name in dims:
         if name not in symbols:
