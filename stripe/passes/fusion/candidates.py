@@ -99,16 +99,31 @@ class Line:
         slots that have to run after them; or the slot of a statement that has to run between them.
         """
         before: list[int] = []
-        followed = list(slots[:-1])
+        after: list[int] = []
+        reads, writes, parts = set[str](), set[str](), set[int]()
+
+        def follow(member: Member) -> None:
+            reads.update(member.reads)
+            writes.update(member.writes)
+            parts.update(member.parts)
+
+        def follows(member: Member) -> bool:
+            free = writes.isdisjoint(member.reads) and writes.isdisjoint(member.writes)
+            return not (free and reads.isdisjoint(member.writes) and parts.isdisjoint(member.deps))
+
+        for slot in slots[:-1]:
+            follow(self[slot])
         for slot in range(slots[0] + 1, slots[-1]):
-            if self._slots[slot] is None or slot in slots:
+            member = self._slots[slot]
+            if member is None or slot in slots:
                 continue
-            if any(self[earlier].precedes(self[slot]) for earlier in followed):
-                followed.append(slot)
+            if follows(member):
+                after.append(slot)
+                follow(member)
             else:
                 before.append(slot)
-        after = followed[len(slots) - 1 :]
-        blocker = next((slot for slot in after if self[slot].precedes(self[slots[-1]])), None)
+        last = self[slots[-1]]
+        blocker = next((slot for slot in after if self[slot].precedes(last)), None)
         return (before, after) if blocker is None else blocker
 
     def join(self, slots: Sequence[int], fused: Block) -> None:

@@ -11,10 +11,10 @@ their vectors take two accesses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import product
+from itertools import count, product
 from math import prod
 from typing import TypeAlias
 
@@ -127,44 +127,91 @@ def _terms(access: Access) -> int:
     return prod(ranges[name][1] + 1 for name in access.nest.own if name not in moving)
 
 
+@dataclass(frozen=True, slots=True)
+class FactorGraph:
+    """Tensors whose labels are open, and the factors on them. `around` has the tensors that share a factor with a
+    tensor, `sizes` the number of choices of their labels.
+    """
+
+    labels: dict[Buffer, Sequence[Label]]
+    factors: dict[Buffer, dict[int, Factor]] = field(default_factory=dict[Buffer, dict[int, Factor]])
+    around: dict[Buffer, dict[Buffer, None]] = field(default_factory=dict[Buffer, dict[Buffer, None]])
+    sizes: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        for buffer in self.labels:
+            self.factors[buffer], self.around[buffer], self.sizes[buffer] = {}, {}, 1
+
+    def add(self, factor: Factor) -> None:
+        number = next(self._numbers)
+        for tensor in factor.tensors:
+            self.factors[tensor][number] = factor
+            for other in factor.tensors:
+                if other != tensor and other not in self.around[tensor]:
+                    self.around[tensor][other] = None
+                    self.sizes[tensor] *= len(self.labels[other])
+
+    def take(self, buffer: Buffer) -> tuple[list[Factor], tuple[Buffer, ...]]:
+        """The factors of a tensor and those around it; all of these leave the graph with it."""
+        taken, others = self.factors.pop(buffer), tuple(self.around.pop(buffer))
+        for number, factor in taken.items():
+            for tensor in factor.tensors:
+                if tensor != buffer:
+                    del self.factors[tensor][number]
+        for other in others:
+            del self.around[other][buffer]
+            self.sizes[other] //= len(self.labels[buffer])
+        del self.labels[buffer]
+        return list(taken.values()), others
+
+    def fix(self, buffer: Buffer) -> tuple[Buffer, ...]:
+        """Takes a tensor out with its first label; gives the tensors around it."""
+        label = self.labels[buffer][0]
+        factors, others = self.take(buffer)
+        for factor in factors:
+            place = factor.tensors.index(buffer)
+            rest = {
+                (*labels[:place], *labels[place + 1 :]): cost
+                for labels, cost in factor.costs.items()
+                if labels[place] == label
+            }
+            self.add(Factor((*factor.tensors[:place], *factor.tensors[place + 1 :]), rest))
+        return others
+
+
 def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[Label]]) -> dict[Buffer, Label]:
     """The labels with the least sum of factors; among equals the first ones."""
-    left = dict(labels)
-    factors_of: dict[Buffer, list[Factor]] = {buffer: [] for buffer in left}
+    graph = FactorGraph(dict(labels))
     for factor in factors:
-        for buffer in factor.tensors:
-            factors_of[buffer].append(factor)
-    around = {buffer: _neighbours(buffer, factors_of[buffer]) for buffer in left}
+        graph.add(factor)
     best: list[tuple[Buffer, tuple[Buffer, ...], dict[tuple[Label, ...], Label]]] = []
-    places = {buffer: place for place, buffer in enumerate(left)}
+    found = {buffer: choices[0] for buffer, choices in labels.items()}
+    for buffer, choices in labels.items():
+        if len(choices) == 1:
+            graph.fix(buffer)
+    places = {buffer: place for place, buffer in enumerate(labels)}
 
     def entry(buffer: Buffer) -> tuple[int, int, Buffer]:
-        return prod(len(left[n]) for n in around[buffer]), places[buffer], buffer
+        return graph.sizes[buffer], places[buffer], buffer
 
     # The tensor whose neighbours have the fewest labels comes first. An entry that is no longer right is skipped.
-    queue = [entry(buffer) for buffer in left]
+    queue = [entry(buffer) for buffer in graph.labels]
     heapify(queue)
-    while left:
-        first = heappop(queue)
-        buffer = first[-1]
-        if buffer not in left or entry(buffer) != first:
+    while graph.labels:
+        size, _, buffer = first = heappop(queue)
+        if buffer not in graph.labels or entry(buffer) != first:
             continue
-        others = around[buffer]
-        if len(left[buffer]) * first[0] > MOST_ENTRIES:
-            left[buffer] = (left[buffer][0],)
-            for changed in (buffer, *others):
-                heappush(queue, entry(changed))
-            continue
-        merged, chosen = _eliminated(buffer, factors_of.pop(buffer), others, left)
-        best.append((buffer, others, chosen))
-        del left[buffer]
-        for other in others:
-            rest = [factor for factor in factors_of[other] if buffer not in factor.tensors]
-            factors_of[other] = [*rest, merged]
-            around[other] = _neighbours(other, factors_of[other])
+        if len(graph.labels[buffer]) * size > MOST_ENTRIES:
+            others = graph.fix(buffer)
+        else:
+            choices = graph.labels[buffer]
+            factors, others = graph.take(buffer)
+            merged, chosen = _eliminated(buffer, choices, factors, others, graph.labels)
+            best.append((buffer, others, chosen))
+            graph.add(merged)
         for other in others:
             heappush(queue, entry(other))
-    found: dict[Buffer, Label] = {}
     for buffer, others, chosen in reversed(best):
         found[buffer] = chosen[tuple(found[other] for other in others)]
     return found
@@ -172,6 +219,7 @@ def least_choice(factors: Sequence[Factor], labels: Mapping[Buffer, Sequence[Lab
 
 def _eliminated(
     buffer: Buffer,
+    choices: Sequence[Label],
     factors: Sequence[Factor],
     others: tuple[Buffer, ...],
     labels: Mapping[Buffer, Sequence[Label]],
@@ -181,14 +229,9 @@ def _eliminated(
     chosen: dict[tuple[Label, ...], Label] = {}
     for values in product(*(labels[other] for other in others)):
         here = dict(zip(others, values, strict=True))
-        for label in labels[buffer]:
+        for label in choices:
             here[buffer] = label
             total = sum(factor.costs[tuple(here[t] for t in factor.tensors)] for factor in factors)
             if values not in costs or total < costs[values]:
                 costs[values], chosen[values] = total, label
     return Factor(others, costs), chosen
-
-
-def _neighbours(buffer: Buffer, factors: Sequence[Factor]) -> tuple[Buffer, ...]:
-    """The other tensors that share one of its factors with a tensor."""
-    return tuple(dict.fromkeys(t for factor in factors for t in factor.tensors if t != buffer))
