@@ -19,7 +19,7 @@ from tools.onnx_conformance import is_static, run_case
 EXPECTED = {"passed", "bound"}
 FAMILIES = (
     "abs", "add_bcast", "argmax_keepdims_example$", "averagepool_2d_ceil$", "batchnorm_example$",
-    "cast_FLOAT_to_FLOAT8E4M3FN$",
+    "celu_bfloat16$", "cast_FLOAT_to_FLOAT8E4M3FN$",
     "clip_default_min$", "concat_2d_axis_0$", "conv_with_strides_padding$",
     "convtranspose_group_2$", "cumsum_2d_axis_0$",
     "depthtospace_example$", "dequantizelinear_int4$", "det_nd$", "dft$", "dynamicquantizelinear$",
@@ -31,6 +31,7 @@ FAMILIES = (
     "range_float_type",
     "reduce_log_sum_exp_keepdims_example$", "reflect_pad$", "resize_upsample_sizes_cubic$", "roialign_mode_max$",
     "scatter_elements_with_axis$", "scatternd_max$", "slice_negative_axes$", "softmax_axis_1$", "split_equal_parts_2d$",
+    "stft$",
     "tile$", "top_k$", "transpose_default$", "tril_pos$", "unsqueeze_two_axes$", "where_example$",
 )  # fmt: skip
 
@@ -71,3 +72,26 @@ def test_the_backend_interface() -> None:
     for device in ("CPU", "CPU:1"):
         (found,) = backend.run_model(model, [data, np.array([3, 2])], device)
         assert found.tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_the_backend_binds_open_sizes() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", None])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    rep = backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "CPU:1")
+    for shape in ((2, 3), (4, 1)):
+        (found,) = rep.run([np.full(shape, -1.0, np.float32)])
+        assert found.shape == shape and not found.any()
+
+
+@pytest.mark.parametrize(
+    ("op", "scale"), [("Elu", 1.0), ("Celu", 1.0), ("Selu", 1.0507009873554805 * 1.6732632423543772)]
+)
+def test_small_negative_numbers_keep_their_digits(op: str, scale: float) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])
+    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    data = np.array([-1e-8, -1e-3, -0.5, -30.0], np.float32)
+    (found,) = backend.run_model(model, [data], "CPU:1")
+    assert np.allclose(found, scale * np.expm1(data.astype(np.float64)), rtol=1e-6, atol=0)
