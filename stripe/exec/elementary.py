@@ -12,10 +12,32 @@ from stripe.ir.elementary import ScalarTerm, Terms, traced
 
 _TYPES = {"f32": np.float32, "f64": np.float64, "u32": np.uint32, "bool": np.bool_}
 
+
+def _fused(
+    a: npt.NDArray[np.float32], b: npt.NDArray[np.float32], c: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """a*b + c in one rounding. The product is exact in double precision, and the sum is rounded twice, which differs
+    only where the first rounding ends halfway between two results: there it goes to the odd neighbour instead.
+    """
+    product = a.astype(np.float64) * b
+    total = product + c
+    found = total.astype(np.float32)
+    dropped = total.view(np.int64) & 0x1FFFFFFF
+    unsure = (dropped == 0x10000000) | ((np.abs(found) < 2.0**-125) & (dropped != 0))
+    if not unsure.any():
+        return found
+    # the error of the sum, exactly (Knuth)
+    other = total - product
+    error = (product - (total - other)) + (c - other)
+    inexact = ((error < 0) | (error > 0)) & (total.view(np.int64) & 1 == 0)
+    away = np.where((error > 0) == (total > 0), 1, -1)
+    return (total.view(np.int64) + np.where(inexact, away, 0)).view(np.float64).astype(np.float32)
+
+
 _OPERATIONS: dict[str, Callable[..., npt.NDArray[Any]]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "lt": np.less, "eq": np.equal,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.logical_not, "select": np.where,
-    "shl": np.left_shift, "shr": np.right_shift,
+    "shl": np.left_shift, "shr": np.right_shift, "fma": _fused,
 }  # fmt: skip
 
 

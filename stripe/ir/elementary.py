@@ -1,7 +1,8 @@
 """Elementary functions on fp32 as sequences of operations, which every engine carries out in the same order.
 
-Each operation rounds once (none is fused), and there are no branches: C compilers make vectors of the loops around
-them, and numpy computes the same bits. `tests/emit/test_elementary.py` tests the bounds; an ulp is
+Each operation rounds once, and there are no branches: C compilers make vectors of the loops around them, and numpy
+computes the same bits. A multiply-add of f32 is an operation of its own: one instruction of most processors, and
+sums in double precision for the others. `tests/emit/test_elementary.py` tests the bounds; an ulp is
 the distance of two neighbours of the exact result. The polynomials were fitted by Lawson's iteration (reweighted least
 squares, which tends to the smallest maximum). The reductions are those of Cody and Waite, Software Manual for the
 Elementary Functions, 1980, and of Payne and Hanek, Radian reduction for trigonometric functions, 1983.
@@ -26,7 +27,7 @@ class ScalarTerm:
     """The result of an operation on terms; u32 wraps. `value` is that of a constant, or the rows of a table.
 
     `count` takes a u32 below 2^31 as a number, `bits` and `float` go between f32 and its bits, `at` is an element of a
-    table.
+    table, `fma` is a*b + c in one rounding.
     """
 
     op: str
@@ -124,11 +125,15 @@ def _select(condition: ScalarTerm, first: Operand, second: ScalarTerm) -> Scalar
 
 def _polynomial(x: ScalarTerm, coefficients: Sequence[float]) -> ScalarTerm:
     """By Horner's rule; the coefficients begin with the constant one."""
-    result: Operand = coefficients[-1]
+    result = x.lifted(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        result = result * x + coefficient
-    assert isinstance(result, ScalarTerm)
+        result = _fused(result, x, coefficient) if x.kind == "f32" else result * x + coefficient
     return result
+
+
+def _fused(a: ScalarTerm, b: Operand, c: Operand) -> ScalarTerm:
+    """a*b + c in one rounding."""
+    return ScalarTerm("fma", "f32", (a, a.lifted(b), a.lifted(c)))
 
 
 def _absolute(x: ScalarTerm) -> ScalarTerm:
@@ -156,7 +161,8 @@ _LN2_HIGH, _LN2_LOW = (
     0.693359375,
     -2.12194440e-4,
 )  # the first has 9 bits: its products with exponents are exact
-_EXP = (0.5, 0.16666512191295624, 0.0416661873459816, 0.008369598537683487, 0.0013951717410236597)
+_LN2 = (0.693147182464599609, -1.90465429995776804e-9)
+_EXP = (1.0, 1.0, 0.5, 0.16666512191295624, 0.0416661873459816, 0.008369598537683487, 0.0013951717410236597)
 
 
 def _scaled(x: ScalarTerm, exponent: ScalarTerm) -> ScalarTerm:
@@ -166,12 +172,21 @@ def _scaled(x: ScalarTerm, exponent: ScalarTerm) -> ScalarTerm:
 
 
 def exp(x: ScalarTerm) -> ScalarTerm:
-    """Error below 1 ulp. x = k ln 2 + r, so that exp(x) = 2^k exp(r)."""
-    x = _select(x > 89.0, 89.0, _select(x < -104.0, -104.0, x))
-    shifted = x * _LOG2_E + _ROUND
-    k = shifted - _ROUND
-    r = x - k * _LN2_HIGH - k * _LN2_LOW
-    return _scaled(r + r * r * _polynomial(r, _EXP) + 1.0, shifted.as_("bits", "u32") - (_ROUND_BITS - 300))
+    """Error below 1 ulp. x = k ln 2 + r, so that exp(x) = 2^k exp(r).
+
+    The sum with `shift` has k + 254 in its last bits. The scale 2^k is two factors, because the result may be
+    subnormal: their exponents, which add up to k + 254, are halves of these bits. A large k ends at a scale that
+    overflows; r is then positive or no number, and so is the result.
+    """
+    shift, most = _ROUND + 254.0, _ROUND_BITS + 254 + 129
+    x = _select(x < -104.0, -104.0, x)
+    bits = _fused(x, _LOG2_E, shift).as_("bits", "u32")
+    bits = _select(bits > most, most, bits)
+    k = bits.as_("float", "f32") - shift
+    r = _fused(k, -_LN2[1], _fused(k, -_LN2[0], x))
+    half = bits >> 1
+    first, second = ((exponent << 23).as_("float", "f32") for exponent in (half, bits - half))
+    return _polynomial(r, _EXP) * first * second
 
 
 _LOG = (

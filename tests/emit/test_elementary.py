@@ -65,8 +65,10 @@ def source(name: str) -> str:
     return "\n".join(helpers.texts())
 
 
-def harness(name: str, compiler: str | None = None) -> ctypes.CDLL:
+def harness(name: str, compiler: str | None = None, *, plain: bool = False) -> ctypes.CDLL:
+    """The library; `plain` as for a processor without multiply-adds."""
     text = HARNESS % (source(name), f"st_{name}", EXACT.get(name, f"{name}(x)"), f"st_{name}")
+    text = text.replace("#define ST_FMA\n", "") if plain else text
     library = ctypes.CDLL(str(toolchain(CompileOptions(compiler)).build(text, shared=True)))
     library.worst.restype = ctypes.c_double
     library.worst.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
@@ -92,13 +94,14 @@ def patterns(count: int) -> np.ndarray:
     return np.concatenate([bits.view(np.float32), small, np.array(corners, np.float32)])
 
 
+@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize(("name", "compiler"), list(product(BOUNDS, ("gcc", "clang"))))
-def test_numpy_computes_the_same_bits(name: str, compiler: str) -> None:
+def test_numpy_computes_the_same_bits(name: str, compiler: str, plain: bool) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
     x = patterns(20000)
     found = np.zeros_like(x)
-    harness(name, compiler).values(
+    harness(name, compiler, plain=plain).values(
         ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(found.ctypes.data), ctypes.c_int64(x.size)
     )
     steps = INTRINSICS[name].steps

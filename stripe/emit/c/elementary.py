@@ -9,13 +9,14 @@ from stripe.emit.c.dialect import Dialect
 from stripe.ir.dtypes import FP32, FP64, U32
 from stripe.ir.elementary import Kind, ScalarTerm, Terms, traced
 
-NEEDS = ("bits", "float")
+NEEDS = ("bits", "float", "fused")
 """Helpers that the functions call."""
 
 _FORMS = {
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "lt": "{0} < {1}",
     "eq": "{0} == {1}", "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "!{0}",
     "select": "{0} ? {1} : {2}",
+    "fma": "st_fused({0}, {1}, {2})",
     "shl": "{0} << {1}", "shr": "{0} >> {1}", "bits": "st_bits({0})", "float": "st_float({0})", "at": "{table}[{0}]",
     "widen": "({c}){0}", "narrow": "({c}){0}", "count": "({c})({int32}){0}",
 }  # fmt: skip

@@ -153,6 +153,26 @@ ST_UNUSED static inline float st_fma_fp32(float a, float b, float c) {
 }""",
         ("multiply_add",),
     ),
+    "fused": (
+        """\
+// a*b + c in one rounding. Without an instruction the sum in double precision is rounded to odd, and then to float.
+ST_UNUSED static inline float st_fused(float a, float b, float c) {
+#ifdef ST_FMA
+  return fmaf(a, b, c);
+#else
+  const double product = (double)a * b, total = product + c, other = total - product;
+  const double error = (product - (total - other)) + (c - other), out = total < 0 ? -error : error;
+  uint64_t bits;
+  double odd;
+  memcpy(&bits, &total, sizeof bits);
+  const uint64_t even = (bits & 1u) ^ 1u, more = out > 0 ? even : 0u, less = out < 0 ? even : 0u;
+  bits = bits + more - less;
+  memcpy(&odd, &bits, sizeof odd);
+  return (float)odd;
+#endif
+}""",
+        ("multiply_add",),
+    ),
     "fma_fp64": (
         """\
 ST_UNUSED static inline double st_fma_fp64(double a, double b, double c) {
