@@ -72,6 +72,15 @@ class DType:
             return 1
         return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
 
+    def widens(self, other: DType) -> bool:
+        """Whether this is a wider dtype of the same kind, unsigned integers being integers, that holds every value of
+        `other`."""
+        if self.is_float or other.is_float:
+            held = self.mantissa >= other.mantissa and self.largest >= other.largest
+            return self.is_float and other.is_float and self.bits > other.bits and held
+        integers = self.kind == other.kind or (self.kind, other.kind) == ("int", "uint")
+        return integers and self.bits > other.bits
+
     def numpy(self) -> np.dtype[np.generic]:
         """The numpy dtype with the same representation; types that numpy lacks come from ml_dtypes."""
         import numpy as np

@@ -126,9 +126,10 @@ CombOp = Literal["", "+", "*", "==", "?"]
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """`output = agg(input comb input), bounds no_defract default name`.
+    """`output: dtype = agg(input comb input), bounds no_defract default name`.
 
-    `comb` is empty for one input and `?` for the ternary `A == B ? C`. `sizes` is None where no sizes were written.
+    `comb` is empty for one input and `?` for the ternary `A == B ? C`. `sizes` and `dtype` are None where they were not
+    written.
     """
 
     output: TensorAccess
@@ -141,6 +142,8 @@ class Contraction:
     default: Name | None = None
     attributes: tuple[Attribute, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
+    dtype: str | None = None
+    dtype_span: Span = field(default=NOWHERE, compare=False)
 
     @property
     def target(self) -> str:

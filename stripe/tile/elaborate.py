@@ -8,7 +8,7 @@ from typing import NoReturn, cast
 
 from typing_extensions import override
 
-from stripe.ir.dtypes import BOOL, DTYPES, common_type_of
+from stripe.ir.dtypes import BOOL, DTYPES, DType, common_type, common_type_of
 from stripe.ir.errors import StripeError
 from stripe.poly.index_sets import Range
 from stripe.tile import ast, fold
@@ -175,8 +175,7 @@ class Elaborator(FunctionScope):
                 f"'{node.target}' has {len(output)} indices and {len(sizes)} sizes", node.target_span, hint
             )
         inputs = tuple(self._access(access) for access in node.inputs)
-        dtypes = [access.operand.dtype for access in inputs]
-        dtype = BOOL if node.comb == "==" else common_type_of(dtypes)
+        dtype = self._result_dtype(node, inputs)
         out = self.checked(Tensor(name, sizes, dtype), node.target_span)
         bounds = tuple(
             Range(polynomial(bound.polynomial, self.env, self.source), self._limit(bound))
@@ -192,6 +191,23 @@ class Elaborator(FunctionScope):
             ContractionOp(out, output, node.agg, node.comb, inputs, bounds, names, default, origin)
         )
         return out
+
+    def _result_dtype(self, node: ast.Contraction, inputs: Sequence[TypedAccess]) -> DType:
+        """The dtype that the contraction names, which must hold its operands; else their common type."""
+        dtypes = [access.operand.dtype for access in inputs]
+        common = BOOL if node.comb == "==" else common_type_of(dtypes)
+        if node.dtype is None:
+            return common
+        named = DTYPES[node.dtype]
+        if common_type(named, common) == named:
+            return named
+        reason = (
+            f"a contraction of {' and '.join(dict.fromkeys(map(str, dtypes)))} cannot have the dtype {named}"
+        )
+        hint = (
+            f"the dtype holds those of the operands, here at least {common}; cast the operands or the result"
+        )
+        raise self.source.error(reason, node.dtype_span, hint)
 
     def _spelled(self, node: ast.Contraction, name: str) -> ast.Contraction:
         """The contraction with the names of its tensors in the whole program."""

@@ -93,7 +93,8 @@ def _contraction(node: ast.Contraction) -> str:
     bounds = "".join(
         f", {print_polynomial(bound.polynomial)} < {print_expr(bound.limit)}" for bound in node.bounds
     )
-    agg = f"{output} = {node.agg}({inside}){bounds}"
+    dtype = f": {node.dtype}" if node.dtype is not None else ""
+    agg = f"{output}{dtype} = {node.agg}({inside}){bounds}"
     agg += " no_defract" if node.no_defract else ""
     return agg + (f" default {tensor_id(node.default.name)}" if node.default is not None else "")
 

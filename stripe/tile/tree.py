@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 from stripe.ir.dtypes import DTYPES
 from stripe.ir.errors import did_you_mean
@@ -19,6 +19,8 @@ _NESTING = frozenset({"chain", "unary", "cond", "call", "group"})
 
 Item: TypeAlias = object
 """A finished part: a node of the syntax tree, a tuple of them, a word, or None for an option that is left out."""
+
+_Typed = TypeVar("_Typed", ast.Input, ast.Contraction)
 
 _Rule: TypeAlias = Callable[[list[Item], Span], Item]
 
@@ -135,7 +137,7 @@ class SyntaxBuilder:
         dims = cast("tuple[ast.InputDim, ...]", parts[1] or ())
         return self._typed(ast.Input(_word(parts[0]), dims, None, span), cast(Word, parts[-1]))
 
-    def _typed(self, plain: ast.Input, dtype: Word) -> ast.Input:
+    def _typed(self, plain: _Typed, dtype: Word) -> _Typed:
         # the name of a dtype; raises StripeError for an unknown one
         name = dtype[0]
         if name not in DTYPES:
@@ -169,14 +171,15 @@ class SyntaxBuilder:
         return ast.Assignment(_word(target), value, found, span, start)
 
     def contraction(self, parts: list[Item], span: Span) -> Item:
-        target, agg, combination, bounds, *suffixes = parts
+        target, dtype, agg, combination, bounds, *suffixes = parts
         output, sizes = cast("tuple[ast.TensorAccess, tuple[ast.Expr, ...] | None]", target)
         comb, inputs = cast("tuple[ast.CombOp, tuple[ast.TensorAccess, ...]]", combination)
         default = next((name for name in reversed(suffixes) if isinstance(name, ast.Name)), None)
-        return ast.Contraction(
+        node = ast.Contraction(
             output, sizes, cast(ast.AggOp, agg), comb, inputs, cast("tuple[ast.Bound, ...]", bounds),
             no_defract=None in suffixes, default=default, span=span,
         )  # fmt: skip
+        return node if dtype is None else self._typed(node, cast(Word, dtype))
 
     def target_bare(self, parts: list[Item], _: Span) -> Item:
         token = cast(Word, parts[0])

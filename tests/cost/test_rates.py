@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from stripe.cost.counts.operations import point_operations
 from stripe.cost.report.report import simulation_json
 from stripe.cost.report.schema import SimulationJson
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.ir import ConfigError, Program
+from stripe.passes.base import PassContext
+from stripe.passes.registry import find_pass
 from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.manager import PassManager
 from stripe.tile import compile_tile
@@ -67,3 +70,48 @@ def test_a_rate_for_all_operations_is_noted_on_a_matrix_engine() -> None:
         for operation in ("add:fp32", "relu:fp32")  # of two blocks
     )
     assert report(program, with_rates({"mul": 128, "add": 8, "relu": 8})).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "statement", "expected"),
+    [
+        (("i8", "i8"), "O[m, n : M, N]: i32 = +(A[m, k] * B[k, n]);", {"mul:i8": 60, "add:i32": 60}),
+        (("u8", "i8"), "O[m, n : M, N]: i32 = +(A[m, k] * B[k, n]);", {"mul:u8": 60, "add:i32": 60}),
+        (("fp16", "fp16"), "O[m, n : M, N]: fp32 = +(A[m, k] * B[k, n]);", {"mul:fp16": 60, "add:fp32": 60}),
+        # one operand is as wide as the sum
+        (
+            ("i8", "i32"),
+            "O[m, n : M, N] = +(A[m, k] * B[k, n]);",
+            {"cast:i8": 60, "mul:i32": 60, "add:i32": 60},
+        ),
+        # no multiply-accumulate
+        (("i8", "i8"), "O[m : M]: i32 = +(A[m, k]);", {"cast:i8": 15, "add:i32": 15}),
+        (
+            ("i8", "i8"),
+            "O[m, n : M, N]: i32 = >(A[m, k] * B[k, n]);",
+            {"cast:i8": 120, "mul:i32": 60, "max:i32": 60},
+        ),
+    ],
+)
+def test_products_count_in_the_dtype_of_their_operands(
+    dtypes: tuple[str, str], statement: str, expected: dict[str, int]
+) -> None:
+    text = f"function (A[M=3, K=5]: {dtypes[0]}, B[K, N=4]: {dtypes[1]}) -> (O) {{ {statement} }}"
+    (kernel,) = compile_tile(text).main.blocks
+    assert point_operations(kernel).times(kernel.points).by_name == dict(sorted(expected.items()))
+
+
+def test_operands_of_eight_bits_run_at_their_rate() -> None:
+    """The first TPU has rates for multipliers of 8 bits alone; energies are those of `mul:i8` and `add:i32`."""
+    text = "function (A[M=256, K=256]: i8, B[K, N=256]: i8) -> (O) { O[m, n : M, N]: i32 = +(A[m, k] * B[k, n]); }"
+    machine = load_hardware("systolic")
+    passes = [
+        ("locate_block", {"reqs": ["contraction"], "loc": {"name": "MXU"}}),
+        ("tensorize", {"reqs": ["contraction"]}),
+    ]
+    program = compile_tile(text)
+    for name, options in passes:
+        program = find_pass(name).model_validate(options).run(program, PassContext(machine))
+    found = report(program, machine)
+    assert found.macs == 256**3
+    assert found.statements[0].energy_pJ == pytest.approx(256**3 * (0.2 + 0.1))

@@ -14,6 +14,8 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase as Case
 
 from stripe import onnx_backend as backend
+from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.onnx.reader import import_model, program
 from tools.onnx_conformance import is_static, run_case
 
 EXPECTED = {"passed", "bound"}
@@ -50,6 +52,27 @@ def test_each_family_of_operators() -> None:
     found = {name: run_case(case, "interp") for name, case in cases().items() if wanted.match(name)}
     assert len(found) >= len(FAMILIES) - 5
     assert {name: result for name, result in found.items() if result[0] not in EXPECTED} == {}
+
+
+@pytest.mark.xdist_group("onnx")
+def test_integers_without_zero_points_are_contracted_as_they_are() -> None:
+    """`MatMulInteger` and `ConvInteger` are contractions of 8 bits into 32, and with a zero point agree with onnx."""
+    for name, shapes in (("MatMulInteger", [(4, 6), (6, 3)]), ("ConvInteger", [(1, 2, 5, 5), (3, 2, 3, 3)])):
+        inputs = [
+            helper.make_tensor_value_info(letter, kind, shape)
+            for letter, kind, shape in zip("AB", (TensorProto.UINT8, TensorProto.INT8), shapes, strict=True)
+        ]
+        output = helper.make_tensor_value_info("Y", TensorProto.INT32, None)
+        node = helper.make_node(name, ["A", "B"], ["Y"])
+        graph = helper.make_graph([node], "network", inputs, [output])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+        (kernel,) = program(import_model(model, "m.onnx", ReadOptions()), "m.onnx").main.blocks
+        assert [ref.dtype.name for ref in kernel.refinements] == ["u8", "i8", "i32"], name
+    wanted = [
+        name for name in cases() if re.match("test_(convinteger|matmulinteger|basic_convinteger)", name)
+    ]
+    assert len(wanted) >= 3
+    assert {name for name in wanted if run_case(cases()[name], "interp")[0] not in EXPECTED} == set()
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from stripe.hw.load import load_hardware
 from stripe.ir import ConfigError, Program, StripeError, parse_program, print_program, verify_structural
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
+from stripe.tile import compile_tile
 from tests.passes.programs import CONV, lines_of, run_pass
 from tests.support.programs import source
 
@@ -116,6 +117,7 @@ def test_of_several_stencils_the_cheapest_wins() -> None:
         ({"combination": "add"}, "it combines by add, the block by mul"),
         ({"aggregation": "max"}, "it aggregates by max, the block by add"),
         ({"dtypes": ["i8"]}, "it takes i8, I is fp32"),
+        ({"accumulator": "fp64"}, "it sums fp32 in fp64, O is fp32"),
         (
             {"idxs": [{"name": "i", "size": 2, "outs": [1], "ins": [1]}]},
             "it has 1 inputs and 1 outputs, the block 2 and 1",
@@ -165,3 +167,24 @@ def test_any_stencil_keeps_the_meaning(size: int, other: int, unmatched: str, st
         ]
     }
     run_pass(CONV, "tensorize", reqs=["conv"], stencils=[stencil], unmatched=unmatched, is_strict_dims=strict)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.sampled_from(["i8", "u8", "i16"]),
+    st.sampled_from(["i8", "u8"]),
+    st.sampled_from(["i16", "i32", "i64"]),
+    st.sampled_from(["i16", "i32", "i64"]),
+    st.integers(1, 5),
+)
+def test_widened_operands_match_by_the_accumulator(a: str, b: str, result: str, sums: str, size: int) -> None:
+    text = (
+        f"function (A[M=5, K=6]: {a}, B[K, N=4]: {b}) -> (O) {{ "
+        f"[[mine]] O[m, n : M, N]: {result} = +(A[m, k] * B[k, n]); }}"
+    )
+    program = print_program(compile_tile(text))
+    stencil = {**DOT, "accumulator": sums, "idxs": [{**DOT["idxs"][0], "size": size}, DOT["idxs"][1]]}
+    changed, remarks = run_pass(program, "tensorize", reqs=["mine"], stencils=[stencil])
+    assert (changed != parse_program(program)) == (sums == result), remarks
+    if sums != result:
+        assert f"it sums {a} in {sums}, O is {result}" in str(remarks[0])

@@ -121,7 +121,7 @@ def combine(comb: str, values: list[Array], dtype: np.dtype[Any]) -> Array:
     if comb == "?":
         return np.where(values[0] == values[1], values[2].astype(dtype), dtype.type(0))
     if comb == "==":
-        return values[0] == values[1]
+        return (values[0] == values[1]).astype(dtype)
     cast = [value.astype(dtype) for value in values]
     if comb == "+":
         return cast[0] + cast[1]

@@ -47,9 +47,12 @@ def functions(draw: st.DrawFn) -> ast.Function:
     sizes = tuple(ast.IntLit(draw(size)) for _ in homes[0])
     bounds = tuple(ast.Bound(expr, ast.IntLit(draw(size))) for expr in homes[-1])
     agg = draw(st.sampled_from(AGGREGATIONS))
+    common = BOOL if comb == "==" else common_type_of(DTYPES[dtype] for dtype in dtypes)
+    wider = [name for name, dtype in DTYPES.items() if common_type_of((dtype, common)) == dtype]
+    dtype = draw(st.none() | st.sampled_from([name for name in wider if not DTYPES[name].is_narrow]))
     node = ast.Contraction(
         ast.TensorAccess("O", tuple(homes[0])), sizes or None, agg, comb, tuple(accesses), bounds,
-        no_defract=draw(st.booleans()),
+        no_defract=draw(st.booleans()), dtype=dtype,
     )  # fmt: skip
     return ast.Function(tuple(inputs), (ast.Output("O"),), (node,))
 
@@ -77,6 +80,7 @@ def check(function: ast.Function, seed: int) -> None:
     arrays = _random_arrays(function, seed)
     dtypes = [DTYPES[item.dtype or "fp32"] for item in function.inputs]
     dtype = BOOL if node.comb == "==" else common_type_of(dtypes)
+    dtype = DTYPES[node.dtype] if node.dtype is not None else dtype
     sizes = tuple(size.value for size in node.sizes or () if isinstance(size, ast.IntLit))
     with np.errstate(all="ignore"):
         assigned = replace(node, agg="+") if node.agg == "=" else node
@@ -118,5 +122,7 @@ def parsed(text: str) -> ast.Function:
 @example(
     parsed("function (A[N=5]: u8, B[M=5]: fp32, C[L=5]: i32) -> (O) { O[] = +(A[i] == B[i] ? C[i]); }"), 2
 )
+@example(parsed("function (A[N=5]: i8, B[M=5]: u8) -> (O) { O[]: i32 = +(A[i] * B[i]); }"), 2)
+@example(parsed("function (A[N=5]: i8, B[M=5]: u8) -> (O) { O[]: i32 = +(A[i] == B[i]); }"), 2)
 def test_contractions_mean_what_brute_force_says(function: ast.Function, seed: int) -> None:
     check(function, seed)

@@ -35,6 +35,11 @@ def conv_bias_relu(i: Array, k: Array, b: Array) -> Array:
     return np.maximum(np.einsum("nyxjic,jico->nyxo", _windows(_pad(i[None]), (3, 3)), k)[0] + b, 0)
 
 
+def conv_quantized(i: Array, k: Array, b: Array, s: Array) -> Array:
+    sums = np.einsum("nyxjic,jico->nyxo", _windows(_pad(i[None]), (3, 3)), k)[0] + b
+    return np.clip(np.round(sums * s), -128, 127)
+
+
 def conv_strided(i: Array, k: Array) -> Array:
     return np.einsum("nyxjic,jico->nyxo", _windows(_pad(i), (3, 3), (2, 2)), k)
 
@@ -120,7 +125,7 @@ REFERENCES: dict[str, Callable[..., Array]] = {
     function.__name__: function
     for function in (
         matmul, conv_bias_relu, conv_strided, conv_dilated, conv_grouped, conv_depthwise, conv_transposed, max_pool,
-        average_pool, softmax, layer_norm, batch_norm, attention, argmax, cumulative_sum, network,
+        conv_quantized, average_pool, softmax, layer_norm, batch_norm, attention, argmax, cumulative_sum, network,
     )
 }  # fmt: skip
 

@@ -36,6 +36,9 @@ FORMS = [
     "O[i] = =(A[i]);",
     "O[i : N] = *(A[i] + B[i]);",
     "O[i : N] = =(A[] == B[i]);",
+    "O[i, j : M, N]: i32 = +(A[i, k] * B[k, j]), i < 3 default T;",
+    "O[]: fp64 = +(A[i]);",
+    "O[i]: i8 = =(A[i]);",
     "O[i : N] = +(A[i] == B[i] ? C[i]);",
     "O[i : N] = +(A[i] * B[i] ? C[i]);",  # any operator before the question mark means equality
     "O[3i + 2, -j/2 : 2*N - 1, (N + 3)/4] = +(A[(i - j)/2, 3*(i + 1)]);",

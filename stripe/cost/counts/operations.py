@@ -56,8 +56,37 @@ class Operations:
         return Operations(dict(counts), dict(macs))
 
 
+def widenings(block: Block) -> tuple[Intrinsic, ...]:
+    """The casts of loads to a wider dtype of their kind that holds every value."""
+    loads = {s.into: block.ref(s.ref).dtype for s in block.statements if isinstance(s, Load)}
+    return tuple(
+        statement
+        for statement in block.statements
+        if isinstance(statement, Intrinsic) and statement.op == "cast" and statement.dtype is not None
+        for source in [loads.get(statement.inputs[0])]
+        if source is not None and statement.dtype.widens(source)
+    )
+
+
+def _narrow_factors(block: Block) -> dict[str, DType]:
+    """The dtypes of loads that products take widened and add to a sum, by the widened scalars: a multiply-accumulate
+    takes such loads as they are."""
+    casts = {cast.into: cast.inputs[0] for cast in widenings(block)}
+    if not casts:
+        return {}
+    loads = {s.into: block.ref(s.ref).dtype for s in block.statements if isinstance(s, Load)}
+    added = {s.value for s in block.statements if isinstance(s, Store) and block.ref(s.ref).agg is Agg.ADD}
+    intrinsics = [s for s in block.statements if isinstance(s, Intrinsic)]
+    products = [s for s in intrinsics if s.op == "mul" and s.into in added and casts.keys() >= set(s.inputs)]
+    others = {name for s in intrinsics if s not in products for name in s.inputs}
+    taken = {name for s in products for name in s.inputs} - others - added
+    return {name: loads[casts[name]] for name in taken}
+
+
 def point_operations(block: Block) -> Operations:
-    """The operations of the statements of one point of `block`, those of blocks inside left out."""
+    """The operations of the statements of one point of `block`, those of blocks inside left out. A product of widened
+    loads that is added to a sum counts in the dtype of the loads, and widening them is no operation."""
+    narrow = _narrow_factors(block)
     counts: Counter[tuple[str, DType]] = Counter()
     macs: Counter[tuple[DType, DType]] = Counter()
     dtypes: dict[str, DType] = {}
@@ -73,6 +102,10 @@ def point_operations(block: Block) -> Operations:
             case Intrinsic(into, op, inputs, target):
                 taken = [dtypes[name] for name in inputs]
                 dtypes[into] = result_dtype(op, taken, target)
+                if into in narrow:
+                    continue
+                if op == "mul" and narrow.keys() >= set(inputs):
+                    taken = [max((narrow[name] for name in inputs), key=lambda dtype: dtype.bits)]
                 if op not in FREE:
                     counts[op, taken[-1]] += 1
                 if op == "mul":

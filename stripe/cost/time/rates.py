@@ -10,6 +10,7 @@ from math import ceil, prod
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.arrays import array_use
 from stripe.cost.time.pieces import Compute, Stream
+from stripe.cost.time.stencils import body_of, unfit
 from stripe.hw.engines import Stencil
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError, DType, Index, step
@@ -106,15 +107,17 @@ class StencilUse:
 
 
 def stencil_use(block: Block, unit: ExecUnit) -> StencilUse | None:
-    """The smallest stencil of the unit whose indices those of `block` run through; None where they run through none. An
-    index longer than the stencil's takes several instructions."""
+    """The smallest stencil of the unit whose indices those of `block` run through, of the stencils for its dtypes where
+    there are some; None where they run through none. An index longer than the stencil's takes several instructions.
+    """
     roles = {index.stencil: index for index in block.indices if index.stencil}
     if not roles:
         return None
     fitting = [stencil for stencil in unit.stencils if roles.keys() <= {index.name for index in stencil.idxs}]
     if not fitting:
         return None
-    stencil = min(fitting, key=lambda stencil: len(stencil.idxs))
+    body = body_of(block)
+    stencil = min(fitting, key=lambda s: (not isinstance(body, str) and unfit(body, s) != "", len(s.idxs)))
     ranges = [roles[index.name].range if index.name in roles else 1 for index in stencil.idxs]
     sizes = [there if i.size == -1 else i.size for i, there in zip(stencil.idxs, ranges, strict=True)]
     return StencilUse(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from stripe.cost.counts.operations import widenings
 from stripe.hw.engines import Stencil, StencilIndex
 from stripe.ir import Block, Intrinsic, Load, Refinement, Store, address, step
 
@@ -29,7 +30,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The computation of a leaf block at a point: one combination of its loads, stored by one aggregation."""
+    """The computation of a leaf block at a point: one combination of its loads, each as it is or widened, stored by one
+    aggregation."""
 
     combination: str
     inputs: tuple[Refinement, ...]
@@ -38,21 +40,24 @@ class Body:
 
 def body_of(block: Block) -> Body | str:
     """The body of a contraction; the reason where the block is none."""
-    loads = [s for s in block.statements if isinstance(s, Load)]
+    loads = {s.into: block.ref(s.ref) for s in block.statements if isinstance(s, Load)}
     stores = [s for s in block.statements if isinstance(s, Store)]
     others = [s for s in block.statements if not isinstance(s, Load | Store)]
+    factors = dict(loads)
+    for cast in widenings(block):
+        factors[cast.into] = loads[cast.inputs[0]]
+        others.remove(cast)
     if len(stores) != 1 or len(others) > 1 or not all(isinstance(s, Intrinsic) for s in others):
         return (
             f"its body is no contraction: {len(loads)} loads, {len(others)} operations, {len(stores)} stores"
         )
     operation = others[0] if others else None
-    by_scalar = {load.into: block.ref(load.ref) for load in loads}
     if operation is None:
-        return Body("", tuple(by_scalar.values()), block.ref(stores[0].ref))
+        return Body("", tuple(loads.values()), block.ref(stores[0].ref))
     assert isinstance(operation, Intrinsic)
-    if stores[0].value != operation.into or any(name not in by_scalar for name in operation.inputs):
+    if stores[0].value != operation.into or any(name not in factors for name in operation.inputs):
         return "its body is no contraction: what is stored is not the operation on the loads"
-    return Body(operation.op, tuple(by_scalar[name] for name in operation.inputs), block.ref(stores[0].ref))
+    return Body(operation.op, tuple(factors[name] for name in operation.inputs), block.ref(stores[0].ref))
 
 
 def unfit(body: Body, stencil: Stencil) -> str:
@@ -64,6 +69,9 @@ def unfit(body: Body, stencil: Stencil) -> str:
     for ref in body.inputs:
         if stencil.dtypes and ref.dtype.name not in stencil.dtypes:
             return f"it takes {', '.join(stencil.dtypes)}, {ref.name} is {ref.dtype}"
+        accumulator = stencil.accumulator or ref.dtype.name
+        if body.output.dtype.name != accumulator:
+            return f"it sums {ref.dtype} in {accumulator}, {body.output.name} is {body.output.dtype}"
     rules = stencil.idxs[0]
     if (len(rules.outs), len(rules.ins)) != (1, len(body.inputs)):
         return f"it has {len(rules.ins)} inputs and {len(rules.outs)} outputs, the block {len(body.inputs)} and 1"
