@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.cpu.workloads import WORKLOADS
 from stripe.api.compiling import run_passes
+from stripe.config.files import NATIVE
 from stripe.ir import Block, Program, StripeError, walk
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.autotile.search import TileSearch
@@ -20,7 +21,7 @@ from stripe.passes.autotile.tiler import candidate_sizes
 from stripe.passes.autotile.tiling import Tiling
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.native import NATIVE, load_machine
+from stripe.pipeline.native import load_machine
 from stripe.pipeline.setup import read_setup
 from stripe.pipeline.tuning import measured_seconds
 from stripe.tile import compile_tile

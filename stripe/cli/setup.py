@@ -21,7 +21,8 @@ def setup_of(spec: CompileSpec) -> tuple[tuple[PassEntry, ...], HardwareModel | 
     """The passes and the machine. Raises ConfigError."""
     entries, hardware = read_setup(spec.pass_sources, spec.hw, parse_defines(spec.define))
     if hardware is not None:
-        from stripe.pipeline.native import NATIVE, native_remarks
+        from stripe.config.files import NATIVE
+        from stripe.pipeline.native import native_remarks
 
         for remark in native_remarks() if spec.hw == NATIVE else ():
             print(f"remark: --hw {NATIVE}: {remark}", file=sys.stderr)

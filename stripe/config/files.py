@@ -17,6 +17,9 @@ from stripe.ir.errors import ConfigError, did_you_mean
 
 SUFFIXES = (".json.j2", ".json")
 
+NATIVE = "native"
+"""The name of the hardware model of this processor, which has no file."""
+
 
 def find_file(name_or_path: str, kind: str) -> Path:
     """The file of a hardware model (`kind` "hwmodels") or pass list ("optconfigs"), by a shipped name or by path.
@@ -32,7 +35,7 @@ def find_file(name_or_path: str, kind: str) -> Path:
     file = data_dir(kind) / f"{name_or_path}.json.j2"
     if name_or_path and file.is_file():
         return file
-    known = shipped(kind)
+    known = (*shipped(kind), NATIVE) if kind == "hwmodels" else shipped(kind)
     thing = {"hwmodels": "hardware model", "optconfigs": "pass list"}.get(kind, kind)
     beside = next(
         (f"./{name_or_path}{end}" for end in SUFFIXES if Path(f"{name_or_path}{end}").is_file()), None

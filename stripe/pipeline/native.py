@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from stripe.config.files import find_file, load_parameters
+from stripe.config.files import NATIVE, find_file, load_parameters
 from stripe.config.model import Scalar
 from stripe.config.parameters import Parameter
 from stripe.exec.native.processor import Processor, this_processor
@@ -15,9 +15,6 @@ from stripe.ir import ConfigError
 
 if TYPE_CHECKING:
     from stripe.exec.native.measure import Measurement
-
-NATIVE = "native"
-"""The name that stands for this machine."""
 
 _SYSTEM = "read from the system"
 _MEASURED = "measured on this machine"

@@ -12,6 +12,7 @@ from stripe.cli.commands import execution, run_report, speed
 from stripe.cli.compiling import begin, load, require_bounds, require_sound, run_passes, to_stderr
 from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.job import Job
+from stripe.config.files import NATIVE
 from stripe.config.output import check_output
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.isolation import EngineCrash
@@ -19,7 +20,6 @@ from stripe.exec.native.processor import this_processor
 from stripe.ir import Program
 from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.engines import Arrays, parse_engine
-from stripe.pipeline.native import NATIVE
 
 
 def perform(job: Job, spec: RunSpec) -> int:

@@ -68,7 +68,7 @@ class Autotile(Pass):
         default="", pattern=UNIT_NAME,
         description="execution unit of the tiles; that of the block's location, or the quickest, where empty",
     )  # fmt: skip
-    units: int | Literal["all"] = Field(
+    units: Annotated[int, Field(ge=1)] | Literal["all"] = Field(
         default=1,
         description="units of the kind that share the work of each tile, as `partition` behind it gives it to them",
     )

@@ -32,7 +32,17 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Remark, Reqs
+from stripe.passes.base import (
+    LOCATED,
+    LocationSpec,
+    Pass,
+    PassContext,
+    PassExample,
+    PassGroup,
+    Refusal,
+    Remark,
+    Reqs,
+)
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.build import build_statements, reuse_deps, stream_operands
 from stripe.passes.schedule.plan import (
@@ -142,22 +152,25 @@ class Schedule(Pass):
                 # A near copy of either view would not see the writes through the other.
                 reason = f"the views {' and '.join(shared)} share elements that are written"
             else:
-                entry = self._scheduled(entry, path, context)
-                break
+                scheduled = self._scheduled(entry, path, context)
+                if isinstance(scheduled, Block):
+                    entry = scheduled
+                    break
+                reason = scheduled.reason
             context.missed(block, f"not scheduled: {reason}")
         if entry is program.entry:
             return program
         entry = prune_refinements(with_directions(entry), user_tensors(program))
         return drop_constants(with_entry(program, entry))
 
-    def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block:
+    def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block | Refusal:
         """The entry with the block at `path` scheduled: by each of the policies, of which the quickest is taken.
 
         Copying whole operands moves least, and streaming overlaps moving with computing. A larger memory makes whole
         copies possible; streaming stays among the choices, so that it never makes a schedule slower.
         """
         best: tuple[float, Block, list[Remark]] | None = None
-        refused: ConfigError | None = None
+        refused: ConfigError | Refusal | None = None
         tried: list[object] = []
         for policy, least in POLICIES:
             if best is not None and context.hardware is None:
@@ -179,10 +192,18 @@ class Schedule(Pass):
             except ConfigError as error:
                 refused = refused or error
                 continue
-            if best is None or estimate < best[0]:
+            other = _other_owner(entry, found, self.mem_loc.name)
+            if other is not None:
+                shared = (
+                    f"'{other}' lies in {self.mem_loc.name}, where the schedule would place others over it"
+                )
+                refused = refused or Refusal(shared)
+            elif best is None or estimate < best[0]:
                 best = estimate, found, remarks
         if best is None:
             assert refused is not None
+            if isinstance(refused, Refusal):
+                return refused
             raise refused
         if context.listener is not None:
             for remark in best[2]:
@@ -349,6 +370,14 @@ def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, conte
         f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
         f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
     )
+
+
+def _other_owner(before: Block, after: Block, memory: str) -> str | None:
+    """A buffer in the memory that a schedule has not placed, where it has placed others there."""
+    old = {ref for _, block in walk(before) for ref in block.allocs if ref.offset is not None}
+    there = [ref for _, block in walk(after) for ref in block.allocs if ref.location.name == memory]
+    others = [ref.name for ref in there if ref.offset is None or ref in old]
+    return others[0] if 0 < len(others) < len(there) else None
 
 
 def _overlapping(block: Block) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -56,7 +56,7 @@ class Tensorize(Pass):
         description="memory that operands come from: of the matches the one is taken that takes the least time, by the "
         "rules of the simulator for computing and for the traffic of operands",
     )
-    units: int | Literal["all"] = Field(
+    units: Annotated[int, Field(ge=1)] | Literal["all"] = Field(
         default=1,
         description="with memory: units of the kind that share the operands' buses, as `partition` gives them",
     )
