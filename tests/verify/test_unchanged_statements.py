@@ -127,3 +127,9 @@ def test_not_a_number_is_the_same_constant() -> None:
     text = print_program(load("verify/unchanged_statements/choice_nan"))
     assert parse_program(text) == parse_program(text)
     assert prove_equal(parse_program(text), parse_program(text)) == Equal()
+
+
+def test_two_versions_of_a_buffer_that_one_statement_writes() -> None:
+    """A statement that both programs have writes one array to `T` and another to `T^0`."""
+    text = source("verify/unchanged_statements/versions")
+    wrong(parse_program(text), parse_program(text.replace("X = T[j]", "X = T^0[j]")))

@@ -43,10 +43,12 @@ def same_constant(before: Program, after: Program, name: str) -> bool:
     if part is None or _runs(part.main) > MOST_POINTS:
         return False
     try:
-        found = np.ascontiguousarray(interpret(part, {})[name])
+        found = interpret(part, {})[name]
     except ExecutionError:
         return False  # the proof of the rest names the error
-    return found.tobytes() == constant_array(held).tobytes()
+    expected = constant_array(held)
+    same_type = (part.entry.ref(name).dtype, found.shape) == (held.dtype, expected.shape)
+    return same_type and found.tobytes() == expected.tobytes()
 
 
 def _runs(block: Block) -> int:

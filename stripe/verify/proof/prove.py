@@ -10,7 +10,7 @@ inlined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -23,12 +23,12 @@ from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.contributions import Contribution
 from stripe.verify.proof.definitions import PLAIN, Definitions, Rules, Unprovable
+from stripe.verify.proof.excerpt import Excerpts, Problem
 from stripe.verify.proof.nested import DEPTH, difference
 from stripe.verify.proof.numbering import Numbering
 from stripe.verify.proof.order import in_order as reads_in_order
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.relations import Mismatch, OperandTuple
-from stripe.verify.proof.repeated import Repeated
 from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.proof.unchanged import Unchanged, same_meaning
 from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknown, Verdict, Witness
@@ -192,42 +192,39 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
     outputs = {Buffer((0,), ref.name) for ref in reachings[0].program.outputs}
     first: Different | Unknown | None = None
     relied: set[Assumption] = set()
-    for name, (buffer, _) in reachings[0].tops.items():
-        twin, twin_ref = reachings[1].tops.get(name, (None, None))
-        if twin is None or twin_ref is None or reachings[1].writers.get(twin):
-            continue
-        if same_constant(reachings[0].program, reachings[1].program, name):
-            known.add(_BufferPair(name, (buffer, twin)))
-            relied |= {Assumption.FOLDED} if twin_ref.dtype.is_float else set()
+    for pair in _folded(reachings):
+        known.add(pair)
+        is_float = reachings[1].allocations[pair.buffers[1]].dtype.is_float
+        relied |= {Assumption.FOLDED} if is_float else set()
     exhausted = 0
-    repeated = Repeated(unchanged)
+    excerpts = Excerpts(unchanged)
+    answers: dict[Problem, _Answer] = {}
     for pair in pairs:
         if unchanged.buffer(pair.buffers, known.labels):
-            known.add(pair)
-            continue
-        key = repeated.key(pair.buffers, known.labels)
-        if repeated.holds(key):
             known.add(pair)
             continue
         # without a proof readers look through the buffer, and the outputs decide
         found: Mismatch | PolyLimit | Unprovable | None = PolyLimit("the buffers before it take too long")
         if exhausted < PATIENCE:
-            sides = known.sides(pair)
-            try:
-                with isl_failures(), operation_limit(operations):
-                    found = _differ(sides, pair, depth=0)
-            except (PolyLimit, Unprovable) as reason:
-                found = reason
-                exhausted += isinstance(reason, PolyLimit)
+            problem = excerpts.problem(pair.buffers, known.labels)
+            if problem is None:
+                answer = _answer(known.sides(pair), pair, operations)
+            elif problem in answers:
+                answer = answers[problem]
+            else:
+                answer = answers[problem] = _solved(problem, pair, operations)
+            found = answer.found
+            exhausted += isinstance(found, PolyLimit)
             if found is None:
-                relied |= sides.relied
+                relied |= answer.relied
                 known.add(pair)
-                repeated.add(key)
                 continue
         if pair.is_same and pair.buffers[0] in outputs:
             open_outputs.append(pair)
         if isinstance(found, Mismatch) and pair.is_same and first is None:
-            first = _verdict(pair.name, found)
+            with suppress(PolyLimit, Unprovable), isl_failures(), operation_limit(operations):
+                seen = _differ(known.sides(pair), pair, depth=0)  # with its place in the programs
+                first = None if seen is None else _verdict(pair.name, seen)
     if not open_outputs:
         return Equal(in_order(relied))
     verdict = _inlined(reachings, open_outputs, operations)
@@ -242,6 +239,36 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
     ):
         return Different(replace(verdict.witness, cause=first.witness))
     return verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The first difference between two definitions, or the reason why it was not decided; None where they are equal,
+    with the assumptions behind that.
+    """
+
+    found: Mismatch | PolyLimit | Unprovable | None
+    relied: frozenset[Assumption] = frozenset()
+
+
+def _answer(sides: _Sides, pair: _BufferPair, operations: int) -> _Answer:
+    try:
+        with isl_failures(), operation_limit(operations):
+            found = _differ(sides, pair, depth=0)
+    except (PolyLimit, Unprovable) as reason:
+        return _Answer(reason.with_traceback(None))
+    return _Answer(found, sides.relied)
+
+
+def _solved(problem: Problem, pair: _BufferPair, operations: int) -> _Answer:
+    """The answer to a problem, which depends on the two excerpts alone."""
+    first, second = problem
+    if first == second:
+        return _Answer(None)
+    both = (Definitions(Reaching(first.program), {}), Definitions(Reaching(second.program), {}))
+    return _answer(
+        _Sides(both, Numbering()), replace(pair, buffers=(first.result, second.result)), operations
+    )
 
 
 def _inlined(
@@ -348,6 +375,16 @@ def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
             if written and (ref.dtype, ref.sizes) == (other.dtype, other.sizes):
                 found.append(((first, second), pair))
     return [pair for _, pair in sorted(found, key=lambda item: item[0])]
+
+
+def _folded(reachings: tuple[Reaching, Reaching]) -> Iterator[_BufferPair]:
+    """The buffers that the first program computes without inputs and the second has as equal constants."""
+    for name, (buffer, _) in reachings[0].tops.items():
+        twin, _ = reachings[1].tops.get(name, (None, None))
+        if twin is None or reachings[1].writers.get(twin):
+            continue
+        if same_constant(reachings[0].program, reachings[1].program, name):
+            yield _BufferPair(name, (buffer, twin))
 
 
 def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:

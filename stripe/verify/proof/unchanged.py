@@ -96,8 +96,10 @@ class Unchanged:
     def buffer(
         self, pair: tuple[Buffer, Buffer], known: tuple[Mapping[Buffer, str], Mapping[Buffer, str]]
     ) -> bool:
-        """Whether two buffers end up equal because their writers are unchanged and read only buffers that are complete
-        and `known` under the same label in both programs."""
+        """Whether a buffer of both programs ends up equal because its writers are unchanged and read only buffers that
+        are complete and `known` under the same label in both programs."""
+        if _place(pair[0]) != _place(pair[1]):
+            return False  # one statement may write both
         first, second = (units.get(buffer, []) for units, buffer in zip(self._units, pair, strict=True))
         if len(first) != len(second) or self.begins_with(0, pair[0]) != self.begins_with(1, pair[1]):
             return False
@@ -180,9 +182,12 @@ class Unchanged:
         """The buffers of the entry and of main that a statement of main reads."""
         return self._reads[side].get(unit, ())
 
-    def is_plain_block(self, side: int, unit: Path) -> bool:
-        """Whether a statement of main is a block, and the blocks around it neither repeat nor restrict it."""
-        return isinstance(self.unit(side, unit), Block) and self._is_plain(side, unit)
+    def is_plain(self, side: int, unit: Path) -> bool:
+        """Whether a statement is a block or a special of main, and the blocks around it neither repeat nor restrict
+        it.
+        """
+        whole = len(unit) == 3 and isinstance(self.unit(side, unit), Block | Special)
+        return whole and self._is_plain(side, unit)
 
     def view(self, side: int, unit: Path, name: str) -> tuple[Buffer, tuple[Refinement, ...]]:
         """The buffer behind a refinement of the block around a statement, and the refinement and the buffer's
@@ -221,11 +226,11 @@ class Unchanged:
         allocations = [program.entry.ref(view.source) for view in views if not view.is_alloc]
         return tuple(_stripped_ref(ref) for ref in (*views, *allocations))
 
-    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[str, Label]:
-        """The known contents of each buffer that a statement reads, by the buffer's name."""
+    def _labels(self, side: int, unit: Path, known: Mapping[Buffer, str]) -> dict[tuple[int, str], Label]:
+        """The known contents of each buffer that a statement reads."""
         reads = self._reads[side].get(unit, set())
-        labels = {read.name: known.get(read) or self.begins_with(side, read) for read in reads}
-        return {name: label for name, label in labels.items() if label is not None}
+        labels = {_place(read): known.get(read) or self.begins_with(side, read) for read in reads}
+        return {place: label for place, label in labels.items() if label is not None}
 
     def begins_with(self, side: int, buffer: Buffer) -> Label | None:
         """The contents of a buffer before the first write; None when it has none."""
@@ -247,6 +252,11 @@ class Unchanged:
             if read not in known and (writers or self.begins_with(side, read) is None):
                 return False
         return True
+
+
+def _place(buffer: Buffer) -> tuple[int, str]:
+    """The block of a buffer, the entry or main, and its name there. Other blocks may stand before main."""
+    return len(buffer.path), buffer.name
 
 
 def _statement(program: Program, path: Path) -> Statement:
