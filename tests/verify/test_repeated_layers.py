@@ -10,6 +10,7 @@ import pytest
 import stripe
 from stripe.ir import Block, Intrinsic, Program, Statement, map_statements
 from stripe.verify.proof import prove
+from stripe.verify.proof.pairs import BufferPair, Sides
 from stripe.verify.proof.witness import Different, Equal
 from tests.fuzz.variations import with_main
 from tests.support.programs import checked, load, source
@@ -35,7 +36,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     compared: list[str] = []
     differ = prove._differ
 
-    def noted(sides: prove._Sides, pair: prove._BufferPair, depth: int) -> object:
+    def noted(sides: Sides, pair: BufferPair, depth: int) -> object:
         compared.append(pair.name)
         return differ(sides, pair, depth)
 

@@ -10,23 +10,23 @@ inlined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from stripe.ir import Agg, Block, Buffer, Intrinsic, Path, Program, Refinement
+from stripe.ir import Agg, Block, Buffer, Intrinsic, Program
 from stripe.poly import PolyLimit, isl_failures, operation_limit, time_limit
 from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, owed_pads
 from stripe.verify.program import OPERATIONS, check_units
-from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.contributions import Contribution
 from stripe.verify.proof.definitions import PLAIN, Definitions, Rules, Unprovable
 from stripe.verify.proof.excerpt import Excerpts, Problem
 from stripe.verify.proof.nested import DEPTH, difference
 from stripe.verify.proof.numbering import Numbering
 from stripe.verify.proof.order import in_order as reads_in_order
+from stripe.verify.proof.pairs import BufferPair, KnownBuffers, Sides, folded_pairs, pairs_of
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.relations import Mismatch, OperandTuple
 from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
@@ -39,85 +39,6 @@ PATIENCE = 3
 SECONDS = 300.0
 """Processor time of one proof. It is read between questions, each of which has its limit of steps: where a proof takes
 nowhere near so long its answer is the same on every machine, and where it does the answer can only become *unknown*."""
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """The definitions of both programs, which take the same buffers as known, and their value numbering."""
-
-    both: tuple[Definitions, Definitions]
-    numbering: Numbering
-
-    @property
-    def relied(self) -> frozenset[Assumption]:
-        """The assumptions behind all that was defined and found equal here."""
-        first, second = self.both
-        return frozenset(self.numbering.relied | first.relied | second.relied)
-
-
-@dataclass(frozen=True)
-class _BufferPair:
-    """A buffer that both programs have, and the name by which it is known once it is proved equal."""
-
-    name: str
-    buffers: tuple[Buffer, Buffer]
-
-    @property
-    def label(self) -> str:
-        return f"buf:{self.name}"
-
-    @property
-    def is_same(self) -> bool:
-        """Whether both programs use the same name (not a versioned copy such as `T^0`)."""
-        return self.buffers[0].name == self.buffers[1].name
-
-
-class _Known:
-    """The buffers proved equal so far, by label, and the definitions that take them as known."""
-
-    def __init__(self, reachings: tuple[Reaching, Reaching], pairs: Sequence[_BufferPair]) -> None:
-        self._reachings = reachings
-        self.labels: tuple[dict[Buffer, str], dict[Buffer, str]] = ({}, {})
-        self._sides: dict[frozenset[str], _Sides] = {}
-        self._written: tuple[dict[Path, set[str]], dict[Path, set[str]]] = ({}, {})
-        """The labels of the pairs that each statement of main writes."""
-        for pair in pairs:
-            for written, paths in zip(self._written, self._writing(pair), strict=True):
-                for path in paths:
-                    written.setdefault(path, set()).add(pair.label)
-
-    def _writing(self, pair: _BufferPair) -> list[list[Path]]:
-        return [
-            [writer.path[:3] for writer in reaching.writers.get(buffer, ())]
-            for reaching, buffer in zip(self._reachings, pair.buffers, strict=True)
-        ]
-
-    def add(self, pair: _BufferPair) -> None:
-        for number, buffer in enumerate(pair.buffers):
-            self.labels[number][buffer] = pair.label
-            for hidden, sides in self._sides.items():
-                known = sides.both[number].known
-                if pair.label in hidden:
-                    known.pop(buffer, None)
-                else:
-                    known[buffer] = pair.label
-
-    def sides(self, pair: _BufferPair) -> _Sides:
-        """The definitions for the comparison of one pair: buffers written by the same statement of main as the pair
-        are not known there, since the statement reads them while it makes them."""
-        together = {pair.label}
-        for written, paths in zip(self._written, self._writing(pair), strict=True):
-            together.update(*(written[path] for path in paths))
-        # a buffer known through another pair must not be its own definition
-        known = pair.buffers[0] in self.labels[0]
-        hidden = frozenset(together) if known or len(together) > 1 else frozenset[str]()
-        if hidden not in self._sides:
-            first, second = (
-                Definitions(reaching, {b: label for b, label in labels.items() if label not in hidden})
-                for reaching, labels in zip(self._reachings, self.labels, strict=True)
-            )
-            self._sides[hidden] = _Sides((first, second), Numbering())
-        return self._sides[hidden]
 
 
 def prove_equal(
@@ -186,13 +107,13 @@ def _prove_equal(before: Program, after: Program, operations: int) -> Verdict:
 
 
 def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operations: int) -> Verdict:
-    pairs = _pairs(reachings)
-    known = _Known(reachings, pairs)
-    open_outputs: list[_BufferPair] = []
+    pairs = pairs_of(reachings)
+    known = KnownBuffers(reachings, pairs)
+    open_outputs: list[BufferPair] = []
     outputs = {Buffer((0,), ref.name) for ref in reachings[0].program.outputs}
     first: Different | Unknown | None = None
     relied: set[Assumption] = set()
-    for pair in _folded(reachings):
+    for pair in folded_pairs(reachings):
         known.add(pair)
         is_float = reachings[1].allocations[pair.buffers[1]].dtype.is_float
         relied |= {Assumption.FOLDED} if is_float else set()
@@ -207,14 +128,14 @@ def _compare(reachings: tuple[Reaching, Reaching], unchanged: Unchanged, operati
         found: Mismatch | PolyLimit | Unprovable | None = PolyLimit("the buffers before it take too long")
         if exhausted < PATIENCE:
             problem = excerpts.problem(pair.buffers, known.labels)
-            if problem is None:
-                answer = _answer(known.sides(pair), pair, operations)
-            elif problem in answers:
-                answer = answers[problem]
-            else:
-                answer = answers[problem] = _solved(problem, pair, operations)
+            answer = answers.get(problem) if problem is not None else None
+            if answer is None:
+                if problem is None:
+                    answer = _answer(known.sides(pair), pair, operations)
+                else:
+                    answer = answers[problem] = _solved(problem, pair, operations)
+                exhausted += isinstance(answer.found, PolyLimit)
             found = answer.found
-            exhausted += isinstance(found, PolyLimit)
             if found is None:
                 relied |= answer.relied
                 known.add(pair)
@@ -251,7 +172,7 @@ class _Answer:
     relied: frozenset[Assumption] = frozenset()
 
 
-def _answer(sides: _Sides, pair: _BufferPair, operations: int) -> _Answer:
+def _answer(sides: Sides, pair: BufferPair, operations: int) -> _Answer:
     try:
         with isl_failures(), operation_limit(operations):
             found = _differ(sides, pair, depth=0)
@@ -260,20 +181,16 @@ def _answer(sides: _Sides, pair: _BufferPair, operations: int) -> _Answer:
     return _Answer(found, sides.relied)
 
 
-def _solved(problem: Problem, pair: _BufferPair, operations: int) -> _Answer:
+def _solved(problem: Problem, pair: BufferPair, operations: int) -> _Answer:
     """The answer to a problem, which depends on the two excerpts alone."""
     first, second = problem
     if first == second:
         return _Answer(None)
     both = (Definitions(Reaching(first.program), {}), Definitions(Reaching(second.program), {}))
-    return _answer(
-        _Sides(both, Numbering()), replace(pair, buffers=(first.result, second.result)), operations
-    )
+    return _answer(Sides(both, Numbering()), replace(pair, buffers=(first.result, second.result)), operations)
 
 
-def _inlined(
-    reachings: tuple[Reaching, Reaching], outputs: Sequence[_BufferPair], operations: int
-) -> Verdict:
+def _inlined(reachings: tuple[Reaching, Reaching], outputs: Sequence[BufferPair], operations: int) -> Verdict:
     """The comparison of outputs through all that leads to them. A difference counts when it is there by all rules."""
     verdict = _by_rules(reachings, outputs, operations, PLAIN)
     if not isinstance(verdict, Different):
@@ -301,10 +218,10 @@ def _has_chains(block: Block) -> bool:
 
 
 def _by_rules(
-    reachings: tuple[Reaching, Reaching], outputs: Sequence[_BufferPair], operations: int, rules: Rules
+    reachings: tuple[Reaching, Reaching], outputs: Sequence[BufferPair], operations: int, rules: Rules
 ) -> Verdict:
     both = (Definitions(reachings[0], {}, rules), Definitions(reachings[1], {}, rules))
-    sides = _Sides(both, Numbering())
+    sides = Sides(both, Numbering())
     for pair in outputs:
         try:
             with isl_failures(), operation_limit(4 * operations):
@@ -318,7 +235,7 @@ def _by_rules(
     return Equal(in_order(sides.relied))
 
 
-def _looked_into(sides: _Sides, pair: _BufferPair) -> Mismatch | None:
+def _looked_into(sides: Sides, pair: BufferPair) -> Mismatch | None:
     """The difference between the two definitions of an output, if possible where it comes from."""
     found = _differ(sides, pair, 0)
     if found is None:
@@ -352,42 +269,7 @@ def _interface(before: Program, after: Program) -> Witness | None:
     return None
 
 
-def _pairs(reachings: tuple[Reaching, Reaching]) -> list[_BufferPair]:
-    """Buffers that both programs have and one of them writes, in the order of their last write in the first, then in
-    the second.
-
-    A buffer `T^0` (a schedule makes such, for one stay of `T` in a memory) may hold what `T` holds: what names suggest
-    is worth a comparison, and nothing more follows from it.
-    """
-    twins: dict[str, list[tuple[Buffer, Refinement]]] = {}
-    for name, twin in reachings[1].tops.items():
-        for base in dict.fromkeys((name, name.partition("^")[0])):
-            twins.setdefault(base, []).append(twin)
-    found: list[tuple[tuple[Path, Path], _BufferPair]] = []
-    for name, (buffer, ref) in reachings[0].tops.items():
-        for twin, other in twins.get(name, ()):
-            first, second = (
-                writers[-1].path if (writers := reaching.writers.get(each)) else ()
-                for reaching, each in zip(reachings, (buffer, twin), strict=True)
-            )
-            pair = _BufferPair(name, (buffer, twin))
-            written = first or (second and pair.is_same)
-            if written and (ref.dtype, ref.sizes) == (other.dtype, other.sizes):
-                found.append(((first, second), pair))
-    return [pair for _, pair in sorted(found, key=lambda item: item[0])]
-
-
-def _folded(reachings: tuple[Reaching, Reaching]) -> Iterator[_BufferPair]:
-    """The buffers that the first program computes without inputs and the second has as equal constants."""
-    for name, (buffer, _) in reachings[0].tops.items():
-        twin, _ = reachings[1].tops.get(name, (None, None))
-        if twin is None or reachings[1].writers.get(twin):
-            continue
-        if same_constant(reachings[0].program, reachings[1].program, name):
-            yield _BufferPair(name, (buffer, twin))
-
-
-def _differ(sides: _Sides, pair: _BufferPair, depth: int) -> Mismatch | None:
+def _differ(sides: Sides, pair: BufferPair, depth: int) -> Mismatch | None:
     """The first difference between the two definitions of a buffer."""
     for definitions, buffer in zip(sides.both, pair.buffers, strict=True):
         # from the first on: without deep recursion, and what comes later meets small terms
