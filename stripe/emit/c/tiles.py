@@ -145,16 +145,18 @@ class TileWriter:
     def _load(self, into: str, area: Area, point: TilePoint) -> _VectorVariable:
         lanes = point.lanes if self.tile.is_vector(area) else 1
         place, dtype = self.tile.element(area, point), area.pointer.dtype
-        if area.pointer.registers is not None:
-            held = area.pointer.registers[place.offset, lanes]
-            self.writer.scope.fresh.discard(held)
-            return _VectorVariable(held, dtype, lanes)
-        element = self._element(area, place)
         fixed = not any(
             self.writer.scope.areas[ref.name].pointer.may_alias(area.pointer)
             for ref in self.plan.block.outputs
         )
-        return self._let(into, loaded(element, dtype, lanes, self.writer), dtype, lanes, shared=fixed)
+        if area.pointer.registers is None:
+            text = loaded(self._element(area, place), dtype, lanes, self.writer)
+        else:
+            text = area.pointer.registers[place.offset, lanes]
+            self.writer.scope.fresh.discard(text)
+            if fixed:  # no store of this block changes the variable while its name is in use
+                return _VectorVariable(text, dtype, lanes)
+        return self._let(into, text, dtype, lanes, shared=fixed)
 
     def _let(self, into: str, text: str, dtype: DType, lanes: int, *, shared: bool = True) -> _VectorVariable:
         """A variable of the value `text`, or the one that has it already."""
@@ -186,15 +188,15 @@ class TileWriter:
         held, first = self.accumulators.get((number, place)), False
         if area.pointer.registers is not None:
             held = _VectorVariable(area.pointer.registers[place.offset, lanes], dtype, lanes)
-            first = held.text in writer.scope.fresh and not (
-                self.plan.loops[: self.tile.level] or self.plan.guards
+            # A sum of floats begins with its zero, for 0.0 + -0.0 is 0.0.
+            first = (
+                held.text in writer.scope.fresh
+                and not (self.plan.loops[: self.tile.level] or self.plan.guards)
+                and not (agg is Agg.ADD and dtype.is_float)
             )
             writer.scope.fresh.discard(held.text)
         element = "" if held else self._element(area, place, write=True)
-        if first and factors:
-            args = [self._wide(values[name], lanes) for name in factors]
-            new = applied("mul", args, (dtype, dtype), dtype, lanes, writer)
-        elif agg is Agg.ASSIGN or first:
+        if agg is Agg.ASSIGN or first:
             new = self._wide(values[statement.value], lanes)
         else:
             old = held.text if held else loaded(element, dtype, lanes, writer)

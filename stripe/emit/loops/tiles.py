@@ -108,14 +108,17 @@ def products(block: Block) -> dict[str, tuple[str, str]]:
 
 
 def fuses(block: Block) -> bool:
-    """Whether sums take products in one rounding somewhere inside, and no other float product is computed."""
+    """Whether sums take products in one rounding somewhere inside, and no other float product is computed: neither by
+    an intrinsic nor by an aggregation.
+    """
     inner = [block, *(found for _, found in walk(block))]
     fused = [products(found) for found in inner]
     others = any(
         (statement.op == "mul" and statement.into not in names) or not INTRINSICS[statement.op].exact
+        if isinstance(statement, Intrinsic)
+        else isinstance(statement, Store) and found.ref(statement.ref).agg is Agg.MUL
         for found, names in zip(inner, fused, strict=True)
         for statement in found.statements
-        if isinstance(statement, Intrinsic)
     )
     return any(fused) and not others
 
