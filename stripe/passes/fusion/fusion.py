@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Interval, Program, Tags, with_entry, with_statements
+from stripe.ir import Block, Interval, Program, Refinement, Tags, step, with_entry, with_statements
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReqs, TagSet, matching
 from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
@@ -87,6 +87,16 @@ class Fusion(Pass):
         ge=1.0,
         description="most work of the producer, in multiples of its own, that overlapping windows may "
         "cause; 1: none",
+    )
+    cache_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="fuse only where shared buffers take more bytes than this, and along the fewest outer indices that "
+        "bring the part of one point below it; such an index moves every view of both blocks, so that nothing is read "
+        "more often; 0: fuse along all indices that both walk a shared buffer with",
+    )
+    min_points: int = Field(
+        default=0, ge=0, description="fewest points of a fused block, for threads to share; 0: any number"
     )
     tiles: dict[str, int] = Field(
         default_factory=dict[str, int],
@@ -217,11 +227,45 @@ class _Decider:
         plan = legality.plan()
         if isinstance(plan, Refusal):
             return plan if kept is None else Refusal(f"{kept.reason}; {plan.reason}")
+        if options.cache_bytes:
+            chosen = self._outermost(a, b, plan)
+            if isinstance(chosen, Refusal):
+                return chosen
+            coarse = Legality(a, b, pairs, self._owned(a, slots), {**options.tiles, **chosen}).plan()
+            assert isinstance(coarse, FusionPlan)
+            plan = replace(plan, shared=tuple(entry for entry in coarse.shared if entry.a_index in chosen))
+        points = prod(entry.count for entry in plan.shared)
+        if points < options.min_points:
+            return Refusal(f"{points} points would run in parallel, fewer than {options.min_points}")
         fused = fuse(*self._inside(a, b), plan)
         if isinstance(fused, Refusal):
             return fused
         block = self._tagged(fused.block, a, b)
         return Decision(slots, block, self._summary(a, b, block, plan))
+
+    def _outermost(self, a: Block, b: Block, plan: FusionPlan) -> dict[str, int] | Refusal:
+        """The fewest indices whose points use parts of the shared buffers that the cache holds, and for each the values
+        of a point: as many as the cache and `min_points` allow."""
+        limit, least = self.options.cache_bytes, max(1, self.options.min_points)
+        read = {ref.source for ref in b.refinements if ref.dir.reads}
+        views = [ref for ref in a.outputs if ref.source in read]
+        left = sum(self.line.buffers[ref.source].bytes for ref in views)
+        if left <= limit:
+            return Refusal(f"they share {left} bytes, which the cache of {limit} bytes holds")
+        far = {entry: max(abs(step(ref, entry.a_index)) for ref in views) for entry in plan.shared}
+        chosen: dict[str, int] = {}
+        points = 1
+        for entry in sorted(plan.shared, key=lambda entry: -far[entry]):
+            still = next((ref for ref in (*_still(a, entry.a_index), *_still(b, entry.b_index))), None)
+            if still is not None and not chosen:
+                return Refusal(f"each point of {entry.name} would read {still.source} again")
+            if still is not None or left <= limit:
+                break
+            left = -(-left // entry.count)
+            values = max(1, min(limit // left, entry.count * points // least))
+            chosen[entry.a_index] = values * entry.a_split.outer_step
+            points *= entry.count // values
+        return chosen
 
     def _in_rings(self, a: Block, b: Block, slots: tuple[int, ...], legality: Legality) -> Decision | Refusal:
         """The decision on both blocks in steps: the rings with the fewest elements."""
@@ -316,3 +360,15 @@ class _Decider:
 def _output_indices(block: Block) -> frozenset[str]:
     """The indices that move an output."""
     return frozenset(name for ref in block.outputs for affine in ref.access for name in affine.names())
+
+
+def _still(block: Block, index: str) -> list[Refinement]:
+    """The views that the index does not move, but for single elements."""
+    names = {
+        ref.name: {name for affine in ref.access for name in affine.names()} for ref in block.refinements
+    }
+    return [
+        ref
+        for ref in block.refinements
+        if ref.source and index not in names[ref.name] and (names[ref.name] or ref.elements > 1)
+    ]
