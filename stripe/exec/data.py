@@ -1,8 +1,8 @@
 """Data for programs: random inputs from a seed, and tensors in .npz files.
 
-A .npz file holds one array per tensor under the tensor's name. As numpy's format does not know bf16, such a tensor is
-kept as its 16-bit patterns (u16) under the name followed by `@bf16`; fp32 under the plain name is taken too, when all
-of it is exact in bf16.
+A .npz file holds one array per tensor under the tensor's name. A tensor of a dtype that numpy's format does not know is
+kept as its bits, unsigned integers under the name followed by the dtype, as `A@bf16` or `A@fp8e4m3`; fp32 under the
+plain name is taken too, when all of it is exact in the dtype.
 """
 
 from __future__ import annotations
@@ -35,7 +35,15 @@ from stripe.ir import (
     walk,
 )
 
-_BF16_SUFFIX = "@bf16"
+_FOREIGN = {dtype.array_type: dtype for dtype in DTYPES.values() if not dtype.in_numpy}
+"""The dtypes that numpy's format does not know, by their names in arrays."""
+
+
+def _bits(dtype: DType) -> np.dtype[np.generic]:
+    """The unsigned integers that hold the bits of a dtype."""
+    return np.dtype(f"u{dtype.bytes}")
+
+
 _POSITIVE = frozenset({"log", "sqrt", "pow", "acosh"})
 _WITHIN_ONE = frozenset({"asin", "acos", "atanh"})
 
@@ -171,8 +179,9 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> No
     stored: dict[str, Array] = {}
     for name, array in arrays.items():
         held = np.asarray(array)
-        if held.dtype == DTYPES["bf16"].numpy():
-            stored[name + _BF16_SUFFIX] = np.ascontiguousarray(held).view(np.uint16)
+        dtype = _FOREIGN.get(held.dtype.name)
+        if dtype is not None:
+            stored[f"{name}@{dtype}"] = np.ascontiguousarray(held).view(_bits(dtype))
         else:
             stored[name] = held
     with writing(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
@@ -202,8 +211,10 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
             reason = f"cannot read tensors: '{name}' is no array"
             raise ExecutionError(reason, path=str(path), hint="write it with numpy.savez")
         array: Array = np.asarray(cast(Array, value))
-        if name.endswith(_BF16_SUFFIX) and array.dtype == np.uint16:
-            found[name.removesuffix(_BF16_SUFFIX)] = array.view(DTYPES["bf16"].numpy())
+        plain, _, suffix = name.rpartition("@")
+        dtype = DTYPES.get(suffix)
+        if dtype is not None and not dtype.in_numpy and array.dtype == _bits(dtype):
+            found[plain] = array.view(dtype.numpy())
         else:
             found[name] = array
     return found
@@ -237,10 +248,9 @@ def load_inputs(program: Program, path: str | os.PathLike[str]) -> dict[str, Arr
 
 
 def _narrowed(ref: Refinement, array: Array) -> Array:
-    """fp32 data for a bf16 tensor as bf16, when nothing is lost; else the data as they are."""
-    bf16: DType = DTYPES["bf16"]
-    if ref.dtype != bf16 or array.dtype != np.float32:
+    """fp32 data for a tensor of a dtype that numpy lacks in that dtype, when nothing is lost; else the data."""
+    if ref.dtype.in_numpy or array.dtype != np.float32:
         return array
-    narrow = array.astype(bf16.numpy())
+    narrow = array.astype(ref.dtype.numpy())
     exact = np.array_equal(narrow.astype(np.float32), array, equal_nan=True)
     return narrow if exact else array

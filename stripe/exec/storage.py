@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import as_strided
 
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
 from stripe.exec.lanes import Extents, IntArray, LaneValue, lane_count, lane_numbers
-from stripe.exec.layout import element_view, holes, to_flat
+from stripe.exec.layout import element_view, holes, strided, to_flat
 from stripe.ir import Agg, Block, Refinement, aggregations
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ class Strided:
 
     def view(self, flat: Array) -> Array:
         """The elements of `flat` without copying. The caller has made sure that they exist."""
-        size = flat.strides[0]
-        return as_strided(flat[self.start :], self.shape, [step * size for step in self.steps])
+        return strided(flat, self.start, self.shape, self.steps)
 
     def read(self, flat: Array) -> Array:
         return self.view(flat)

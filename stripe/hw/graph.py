@@ -113,7 +113,8 @@ class UnitGraph:
         self._quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = {}
         self._reached: dict[tuple[str, float], frozenset[str]] = {}
         self._routes: dict[tuple[str, str], Route | None] = {}
-        self._before: dict[tuple[str, bool], Mapping[str, str]] = {}
+        self._before: dict[tuple[str, int], Mapping[str, str]] = {}
+        self._ordered: dict[str, tuple[str, ...]] = {}
         self._connections: dict[tuple[str, str], Route] = {}
 
     @cached_property
@@ -188,8 +189,7 @@ class UnitGraph:
                 )
         key = (source, sink)
         if key not in self._routes:
-            widths = sorted({bus.bytes_per_cycle for bus in self.model.buses}, reverse=True)
-            width = next((width for width in widths if sink in self.reached_from(source, width)), None)
+            width = next((width for width in self._widths if sink in self.reached_from(source, width)), None)
             self._routes[key] = None if width is None else self._quickest_route(source, sink, width)
         return self._routes[key]
 
@@ -214,6 +214,20 @@ class UnitGraph:
         return self._connections[key]
 
     @cached_property
+    def _widths(self) -> Sequence[float]:
+        """The widths of the buses, the widest first."""
+        return sorted({bus.bytes_per_cycle for bus in self.model.buses}, reverse=True)
+
+    @cached_property
+    def _leading(self) -> Mapping[str, Sequence[int]]:
+        """The buses that lead from each unit, by number."""
+        found: dict[str, list[int]] = {}
+        for number, (sources, _) in enumerate(self.members):
+            for unit in sources:
+                found.setdefault(unit, []).append(number)
+        return found
+
+    @cached_property
     def _unit_order(self) -> Mapping[str, int]:
         return {unit: number for number, unit in enumerate(self.units)}
 
@@ -226,12 +240,12 @@ class UnitGraph:
         if key not in self._reached:
             found, senders = frozenset[str](), frozenset({source})
             while senders:
-                buses = zip(self.model.buses, self.members, strict=True)
+                leading = {number for unit in senders for number in self._leading.get(unit, ())}
                 more = frozenset(
                     sink
-                    for bus, (sources, sinks) in buses
-                    if bus.bytes_per_cycle >= width and not senders.isdisjoint(sources)
-                    for sink in sinks
+                    for number in leading
+                    if self.model.buses[number].bytes_per_cycle >= width
+                    for sink in self.members[number][1]
                 )
                 senders = frozenset(filter(self.carries, more - found))
                 found |= more
@@ -294,18 +308,8 @@ class UnitGraph:
 
     def _chained(self, source: str, sink: str) -> Route:
         """The fewest direct routes one after the other; of equal chains the first in the order of units."""
-        import networkx
-
-        for passed in (self.memories, self.units):
-            key = (source, passed is self.memories)
-            if key not in self._before:
-                graph = networkx.DiGraph(
-                    (unit, other)
-                    for unit in dict.fromkeys((source, *passed))
-                    for other in sorted(self.reached_from(unit), key=self._unit_order.__getitem__)
-                )
-                self._before[key] = dict(networkx.bfs_predecessors(graph, source))
-            before = self._before[key]
+        for passed in (frozenset(self.memories), frozenset(self.units)):
+            before = self._chains_from(source, passed)
             if sink in before:
                 chain = [sink]
                 while chain[-1] != source:
@@ -316,6 +320,28 @@ class UnitGraph:
                     result = result.then(self.route(here, there), stage=here)
                 return result
         return self.route(source, sink)  # there is none: the error says so
+
+    def _chains_from(self, source: str, passed: frozenset[str]) -> Mapping[str, str]:
+        """The unit before each unit that direct routes from `source` reach one after the other through units of
+        `passed`."""
+        key = (source, len(passed))
+        if key not in self._before:
+            before: dict[str, str] = {}
+            waiting = [source]
+            for unit in waiting:  # breadth first: it grows
+                for near in self._near(unit) if unit == source or unit in passed else ():
+                    if near not in before and near != source:
+                        before[near] = unit
+                        waiting.append(near)
+            self._before[key] = before
+        return self._before[key]
+
+    def _near(self, unit: str) -> tuple[str, ...]:
+        """The units that a direct route from `unit` reaches, in the order of the model."""
+        if unit not in self._ordered:
+            found = sorted(self.reached_from(unit), key=self._unit_order.__getitem__)
+            self._ordered[unit] = tuple(found)
+        return self._ordered[unit]
 
     def nearest(self, name: str, unit: str, *, writes: bool) -> str:
         """The first unit called `name` that `unit` reads or writes over a direct route; without any the first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from sys import float_info
@@ -19,7 +20,8 @@ class DType:
 
     `bits` is the width of a value (a bool takes 8); `array_type` the name of the type with the same representation in
     numpy or ml_dtypes. `mantissa` counts the bits of a float's significand, the hidden one included, and `largest` is
-    its largest finite value.
+    its largest finite value. A float is a sign, an exponent biased by half its range and the rest of the significand;
+    codes above the largest value are infinity, where `largest` leaves the top exponent to it, and NaN.
     """
 
     name: str
@@ -52,22 +54,50 @@ class DType:
         return FP32 if self.is_narrow else self
 
     @property
+    def exponent(self) -> int:
+        """The bits of a float's exponent."""
+        return self.bits - self.mantissa
+
+    @property
+    def bias(self) -> int:
+        """The excess in the exponent field of a float."""
+        return (1 << self.exponent - 1) - 1
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether the top exponent of a float is infinity and NaN, and not numbers too."""
+        return math.frexp(self.largest)[1] - 1 <= self.bias
+
+    @property
+    def largest_code(self) -> int:
+        """The bits of a float's largest value."""
+        significand, exponent = math.frexp(self.largest)
+        return ((exponent - 2 + self.bias) << self.mantissa - 1) + int(significand * 2.0**self.mantissa)
+
+    @property
+    def in_numpy(self) -> bool:
+        """Whether numpy itself has the type, so that its files hold it."""
+        import numpy as np
+
+        return hasattr(np, self.array_type)
+
+    @property
     def is_integer(self) -> bool:
         """True for signed and unsigned integers, false for bool."""
         return self.kind in ("int", "uint")
 
     @property
     def min_value(self) -> int | float:
-        """The lowest value: the identity of `max`. Minus infinity for floats."""
+        """The lowest value: the identity of `max`. Minus infinity for floats that have it."""
         if self.is_float:
-            return float("-inf")
+            return -self.max_value
         return -(1 << (self.bits - 1)) if self.kind == "int" else 0
 
     @property
     def max_value(self) -> int | float:
-        """The highest value: the identity of `min`. Infinity for floats."""
+        """The highest value: the identity of `min`. Infinity for floats that have it."""
         if self.is_float:
-            return float("inf")
+            return math.inf if self.has_infinity else self.largest
         if self.kind == "bool":
             return 1
         return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
@@ -85,7 +115,7 @@ class DType:
         """The numpy dtype with the same representation; types that numpy lacks come from ml_dtypes."""
         import numpy as np
 
-        if hasattr(np, self.array_type):
+        if self.in_numpy:
             return np.dtype(self.array_type)
         import ml_dtypes
 
@@ -102,11 +132,14 @@ I8, I16, I32, I64 = (DType(f"i{bits}", "int", bits, f"int{bits}") for bits in (8
 U8, U16, U32, U64 = (DType(f"u{bits}", "uint", bits, f"uint{bits}") for bits in (8, 16, 32, 64))
 FP16 = DType("fp16", "float", 16, "float16", 11, 65504.0)
 BF16 = DType("bf16", "float", 16, "bfloat16", 8, (2 - 2.0**-7) * 2.0**127)
+FP8E4M3 = DType("fp8e4m3", "float", 8, "float8_e4m3fn", 4, 448.0)
+FP8E5M2 = DType("fp8e5m2", "float", 8, "float8_e5m2", 3, 57344.0)
 FP32 = DType("fp32", "float", 32, "float32", 24, (2 - 2.0**-23) * 2.0**127)
 FP64 = DType("fp64", "float", 64, "float64", 53, float_info.max)
 
 DTYPES: dict[str, DType] = {
-    dtype.name: dtype for dtype in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, FP16, BF16, FP32, FP64)
+    dtype.name: dtype
+    for dtype in (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, FP8E4M3, FP8E5M2, FP16, BF16, FP32, FP64)
 }
 
 

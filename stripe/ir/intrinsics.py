@@ -5,8 +5,8 @@ truncate towards zero and give 0 for a zero divisor; shifts by a negative amount
 the sign); a shift of a bool is that of 0 or 1. `round` is half away from zero, `round_even` half to even; float `mod`
 is C's `fmod`; `min` and `max` are `a < b ? a : b` and `a > b ? a : b`, NaN when an operand is NaN; `relu` and `zelu`
 are `x < 0 ? 0 : x`. A cast from float to integer truncates, saturates and turns NaN into 0; from integer to integer it
-wraps; to bool it is `x != 0`. fp16 and bf16 compute in fp32 and round, casts too: from anything first to fp32, then to
-the type.
+wraps; to bool it is `x != 0`. Narrow floats compute in fp32 and round, casts too: from anything first to fp32, then to
+the type, of which the largest value is followed by infinity, or by NaN where the type has no infinity.
 
 Specials replace what their outputs hold; every operand is a whole view, its elements in row-major order of its sizes:
 

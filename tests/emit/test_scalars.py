@@ -136,30 +136,36 @@ def test_every_scalar_operation(options: CompileOptions, expected: list[dict[str
     assert wrong == []
 
 
+NARROW = [dtype for dtype in DTYPES.values() if dtype.is_narrow]
+
+
+def all_values(dtype: DType) -> npt.NDArray[Any]:
+    """The values of all patterns of bits."""
+    return np.arange(1 << dtype.bits, dtype=f"u{dtype.bytes}").view(dtype.numpy())
+
+
 def float_patterns() -> npt.NDArray[np.float32]:
-    """All halves and all bf16 as fp32, their neighbours and midpoints, and random bits."""
-    halves = np.arange(1 << 16, dtype=np.uint16)
-    upper = halves.astype(np.uint32) << 16
-    exact = np.concatenate([halves.view(np.float16).astype(np.float32).view(np.uint32), upper])
-    near = [exact + np.uint32(step) for step in (0, 1, 0x0FFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001)]
+    """All values of the narrow floats as fp32, their neighbours and midpoints, and random bits."""
+    exact = np.concatenate([all_values(dtype).astype(np.float32).view(np.uint32) for dtype in NARROW])
+    halves = [half + step for half in (1 << 12, 1 << 15, 1 << 19, 1 << 20) for step in (-1, 0, 1)]
+    near = [exact + np.uint32(step) for step in (0, 1, *halves)]
     noise = np.random.default_rng(7).integers(0, 1 << 32, 1 << 18, np.uint32)
     return np.concatenate([*near, noise]).view(np.float32)
 
 
 def test_narrow_floats_convert_as_numpy_and_ml_dtypes_do() -> None:
     singles = float_patterns()
-    halves = np.arange(1 << 16, dtype=np.uint16)
     kernels: list[Program] = []
     data: list[dict[str, npt.NDArray[Any]]] = []
     wanted: list[npt.NDArray[Any]] = []
-    for name in ("fp16", "bf16"):
-        narrow = DTYPES[name].numpy()
+    for dtype in NARROW:
+        name, values = dtype.name, all_values(dtype)
         kernels.append(elementwise(f"$O = cast($A, {name})", singles.size, {"A": "fp32"}, name))
-        kernels.append(elementwise("$O = cast($A, fp32)", halves.size, {"A": name}, "fp32"))
-        kernels.append(elementwise("$O = ident($A)", halves.size, {"A": name}, name))
-        data += [{"A": singles}, {"A": halves.view(narrow)}, {"A": halves.view(narrow)}]
+        kernels.append(elementwise("$O = cast($A, fp32)", values.size, {"A": name}, "fp32"))
+        kernels.append(elementwise("$O = ident($A)", values.size, {"A": name}, name))
+        data += [{"A": singles}, {"A": values}, {"A": values}]
         with np.errstate(over="ignore", invalid="ignore"):
-            wanted += [singles.astype(narrow), halves.view(narrow).astype(np.float32), halves.view(narrow)]
+            wanted += [singles.astype(dtype.numpy()), values.astype(np.float32), values]
     results = compile_program(merge(kernels)).run(merge_arrays(data))
     for number, expected in enumerate(wanted):
         got = results[prefixed(number, "O")]
@@ -167,7 +173,6 @@ def test_narrow_floats_convert_as_numpy_and_ml_dtypes_do() -> None:
         with np.errstate(invalid="ignore"):
             same = (got.view(bits) == expected.view(bits)) | ((got != got) & (expected != expected))
         assert same.all(), (number, np.argmin(same))
-    assert np.array_equal(results[prefixed(2, "O")].view(np.uint16), halves), (
-        "a copy keeps every bit of a NaN"
-    )
-    assert np.array_equal(results[prefixed(5, "O")].view(np.uint16), halves)
+    for number, dtype in enumerate(NARROW):
+        copied = results[prefixed(3 * number + 2, "O")].tobytes()
+        assert copied == all_values(dtype).tobytes(), "a copy keeps every bit of a NaN"

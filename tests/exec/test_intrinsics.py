@@ -109,9 +109,11 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 @pytest.mark.parametrize("op", COMPARISONS)
 def test_comparisons(op: str, name: str) -> None:
     dtype = DTYPES[name]
-    values: list[Any] = [False, True] if name == "bool" else FLOAT_VALUES
+    values: list[Any] = [False, True]
     if dtype.is_integer:
         values = integer_values(dtype)
+    elif dtype.is_float:
+        values = [rounded(value, name) for value in FLOAT_VALUES]
     pairs = list(product(values, repeat=2))
     want = [COMPARISONS[op](a, b) for a, b in pairs]
     assert run(op, name, [[a for a, _ in pairs], [b for _, b in pairs]], "bool") == want
@@ -138,8 +140,30 @@ def test_bool_not_and_ident() -> None:
     assert run("ident", "bool", [[False, True]], "bool") == [False, True]
 
 
+EIGHT_BITS = {"fp8e4m3": (4, 448.0, math.nan), "fp8e5m2": (5, 57344.0, math.inf)}
+"""The bits of the exponent, the largest value, and what lies above it."""
+
+
+def rounded_to_eight_bits(value: float, name: str) -> float:
+    """As `rounded`, by looking through all numbers of a sign, an exponent and the rest of eight bits."""
+    exponents, largest, above = EIGHT_BITS[name]
+    digits, bias = 7 - exponents, 2 ** (exponents - 1) - 1
+    numbers: list[float] = []
+    for code in range(129):
+        exponent, fraction = divmod(code, 1 << digits)
+        one = 1.0 if exponent else 0.0
+        numbers.append((one + fraction / 2**digits) * 2.0 ** (max(exponent, 1) - bias))
+    if math.isnan(value) or math.isinf(value):
+        return math.copysign(above, value) if math.isinf(value) else value
+    near = min(abs(value), 2 * largest)
+    code = min(range(129), key=lambda code: (abs(numbers[code] - near), code % 2))
+    return math.copysign(numbers[code] if numbers[code] <= largest else above, value)
+
+
 def rounded(value: float, name: str) -> float:
     """The number nearest to an fp32 or fp64 result, as the dtype holds it; ties to even. Via `struct`, not numpy."""
+    if name in EIGHT_BITS:
+        return rounded_to_eight_bits(value, name)
     if name == "fp64" or math.isnan(value) or math.isinf(value):
         return value
     try:
@@ -263,7 +287,7 @@ TRANSCENDENTAL: dict[str, tuple[Callable[[float], float], list[float]]] = {
     "acosh": (math.acosh, ABOVE),
     "atanh": (math.atanh, UNIT),
 }
-RELATIVE = {"fp64": 1e-14, "fp32": 1e-6, "fp16": 2e-3, "bf16": 2e-2}
+RELATIVE = {"fp64": 1e-14, "fp32": 1e-6, "fp16": 2e-3, "bf16": 2e-2, "fp8e4m3": 2**-4, "fp8e5m2": 2**-3}
 
 
 @pytest.mark.parametrize("name", FLOATS)

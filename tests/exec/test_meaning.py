@@ -33,7 +33,7 @@ def reduction(agg: str, dtype: str = "fp32", body: str = "") -> Program:
 @pytest.mark.parametrize("dtype", [name for name in DTYPES if name != "bool"])
 @pytest.mark.parametrize("agg", ["add", "mul", "min", "max"])
 def test_aggregations(agg: str, dtype: str) -> None:
-    data = np.array([[1, 2, 3, 1], [5, 1, 1, 2], [1, 1, 1, 1]]).astype(DTYPES[dtype].numpy())
+    data = np.array([[1, 2, 3, 1], [5, 1, 1, 1], [1, 1, 1, 1]]).astype(DTYPES[dtype].numpy())
     function = {"add": np.sum, "mul": np.prod, "min": np.min, "max": np.max}[agg]
     want = function(data.astype(np.float64), axis=1)
     assert interpret(reduction(agg, dtype), {"A": data})["O"].tolist() == want.tolist()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from stripe.emit.c.dialect import Dialect
 from stripe.emit.c.elementary import NEEDS, definition
+from stripe.emit.c.narrow import narrow_helper
 from stripe.ir import DTYPES, INTRINSICS
 
 PREFIX = "st_"
@@ -48,38 +49,6 @@ static inline float st_float(uint32_t bits) {
   return x;
 }""",
         (),
-    ),
-    "fp16_load": (
-        """\
-// The value of IEEE half bits.
-static inline float st_fp16_load(uint16_t half) {
-  const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
-  if (rest >= 0x7c00u) return st_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-  if (rest >= 0x0400u) return st_float(sign | ((rest << 13) + 0x38000000u));
-  const float tiny = (float)rest * 0x1p-24f;
-  return sign ? -tiny : tiny;
-}""",
-        ("float",),
-    ),
-    "fp16_store": (
-        """\
-// IEEE half bits of the nearest value, ties to even.
-static inline uint16_t st_fp16_store(float x) {
-  const uint32_t bits = st_bits(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
-  if (rest > 0x7f800000u) {
-    const uint32_t payload = rest >> 13 & 0x3ffu;
-    return (uint16_t)(sign | 0x7c00u | (payload ? payload : 1u));
-  }
-  if (rest >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
-  if (rest >= 0x38800000u) return (uint16_t)(sign | (rest + 0xfffu + (rest >> 13 & 1u) - 0x38000000u) >> 13);
-  // The sum with 0.5 rounds to multiples of 2^-24, the step of the subnormals.
-  return (uint16_t)(sign | (st_bits(st_float(rest) + 0.5f) - 0x3f000000u));
-}""",
-        ("bits", "float"),
-    ),
-    "fp16_round": (
-        "static inline float st_fp16_round(float x) { return st_fp16_load(st_fp16_store(x)); }",
-        ("fp16_load", "fp16_store"),
     ),
     "bf16_load": (
         "static inline float st_bf16_load(uint16_t bits) { return st_float((uint32_t)bits << 16); }",
@@ -244,7 +213,7 @@ static inline {c} st_to_{t}_{source}({value} x) {{
   return x <= -{high}{end} ? INT{bits}_MIN : x >= {high}{end} ? INT{bits}_MAX : ({c})x;
 }}""",
 }
-"""Helpers for integers {t} of the type {c}, by kind. `to` converts from `float`, also of fp16 and bf16, or `double`."""
+"""Helpers for integers {t} of the type {c}, by kind. `to` converts from `float`, also of narrow floats, or `double`."""
 
 
 def _typed(name: str, dialect: Dialect) -> str:
@@ -292,6 +261,10 @@ class Helpers:
         """The text of a helper, and the helpers that it calls."""
         if name in _FIXED:
             return _FIXED[name]
+        first, _, form = name.rpartition("_")
+        if first in DTYPES:  # fp16_load
+            dtype = DTYPES[first]
+            return narrow_helper(dtype, form, self._dialect.memory_type(dtype))
         spec = INTRINSICS.get(name)
         if spec is None or spec.steps is None:
             return _typed(name, self._dialect), ()

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
+from typing import TYPE_CHECKING
 
 from stripe.ir import DType
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | float:
@@ -16,12 +21,7 @@ def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | fl
         return _to_integer(value, dtype)
     if dtype.bits == 64:
         return _to_double(value)
-    if not dtype.is_narrow:
-        return _round_to(value, "<f")
-    bits = narrow_bits(value, dtype).to_bytes(2, "little")
-    return float(
-        struct.unpack("<e", bits)[0] if dtype.name == "fp16" else struct.unpack("<f", b"\0\0" + bits)[0]
-    )
+    return float(_narrowed(value, dtype)) if dtype.is_narrow else _single(value)
 
 
 def _to_integer(value: bool | int | float, dtype: DType) -> int:
@@ -43,21 +43,21 @@ def _to_double(value: bool | int | float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _round_to(value: bool | int | float, form: str) -> float:
+def _single(value: bool | int | float) -> float:
     wide = _to_double(value)
     try:
-        return float(struct.unpack(form, struct.pack(form, wide))[0])
+        return float(struct.unpack("<f", struct.pack("<f", wide))[0])
     except OverflowError:
         return math.copysign(math.inf, wide)
 
 
-def narrow_bits(value: bool | int | float, dtype: DType) -> int:
-    """The bits of `value` in fp16 or bf16, rounded to single first."""
-    single = _round_to(value, "<f")
-    if dtype.name == "fp16":
-        return int(struct.unpack("<H", struct.pack("<e", _round_to(single, "<e")))[0])
-    bits = int(struct.unpack("<I", struct.pack("<f", single))[0])
-    return (bits + (0x7FFF + (bits >> 16 & 1) if math.isfinite(single) else 0)) >> 16
+def _narrowed(value: bool | int | float, dtype: DType) -> np.generic:
+    """`value` in a narrow float, rounded to single first."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        narrow: np.generic = np.float32(_single(value)).astype(dtype.numpy())
+    return narrow
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
@@ -91,7 +91,7 @@ def _float_literal(value: float, dtype: DType) -> str:
         return repr(value)
     # The shortest decimal that reads back as the single.
     texts = [f"{value:.{digits}g}" for digits in range(6, 10)]
-    shortest = next((text for text in texts if _round_to(float(text), "<f") == value), repr(value))
+    shortest = next((text for text in texts if _single(float(text)) == value), repr(value))
     return f"{shortest}f" if any(char in shortest for char in ".en") else f"{shortest}.0f"
 
 
@@ -99,7 +99,7 @@ def memory_literal(value: bool | int | float, dtype: DType) -> str:
     """A C constant expression for the memory form of `value`."""
     if not dtype.is_narrow:
         return str(int(value != 0)) if dtype.kind == "bool" else literal(value, dtype)
-    return f"0x{narrow_bits(value, dtype):04x}"
+    return f"0x{int.from_bytes(_narrowed(value, dtype).tobytes(), sys.byteorder):0{2 * dtype.bytes}x}"
 
 
 def is_zero_bits(value: bool | int | float) -> bool:

@@ -27,6 +27,7 @@ from stripe.ir import (
     Store,
     result_dtype,
     scalars_used,
+    step,
     walk,
 )
 
@@ -83,7 +84,7 @@ class VectorTile:
 
     def is_vector(self, area: Area) -> bool:
         """Whether the lanes are elements behind one another."""
-        return area.origin.coeff(self.var) == 1
+        return step(area.origin, self.var) == 1
 
 
 def products(block: Block) -> dict[str, tuple[str, str]]:
@@ -176,21 +177,15 @@ def _areas(block: Block, scope: CodeScope, var: str) -> list[Area] | None:
                 dtypes[into] = result_dtype(op, [dtypes[name] for name in inputs], target)
                 if dtypes[into].is_integer and (op == "div" or dtypes[inputs[0]].is_float):
                     return None
-            case Load(into, ref) if ref in scope.areas and _step(scope.areas[ref], var) in (0, 1):
+            case Load(into, ref) if ref in scope.areas and step(scope.areas[ref].origin, var) in (0, 1):
                 dtypes[into] = scope.areas[ref].pointer.dtype
                 found.append(scope.areas[ref])
-            case Store(ref, _) if ref in scope.areas and _step(scope.areas[ref], var) == 1:
+            case Store(ref, _) if ref in scope.areas and step(scope.areas[ref].origin, var) == 1:
                 found.append(scope.areas[ref])
             case _:
                 return None
     types = (*dtypes.values(), *(area.pointer.dtype for area in found))
     return found if found and not any(dtype.is_narrow or dtype.kind == "bool" for dtype in types) else None
-
-
-def _step(area: Area, var: str) -> int | None:
-    """The elements by which a variable moves an area; None where that is not even."""
-    inside = any(var in atom.arg.names() for atom, _ in area.origin.terms if not isinstance(atom, str))
-    return None if inside else area.origin.coeff(var)
 
 
 def _level(

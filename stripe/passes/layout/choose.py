@@ -18,7 +18,7 @@ from itertools import count, product
 from math import prod
 from typing import TypeAlias
 
-from stripe.ir import Affine, Buffer, Path, Refinement
+from stripe.ir import Affine, Buffer, Path, Refinement, step
 from stripe.poly import Access
 
 MOST_ENTRIES = 4096
@@ -109,10 +109,9 @@ def _share(
     if innermost < 0:
         innermost = next((dim for dim, stride in enumerate(ref.strides) if stride == 1), -1)
     affine = access.index[moved[0]]
-    even = affine - Affine.var(name) * affine.coeff(name)
-    if moved != [innermost] or affine.coeff(name) != 1 or name in even.names():
+    if moved != [innermost] or step(affine, name) != 1:
         return 1.0
-    if width > 1 and even.terms:
+    if width > 1 and (affine - Affine.var(name)).terms:
         return 1.0  # a vector from the middle of a block on
     tensor = tensors.get(access.buffer)
     # with blocks to choose from, rows at odd places count
