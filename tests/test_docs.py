@@ -3,8 +3,9 @@ tables are those of the code.
 
 In a block marked `console`, a line that begins with `$ ` is a command and the lines under it are from its output, in
 their order and next to each other; a line `…` stands for any lines, `…` within a line for any text. Commands are those
-of pyproject.toml, whatever was installed, and run in a folder of their own that holds `examples`; those for setting up
-(`make`, `git`) are left to continuous integration, which runs them as its first step.
+of pyproject.toml, whatever was installed, and run in a folder of their own that holds `examples`: those of README in a
+shell, plain ones of the other pages in this process. Those for setting up (`make`, `git`) are left to continuous
+integration, which runs them as its first step.
 The Python blocks of a page run one after the other, in one module; a block `text` under one is all that it prints,
 where `…` stands for any text. A block marked `tile` or `stripe` is a program.
 """
@@ -28,6 +29,7 @@ import pytest
 from stripe.ir import parse_program, print_program
 from stripe.ir.check.structure import verify_structural
 from stripe.tile import compile_tile
+from tests.support.shell import TOOLS, Command, ShellError, parse_line, run_pipeline
 from tools.write_docs import pages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,12 +83,31 @@ def test_commands_do_what_the_page_shows(page: Path, tmp_path: Path, commands: P
     found = (str(commands), str(Path(sys.executable).parent), os.environ.get("PATH", ""))
     path = os.pathsep.join(found)
     for shown in _commands(page):
-        done = subprocess.run(
-            shown.command, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120,
-        )  # fmt: skip
-        assert done.returncode == 0, f"$ {shown.command}\n{done.stdout}"
-        assert _matches(shown.output, done.stdout.split("\n")), f"$ {shown.command}\n{done.stdout}"
+        plain = None if page.stem == "README" else _plain(shown.command)
+        if plain is not None:
+            (outcome,) = run_pipeline((plain,), tmp_path)
+            status, text = outcome.status, outcome.stdout
+        else:
+            done = subprocess.run(
+                shown.command, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path},
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=120,
+            )  # fmt: skip
+            status, text = done.returncode, done.stdout
+        assert status == 0, f"$ {shown.command}\n{text}"
+        assert _matches(shown.output, text.split("\n")), f"$ {shown.command}\n{text}"
+
+
+def _plain(text: str) -> Command | None:
+    """A command of the project without pipes, redirections and expansions."""
+    if "$" in text:
+        return None
+    try:
+        commands = parse_line(f"{text} 2>&1")
+    except ShellError:
+        return None
+    first = commands[0]
+    plain = len(commands) == 1 and first.argv[0] in TOOLS and (first.stdin or first.stdout) is None
+    return first if plain else None
 
 
 def _matches(shown: tuple[str, ...], lines: list[str]) -> bool:
