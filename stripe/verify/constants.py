@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import combinations, islice, permutations
+
+import numpy as np
 
 from stripe.exec.layout import constant_array, holes, places
 from stripe.ir import (
@@ -24,6 +26,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.ir.index_map import IndexMap, PhysicalLayout
+from stripe.poly import check_time
 from stripe.verify.interface import LogicalForm, copied_elements, filled
 
 
@@ -64,10 +67,22 @@ def with_constants_of(before: Program, after: Program) -> LogicalForm:
     return LogicalForm(replace(with_entry(after, entry), constants=constants), len(packs))
 
 
+MOST_DIMENSIONS = 8
+MOST_MAPS = 2_000
+"""Limits of the search for a layout: dimensions of the constant in memory, and maps that are tried."""
+FEW_MAPS = 8
+"""Maps that are tried before the elements are counted."""
+
+
 def layout_between(logical: ConstantBuffer, physical: ConstantBuffer) -> PhysicalLayout | None:
     """A layout in which the elements of one constant lie as the other has them; None where none is found."""
     values, found = constant_array(logical), constant_array(physical)
-    for index_map in _maps(logical.sizes, physical.sizes):
+    if len(physical.sizes) > MOST_DIMENSIONS:
+        return None
+    for number, index_map in enumerate(islice(_maps(logical.sizes, physical.sizes), MOST_MAPS)):
+        check_time()
+        if number == FEW_MAPS and not _may_hold(found, values):
+            return None
         layout = PhysicalLayout(index_map, logical.sizes)
         if found[places(layout)].tobytes() == values.tobytes():
             rest = found[holes(physical.sizes, layout)]
@@ -77,6 +92,18 @@ def layout_between(logical: ConstantBuffer, physical: ConstantBuffer) -> Physica
             if rest.tobytes() == rest[:1].tobytes() * rest.size:
                 return replace(layout, pad=rest[0].item())
     return None
+
+
+def _may_hold(found: np.ndarray, values: np.ndarray) -> bool:
+    """Whether an array has all elements of another, and beside them one number alone, which fills holes."""
+    bits = f"u{values.itemsize}"
+    wanted, counts = np.unique(values.view(bits), return_counts=True)
+    there, more = np.unique(found.view(bits), return_counts=True)
+    left = dict(zip(there.tolist(), more.tolist(), strict=True))
+    for element, count in zip(wanted.tolist(), counts.tolist(), strict=True):
+        left[element] = left.get(element, 0) - count
+    rest = [count for count in left.values() if count]
+    return len(rest) <= 1 and all(count > 0 for count in rest)
 
 
 def _maps(logical: Sequence[int], physical: Sequence[int]) -> Iterator[IndexMap]:

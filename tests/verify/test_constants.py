@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from stripe.ir import DTYPES, ConstantBuffer, Program, Role
+from stripe.ir.index_map import PhysicalLayout
 from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
 from stripe.tile import compile_tile
-from stripe.verify.constants import layout_between
+from stripe.verify import constants
+from stripe.verify.constants import layout_between, places
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal
 
@@ -48,6 +50,26 @@ def test_orders_and_blocks_are_found() -> None:
         changed = np.ascontiguousarray(other).copy()
         changed[1, 1, 1] += 1
         assert layout_between(_constant(array), _constant(changed)) is None
+
+
+def test_a_search_that_can_find_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A constant of nine dimensions of two elements has as many orders as there are permutations of nine numbers."""
+    tried: list[PhysicalLayout] = []
+
+    def counted(layout: PhysicalLayout) -> object:
+        tried.append(layout)
+        return places(layout)
+
+    monkeypatch.setattr(constants, "places", counted)
+    for rank in (7, 9):
+        array = np.arange(2**rank, dtype=np.float32).reshape((2,) * rank)
+        changed = array.copy()
+        changed[(1,) * rank] = -1.0
+        assert layout_between(_constant(array), _constant(changed)) is None
+    assert len(tried) <= constants.FEW_MAPS
+    shuffled = np.random.default_rng(1).permutation(array.ravel()).reshape((*array.shape[:7], 4))
+    assert layout_between(_constant(array.reshape(shuffled.shape)), _constant(shuffled)) is None
+    assert len(tried) <= constants.FEW_MAPS + constants.MOST_MAPS
 
 
 @pytest.mark.parametrize("options", [{"order": [1, 0]}, {"block": {0: 4}}])

@@ -57,10 +57,13 @@ def prove_equal(
     that `after` owes a value hold it.
     """
     owed = owed_pads(after, before)
-    constants = with_constants_of(before, after)
-    first, second = LogicalForm.of(before, owed), LogicalForm.of(constants.program, owed)
-    second = replace(second, added=second.added + constants.added)
     with time_limit(seconds):
+        try:
+            constants = with_constants_of(before, after)
+        except PolyLimit as limit:
+            return Unknown(f"looking for the layouts of constants: {limit}")
+        first, second = LogicalForm.of(before, owed), LogicalForm.of(constants.program, owed)
+        second = replace(second, added=second.added + constants.added)
         verdict = _prove_equal(first.program, second.program, operations)
     if isinstance(verdict, Different):
         return replace(verdict, witness=verdict.witness.of_forms(first, second))
