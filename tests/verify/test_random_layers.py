@@ -157,7 +157,9 @@ def drawn_pair(seed: int) -> tuple[Program, Program]:
 
 
 def judged(seed: int) -> str:
-    """Both answers agree, where both give one."""
+    """The outcome of a pair. What is proved is equal by the enumeration too; a difference may be unconfirmed where
+    constants have the numbers for it, and is then certain by neither.
+    """
     before, after = drawn_pair(seed)
     try:
         enumerated = decide(before, after)
@@ -166,7 +168,10 @@ def judged(seed: int) -> str:
     proved = prove_equal(before, after)
     if isinstance(proved, Unknown) or isinstance(enumerated, Unknown):
         return "unknown"
-    assert isinstance(proved, Equal) == isinstance(enumerated, Equal), f"seed {seed}\n{proved}\n{enumerated}"
+    if isinstance(proved, Different) and isinstance(enumerated, Equal):
+        assert not proved.certain, f"seed {seed}\n{proved}"
+        return "unconfirmed"
+    assert type(proved) is type(enumerated), f"seed {seed}\n{proved}\n{enumerated}"
     return type(proved).__name__
 
 
@@ -178,7 +183,7 @@ def test_random_layers() -> None:
     found = outcomes(range(48))
     assert found["Different"] >= 5
     assert found["Equal"] >= 20
-    assert found["unknown"] <= 4
+    assert found["unknown"] + found["unconfirmed"] <= 4
 
 
 @pytest.mark.slow
@@ -186,4 +191,4 @@ def test_random_layers() -> None:
 def test_many_random_layers(part: int) -> None:
     found = outcomes(range(1000 + 500 * part, 1500 + 500 * part))
     assert found["Different"] >= 50
-    assert found["unknown"] <= 40
+    assert found["unknown"] + found["unconfirmed"] <= 40
