@@ -14,7 +14,7 @@ import pytest
 from stripe.ir import DTYPES, ConstantBuffer, Program, Role
 from stripe.verify.enumeration import InvalidProgram, decide
 from stripe.verify.proof.prove import prove_equal
-from stripe.verify.proof.witness import Equal, Unknown
+from stripe.verify.proof.witness import Different, Equal, Unknown
 from tests.support.programs import build
 
 CONSTANTS = {"Z": [0, 0, 0, 0], "W": [1, 1, 1, 1], "K": [3, 1, 2, 0]}
