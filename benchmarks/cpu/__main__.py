@@ -1,6 +1,7 @@
 """python -m benchmarks.cpu [--peers FOLDER] [--rounds N] [--threads 1,2] [--out FILE] [--only W1a,W3] [--keep] [PEER…]
 
-Measures emitted C and its peers in turn, in one run, and writes the tables of docs/cpu.md after each row.
+Measures emitted C and its peers in turn, in one run, and writes the tables of docs/cpu.md after each row. With
+`--priority -15`, which needs rights, what is timed comes before other work on the machine.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument(
+        "--priority", type=int, default=0, help="that of peers while they are timed; 0: as usual"
+    )
     parser.add_argument("--only", default="")
     parser.add_argument(
         "--keep", action="store_true", help="keep the rows of the last run that this one leaves out"
@@ -52,7 +56,7 @@ def main() -> int:
         workers = {name: Worker(name, python, threads) for name in names if name not in missing}
         versions = {name: worker.version for name, worker in workers.items()}
         for workload in chosen:
-            result = _measured(workload, workers, threads, options.rounds)
+            result = _measured(workload, workers, threads, options.rounds, options.priority)
             print(result, file=sys.stderr, flush=True)
             data = data.with_result(result, versions, missing)
             log.write_text(json.dumps(table.as_json(data), indent=1), encoding="utf-8")
@@ -64,7 +68,7 @@ def main() -> int:
 
 
 def _measured(
-    workload: Workload | Network, workers: dict[str, Worker], threads: int, rounds: int
+    workload: Workload | Network, workers: dict[str, Worker], threads: int, rounds: int, priority: int
 ) -> table.Result:
     """Batches of all peers in random order, `rounds` times: each figure is the least, that of the quietest moment."""
     failed: dict[str, str] = {}
@@ -82,7 +86,7 @@ def _measured(
     for number in range(rounds):
         random.Random(number).shuffle(order)
         for name in [name for name in order if name not in failed]:
-            answer = workers[name].ask(do="batch")
+            answer = workers[name].ask(do="batch", priority=priority)
             if "error" in answer:
                 failed[name] = str(answer["error"])
                 continue

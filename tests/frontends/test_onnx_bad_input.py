@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,34 @@ def external(path: Path, location: str = "w.bin", data: bytes | None = None) -> 
         path.with_name("w.bin").write_bytes(data)
 
 
+def branch(*nodes: NodeProto, constant: TensorProto | None = None) -> ModelProto:
+    """A model whose branch has these nodes, and the output `o`."""
+    out = helper.make_tensor_value_info("o", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "then", [], [out], [constant] if constant is not None else [])
+    true = helper.make_node("Constant", [], ["c"], value=onnx.numpy_helper.from_array(np.array(True)))
+    return model(true, node("If", "c", then_branch=graph, else_branch=graph))
+
+
+def outside() -> TensorProto:
+    """A tensor whose data lie in another folder."""
+    found = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3])
+    found.data_location = TensorProto.EXTERNAL
+    found.external_data.add(key="location", value="../w.bin")
+    return found
+
+
+def twice(kind: str) -> ModelProto:
+    net = conv_net()
+    infos = getattr(net.graph, kind)
+    infos.append(infos[0])
+    return net
+
+
+def pipe(path: Path) -> None:
+    external(path)
+    os.mkfifo(path.with_name("w.bin"))
+
+
 def huge(path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(1 << 31)
@@ -82,6 +111,30 @@ CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
     "data by an absolute path": (
         lambda path: external(path, "/etc/passwd"), ("'/etc/passwd' lie outside of the model's folder",)
     ),
+    "data by a name with a zero byte": (
+        lambda path: external(path, "a\0b"), ("'a?b' lie outside of the model's folder",)
+    ),
+    "data in a pipe": (pipe, ("initializer 'w'", "'w.bin' cannot be read: no such file")),
+    "data of a constant outside": (
+        saved(model(helper.make_node("Constant", [], ["y"], name="the_constant", value=outside()))),
+        ("node 'the_constant' (Constant)", "'../w.bin' lie outside of the model's folder"),
+    ),
+    "data of a branch outside": (
+        saved(branch(node("Add", "x", "w", to="o"), constant=outside())),
+        ("node 'the_If_y' (If)", "'../w.bin' lie outside of the model's folder"),
+    ),
+    "no maker in a branch": (
+        saved(branch(node("Relu", "z", to="o"))), ("node 'the_Relu_o' (Relu)", "nothing makes its input 'z'")
+    ),
+    "no output of a branch": (
+        saved(branch(node("Relu", "x", to="p"))), ("node 'the_If_y' (If)", "nothing makes the output 'o'")
+    ),
+    "cycle in a branch": (
+        saved(branch(node("Add", "x", "o", to="a"), node("Relu", "a", to="o"))),
+        ("node 'the_Add_a' (Add)", "the graph has a cycle"),
+    ),
+    "two inputs of a name": (saved(twice("input")), ("the input 'x' appears 2 times",)),
+    "two outputs of a name": (saved(twice("output")), ("the output 'y' appears 2 times",)),
     "cycle": (
         saved(model(node("Add", "x", "b", to="a"), node("Relu", "a", to="b"))),
         ("node 'the_Add_a' (Add)", "the graph has a cycle"),

@@ -29,7 +29,7 @@ def prepare(workload: Workload, data: Data, threads: int) -> Prepared:
         _call(
             str(binaries / "iree-compile"), str(imported), "--iree-hal-target-device=local",
             "--iree-hal-local-target-device-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host",
-            "--iree-opt-level=O3", "-o", str(code),
+            "--iree-opt-level=O3", "--iree-llvmcpu-stack-allocation-limit=131072", "-o", str(code),
         )  # fmt: skip
         driver = "local-sync" if threads == 1 else "local-task"
         config = runtime.Config(driver)

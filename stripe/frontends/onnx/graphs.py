@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
+from collections.abc import Iterator
+
+from onnx import AttributeProto, GraphProto, NodeProto
 
 
 def printable_name(name: str) -> str:
@@ -16,12 +18,19 @@ def node_text(node: NodeProto, name: str) -> str:
     return f"node '{printable_name(name)}' ({domain}{printable_name(node.op_type)})"
 
 
+def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs that a node holds, such as the branches of an If."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
 def names_used(node: NodeProto) -> set[str]:
     """The values that a node reads, those of graphs inside it included."""
     used = set(node.input)
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                used |= names_used(inner)
-            used |= {info.name for info in graph.output}
+    for graph in inner_graphs(node):
+        for inner in graph.node:
+            used |= names_used(inner)
+        used |= {info.name for info in graph.output}
     return used

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping
+from errno import ENOENT
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 from onnx.inliner import inline_local_functions
 
-from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
+from stripe.frontends.onnx.graphs import inner_graphs, names_used, node_text, printable_name
 from stripe.frontends.onnx.values import Array, TensorType, TensorValue, constant, element_name
 from stripe.ir.errors import ConfigError, StripeError, did_you_mean
 
@@ -47,21 +49,33 @@ def parse_model(data: bytes, path: str) -> ModelProto:
     return model
 
 
-def check_graph(graph: GraphProto, path: str) -> None:
-    """Raises StripeError for values that two nodes make or none, and for cycles. Nodes are put in order."""
+def check_graph(
+    graph: GraphProto, path: str, outside: frozenset[str] = frozenset(), where: str | None = None
+) -> None:
+    """Raises StripeError for values that two nodes make or none, and for cycles, in graphs that nodes hold too. Nodes
+    are put in order. `outside` are the values that a graph of the node `where` sees around it.
+    """
     makers: dict[str, int] = {}
-    known = {item.name for item in (*graph.input, *graph.initializer)}
-    known |= {item.values.name for item in graph.sparse_initializer}
+    own = {item.name for item in (*graph.input, *graph.initializer)}
+    own |= {item.values.name for item in graph.sparse_initializer}
+    for kind, infos in (("input", graph.input), ("output", graph.output)):
+        name, count = next(iter(Counter(info.name for info in infos).most_common(1)), ("", 0))
+        if count > 1 and where is None:
+            reason = f"the {kind} '{printable_name(name)}' appears {count} times"
+            raise StripeError(reason, path=path, hint="export the network again")
     for place, node in enumerate(graph.node):
         for name in node.output:
-            if name and (name in makers or name in known):
+            if name and (name in makers or name in own):
                 reason = f"'{printable_name(name)}' is made twice"
                 raise StripeError(
                     reason, path=path, where=_where(graph, place), hint="export the network again"
                 )
             makers[name] = place
+    known = outside | own
     order = TopologicalSorter[int]()
     for place, node in enumerate(graph.node):
+        for inner in inner_graphs(node):
+            check_graph(inner, path, known.union(makers), _where(graph, place))
         used = names_used(node)
         missing = [name for name in node.input if name and name not in makers and name not in known]
         if missing:
@@ -71,7 +85,7 @@ def check_graph(graph: GraphProto, path: str) -> None:
     for info in graph.output:
         if info.name not in makers and info.name not in known:
             reason = f"nothing makes the output '{printable_name(info.name)}'"
-            raise StripeError(reason, path=path, hint="export the network again")
+            raise StripeError(reason, path=path, where=where, hint="export the network again")
     try:
         places = list(order.static_order())
     except CycleError as error:
@@ -131,13 +145,7 @@ def read_constants(
             raise StripeError(
                 "it has a negative size", path=path, where=where, hint="export the network again"
             )
-        if tensor.data_location == TensorProto.EXTERNAL:
-            _load_external(tensor, path, where, folder)
-        try:
-            found[tensor.name] = constant(onnx.numpy_helper.to_array(tensor), tensor.data_type)
-        except Exception:  # noqa: BLE001 - numpy raises anything for bytes that do not fit
-            reason = f"its bytes are no tensor of the type {type}"
-            raise StripeError(reason, path=path, where=where, hint="export the network again") from None
+        found[tensor.name] = constant(_read_tensor(tensor, path, where, folder), tensor.data_type)
     for sparse in graph.sparse_initializer:
         reason = "sparse constants are not supported"
         raise StripeError(reason, path=path, where=f"initializer '{printable_name(sparse.values.name)}'")
@@ -155,6 +163,26 @@ def _drawn(name: str, type: TensorType) -> Array:
     return np.asarray(values, type.dtype.numpy())
 
 
+def read_inner_tensors(graph: GraphProto, path: str, folder: Path | None) -> None:
+    """Puts the contents of other files into the tensors that nodes and their graphs hold. Raises StripeError."""
+    for place, node in enumerate(graph.node):
+        held = [tensor for item in node.attribute for tensor in (item.t, *item.tensors) if tensor.data_type]
+        for tensor in (*held, *(tensor for inner in inner_graphs(node) for tensor in inner.initializer)):
+            _read_tensor(tensor, path, _where(graph, place), folder)
+        for inner in inner_graphs(node):
+            read_inner_tensors(inner, path, folder)
+
+
+def _read_tensor(tensor: TensorProto, path: str, where: str, folder: Path | None) -> Array:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        _load_external(tensor, path, where, folder)
+    try:
+        return onnx.numpy_helper.to_array(tensor)
+    except Exception:  # noqa: BLE001 - numpy raises anything for bytes that do not fit
+        reason = f"its bytes are no tensor of the type {TensorType(tuple(tensor.dims), tensor.data_type)}"
+        raise StripeError(reason, path=path, where=where, hint="export the network again") from None
+
+
 def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | None) -> None:
     """Puts the bytes of another file into the tensor; the file must lie in the model's folder."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -165,15 +193,20 @@ def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | No
             "its data lie in another file", path=path, where=where, hint="name the model by its path"
         )
     root = folder.resolve()
-    file = (root / location).resolve()
+    file = root if "\0" in location else (root / location).resolve()
     if not location or Path(location).is_absolute() or root not in file.parents:
         reason = f"its data '{shown}' lie outside of the model's folder"
         raise StripeError(reason, path=path, where=where, hint="put the file beside the model")
     try:
+        if not file.is_file():  # another kind, such as a pipe, may never end
+            raise FileNotFoundError(ENOENT, "no such file")
+        size = file.stat().st_size
         offset, length = int(entries.get("offset", "0")), int(entries.get("length", "-1"))
+        if not 0 <= offset <= size:
+            raise ValueError(f"it has no byte {offset}")
         with file.open("rb") as stream:
             stream.seek(offset)
-            data = stream.read(length if length >= 0 else MAX_EXTERNAL)
+            data = stream.read(min(length, size) if length >= 0 else MAX_EXTERNAL)
     except (OSError, ValueError) as error:
         reason = f"its data '{shown}' cannot be read: {getattr(error, 'strerror', None) or error}"
         raise StripeError(reason, path=path, where=where, hint="put the file beside the model") from None

@@ -14,7 +14,13 @@ from onnx import ModelProto
 
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
 from stripe.frontends.onnx.importer import Network, import_graph
-from stripe.frontends.onnx.model import input_types, parse_model, read_constants, with_layers
+from stripe.frontends.onnx.model import (
+    input_types,
+    parse_model,
+    read_constants,
+    read_inner_tensors,
+    with_layers,
+)
 from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorValue, constant
 from stripe.ir import ConfigError, Program, StripeError
@@ -80,6 +86,7 @@ def import_model(
     """
     folder = None if name.startswith("<") else Path(name).parent
     given = read_constants(model.graph, name, folder, random=options.random_weights)
+    read_inner_tensors(model.graph, name, folder)
     types = input_types(model.graph, name, dict(options.dims))
     bound: dict[str, TensorValue] = {}
     for outer, array in (values or {}).items():
