@@ -89,6 +89,9 @@ class MemUnit(Unit):
     ways: int | None = Field(
         default=None, gt=0, description="ways of a set-associative cache; absent: fully associative"
     )
+    allocates_on_write: bool = Field(
+        default=False, description="a line of a cache that is written is read from below first"
+    )
     alignment: int = Field(
         default=1, gt=0, le=1 << 40, description="bytes that addresses of buffers are multiples of"
     )
@@ -160,6 +163,11 @@ class ExecUnit(Unit):
     accumulate_latency_cycles: NotNegative = Field(
         default=0.0,
         description="cycles from an addition to a sum to the next one to it: fewer sums at once leave a unit waiting",
+    )
+    loads_per_cycle: Positive | None = Field(
+        default=None,
+        description="loads that a core begins in a cycle, of one element or of a vector; given, vectorized code is "
+        "priced by its loads, sums and registers",
     )
     register_file: UnitName = Field(
         default="REGS", description="name that locates data in the registers, for a unit that has some"

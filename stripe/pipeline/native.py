@@ -100,6 +100,7 @@ def _rates(processor: Processor) -> dict[str, float]:
     rates["CLOCK_MHZ"] = round(found.clock_mhz, -2)
     rates["FMA_LATENCY"] = round(found.latency_cycles)
     rates["FMA_PER_CYCLE"] = _quarters(found.gflops * 1e9 / (cycles * lanes * 2))
+    rates["ELEMENT_LOADS_PER_CYCLE"] = _quarters(found.loads_per_cycle)
     if 1 in found.gb_per_s:
         rates["LOADS_PER_CYCLE"] = _quarters(found.gb_per_s[1] * 1e9 / (cycles * processor.vector_bytes))
     return rates | {"DRAM_GB_PER_S": found.memory_gb_per_s}

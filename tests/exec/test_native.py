@@ -17,7 +17,7 @@ from stripe.pipeline.native import load_machine, native_remarks
 ZEN3 = "fpu sse sse2 avx avx2 fma bmi2"
 ICE_LAKE = f"{ZEN3} avx512f avx512bw avx512dq avx512vl"
 MEASURED = Measurement(
-    clock_mhz=3249.0, gflops=103.5, latency_cycles=4.02, gb_per_s={1: 205.0, 2: 101.4, 3: 60.2},
+    clock_mhz=3249.0, gflops=103.5, latency_cycles=4.02, loads_per_cycle=1.9, gb_per_s={1: 205.0, 2: 101.4, 3: 60.2},
     core_memory_gb_per_s=20.0, memory_gb_per_s=33.3,
 )  # fmt: skip
 

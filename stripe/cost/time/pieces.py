@@ -62,6 +62,8 @@ class Compute:
     name: str
     nest: Nest
     leaves: tuple[Nest, ...]
+    points: tuple[int, ...]
+    """The points of each leaf, over all runs."""
     location: Location
     runs: int
     operations: Operations
@@ -149,6 +151,7 @@ def _points(nest: Nest, runs: int) -> tuple[int, bool]:
 
 def _compute(nest: Nest, location: Location, runs: int) -> Compute:
     leaves: list[Nest] = []
+    points: list[int] = []
     operations: list[Operations] = []
     streams: dict[tuple[str, bool], Stream] = {}
     placed = list(_leaf_places(nest, location))
@@ -156,6 +159,7 @@ def _compute(nest: Nest, location: Location, runs: int) -> Compute:
     for inner, _ in placed:
         leaves.append(inner)
         times, _ = _points(inner, runs)
+        points.append(times)
         operations.append(point_operations(inner.block).times(times))
         for stream in _streams(inner, nest):
             key = (stream.buffer, stream.writes)
@@ -165,7 +169,14 @@ def _compute(nest: Nest, location: Location, runs: int) -> Compute:
                 stream = replace(known, bytes=size, bound=bound)
             streams[key] = stream
     return Compute(
-        nest.block.name, nest, tuple(leaves), place, runs, Operations.sum(operations), tuple(streams.values())
+        nest.block.name,
+        nest,
+        tuple(leaves),
+        tuple(points),
+        place,
+        runs,
+        Operations.sum(operations),
+        tuple(streams.values()),
     )
 
 

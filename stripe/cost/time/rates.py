@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from stripe.cost.counts.operations import Operations
+from stripe.cost.counts.operations import Operations, point_operations
 from stripe.cost.time.arrays import array_use
+from stripe.cost.time.cores import core_work
 from stripe.cost.time.pieces import Compute, Stream
 from stripe.cost.time.stencils import body_of, unfit
 from stripe.hw.engines import Stencil
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Block, ConfigError, DType, Index, step
+from stripe.ir import Block, ConfigError, DType, Index, Nest, step
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A block of vectorized code: cycles of its operations, cycles in which its loads begin, and its operands."""
+
+    cycles: float
+    loading: float
+    streams: tuple[Stream, ...]
 
 
 @dataclass(frozen=True)
 class Effort:
     """What computing takes of one unit, if one does it all: cycles, the share of its lanes that do useful work, and by
-    which rule; `streams` are the operands in and out where the unit takes others than the blocks touch."""
+    which rule; `streams` are the operands in and out where the unit takes others than the blocks touch. A core has a
+    phase for each block."""
 
     cycles: float
     utilisation: float
     rule: str
     streams: tuple[Stream, ...] | None = None
+    phases: tuple[Phase, ...] = ()
 
 
 def effort(compute: Compute, name: str, unit: ExecUnit) -> Effort:
@@ -38,10 +50,42 @@ def effort(compute: Compute, name: str, unit: ExecUnit) -> Effort:
     use = stencil_use(compute.leaves[0].block, unit) if len(compute.leaves) == 1 else None
     if use is not None:
         return _stencil_effort(compute, use, plain)
+    if unit.loads_per_cycle is not None and any(leaf.block.tags.get("vector") for leaf in compute.leaves):
+        return _core_effort(compute, name, unit, plain)
     if unit.vector_bytes is not None and len(compute.leaves) == 1:
         share = vector_share(compute.leaves[0].block, unit.vector_bytes)
         return Effort(plain / share, share, "vectors")
     return Effort(plain, 1.0, "operations per cycle")
+
+
+def _core_effort(compute: Compute, name: str, unit: ExecUnit, plain: float) -> Effort:
+    """Vectorized blocks on a core, and blocks without vectors among them by the lanes that they could use."""
+    phases: list[Phase] = []
+    for leaf, points in zip(compute.leaves, compute.points, strict=True):
+        cycles = rate_cycles(point_operations(leaf.block).times(points), name, unit)
+        work = core_work(leaf, len(compute.nest.path), unit)
+        if work is None:
+            share = vector_share(leaf.block, unit.vector_bytes or 1)
+            phases.append(Phase(cycles / share, 0.0, tuple(_point_streams(leaf, points))))
+            continue
+        runs = points / leaf.block.points
+        waiting = runs * work.chain * unit.accumulate_latency_cycles
+        loading = runs * work.loads / (unit.loads_per_cycle or 1)
+        streams = tuple(replace(stream, bytes=round(runs * stream.bytes)) for stream in work.streams)
+        phases.append(Phase(max(cycles / work.share, waiting), loading, streams))
+    total = sum(phase.cycles for phase in phases)
+    streams = tuple(stream for phase in phases for stream in phase.streams)
+    return Effort(
+        total, min(1.0, plain / total) if total else 1.0, "vector registers", streams, tuple(phases)
+    )
+
+
+def _point_streams(leaf: Nest, points: int) -> Iterator[Stream]:
+    """The operands of a block that loads and stores at each point."""
+    for ref in leaf.block.refinements:
+        place = ref.location.subs(dict(leaf.local))
+        for writes in (False,) * ref.dir.reads + (True,) * ref.dir.writes:
+            yield Stream(ref.name, place, writes, points * ref.dtype.bytes)
 
 
 def rated(operations: Operations) -> dict[tuple[str, DType], int]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, prod
 
 from stripe.cost.counts.energy import operations_energy, route_energy
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.machine import Machine
-from stripe.cost.time.pieces import Compute, Loop, Move, Piece, Stream, piece_of, pieces_below
+from stripe.cost.time.operands import Operands
+from stripe.cost.time.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
 from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles
-from stripe.cost.time.rates import effort, missing_rates, unnamed_rates
+from stripe.cost.time.rates import Effort, effort, missing_rates, unnamed_rates
 from stripe.cost.time.statement import Flow, Resource, StatementCost, TileLoop, UnitSet, Work, WorkByUnit
 from stripe.cost.time.tally import Busy, ByteRates, ComputePart, Tally, joint_units, main_parts, work_by_unit
 from stripe.cost.time.uneven import tile_cycles
@@ -26,6 +27,7 @@ class CostModel:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._tx = tuple(machine.model.tx_units)
+        self._operands = Operands(machine)
         self._rates: dict[tuple[str, str, Route], ByteRates] = {}
 
     def statement(self, nest: Nest, number: int) -> StatementCost:
@@ -179,19 +181,16 @@ class CostModel:
         units = self._units_of(piece)
         unit = self.machine.model.exec_unit(units.name)
         work = effort(piece, units.name, unit)
-        compute = work.cycles / units.parallel
-        streaming: defaultdict[Resource, float] = defaultdict(float)
         latency = unit.latency_cycles
-        for flow in self._stream_flows(work.streams or piece.streams, units):
-            latency = max(latency, unit.latency_cycles + self._first_byte(flow))
-            self._add(flow, flow.bytes, tally)
-            for resource, cycles in self._rates[flow.source, flow.sink, flow.route].cycles:
-                streaming[resource] += flow.bytes * cycles
-            if flow.route.stages:
-                via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in flow.route.stages))
+        for flow, way in self._operands.near(work.streams or piece.streams, units):
+            latency = max(latency, unit.latency_cycles + self._first_byte(flow, way))
+            if way.stages:
+                via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in way.stages))
                 ends = " to ".join(parse_unit(unit)[0] for unit in (flow.source, flow.sink))
                 tally.notes.append(f"what goes from {ends} passes through {via}")
-        operands = max(streaming.values(), default=0.0)
+        flows, compute, operands = self._operand_flows(piece, work, units)
+        for flow in flows:
+            self._add(flow, flow.bytes, tally)
         for component, value in [(f"compute {units.name}", operations_energy(piece.operations, unit))]:
             tally.energy[component] += value
         fill = latency * piece.runs
@@ -214,25 +213,36 @@ class CostModel:
             max(compute, operands) + fill, latency, Resource("unit", units.name, (units.numbers or (0,))[0])
         )
 
-    def _first_byte(self, flow: Flow) -> float:
-        name = parse_unit(flow.source)[0]
-        memory = self.machine.model.mem_units.get(name)
-        return flow.route.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
+    def _first_byte(self, flow: Flow, way: Route) -> float:
+        memory = self.machine.model.mem_units.get(
+            parse_unit(way.hops[0].source if way.hops else flow.source)[0]
+        )
+        return way.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
 
-    def _stream_flows(self, streams: Iterable[Stream], units: UnitSet) -> Iterator[Flow]:
-        for stream in streams:
-            for unit in units.units:
-                memory = self.machine.memory_near(stream.location, unit, writes=stream.writes)
-                ends = (unit, memory) if stream.writes else (memory, unit)
-                route = self.machine.graph.connection(*ends)
-                yield Flow(
-                    stream.buffer,
-                    *ends,
-                    stream.bytes / len(units.units),
-                    route,
-                    transfer=False,
-                    bound=stream.bound,
-                )
+    def _operand_flows(self, piece: Compute, work: Effort, units: UnitSet) -> tuple[list[Flow], float, float]:
+        """The flows of operands, the cycles in which each unit computes, and those of the busiest bus.
+
+        A core waits for the loads and stores of each phase while it computes that one, and its first cache takes lines
+        in between the loads of all of them.
+        """
+        near = [flow for flow, _ in self._operands.near(work.streams or piece.streams, units)]
+        below = list(self._operands.below(piece, units, split_leaves=bool(work.phases)))
+        if not work.phases:
+            return near + below, work.cycles / units.parallel, self._busiest(near + below)
+        compute = loading = 0.0
+        for phase in work.phases:
+            busiest = self._busiest(flow for flow, _ in self._operands.near(phase.streams, units))
+            own = max(phase.loading / units.parallel, busiest)
+            compute += max(phase.cycles / units.parallel, own)
+            loading += own
+        return near + below, compute, loading + self._busiest(below)
+
+    def _busiest(self, flows: Iterable[Flow]) -> float:
+        needs: defaultdict[Resource, float] = defaultdict(float)
+        for flow in flows:
+            for resource, cycles in self.byte_rates(flow.source, flow.sink, flow.route).cycles:
+                needs[resource] += flow.bytes * cycles
+        return max(needs.values(), default=0.0)
 
     def _add(self, flow: Flow, size: float, tally: Tally) -> float:
         """Adds a flow's bytes and energy; gives the cycles of its slowest part."""
@@ -297,10 +307,10 @@ class CostModel:
             units = UnitSet(name, None, _spread(piece, unit), defaulted=True)
             work = effort(piece, name, unit)
             try:
-                slowest = self._streaming(work.streams or piece.streams, units)
+                _, compute, slowest = self._operand_flows(piece, work, units)
             except ConfigError:
                 continue  # some memory is out of its reach
-            cycles = max(work.cycles / units.parallel, slowest)
+            cycles = max(compute, slowest)
             if best is None or cycles < best[0]:
                 best = (cycles, units)
         if best is None:
@@ -310,12 +320,6 @@ class CostModel:
             )
             raise ConfigError(f"no execution unit computes {ops} on data that it reaches")
         return best[1]
-
-    def _streaming(self, streams: Iterable[Stream], units: UnitSet) -> float:
-        tally = Tally()
-        for flow in self._stream_flows(streams, units):
-            self._add(flow, flow.bytes, tally)
-        return max(tally.demand.values(), default=0.0)
 
 
 def _shares(loop: Loop, number: int) -> tuple[int, ...]:

@@ -27,18 +27,20 @@ _STEP_CYCLES = 6
 _SUMS = 12
 """Multiply-adds of a step of `st_peak`."""
 _UNROLLED = 8
-"""Vectors of a step of `st_read`."""
+"""Vectors of a step of `st_read`, and elements of one of `st_load`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Figures of one core, but for `memory_gb_per_s`, which all cores reach together: fp32 multiply-adds (two
-    operations each), cycles from one of them to the next one of its sum, reading from levels of cache and from memory.
+    operations each), cycles from one of them to the next one of its sum, loads of one element for all lanes, reading
+    from levels of cache and from memory.
     """
 
     clock_mhz: float
     gflops: float
     latency_cycles: float
+    loads_per_cycle: float
     gb_per_s: dict[int, float]
     core_memory_gb_per_s: float
     memory_gb_per_s: float
@@ -71,7 +73,7 @@ def measured() -> Measurement:
 
 def _measure(library: Path, processor: Processor) -> Measurement:
     code = ctypes.CDLL(str(library))
-    for name in ("st_steps", "st_chain", "st_peak", "st_read"):
+    for name in ("st_steps", "st_chain", "st_peak", "st_read", "st_load"):
         code[name].restype = ctypes.c_float if name in ("st_chain", "st_peak") else ctypes.c_uint64
     floats = ctypes.c_float(0.999), ctypes.c_float(1e-3)
     steps = _rate(lambda count: code.st_steps(ctypes.c_int64(count), ctypes.c_uint64(88172645463325252)))
@@ -90,12 +92,16 @@ def _measure(library: Path, processor: Processor) -> Measurement:
         address = ctypes.c_void_p(buffer.ctypes.data)
         return _rate(lambda n: code.st_read(address, count, ctypes.c_int64(n)), least) * buffer.nbytes
 
+    line = _buffer(4096, processor)
+    loads = _rate(lambda count: code.st_load(ctypes.c_void_p(line.ctypes.data), ctypes.c_int64(count)))
+
     with ThreadPoolExecutor(processor.cores) as pool:
         together = sum(pool.map(read, memory))
     return Measurement(
         clock_mhz=steps * _STEP_CYCLES / 1e6,
         gflops=peak * lanes * 2 / 1e9,
         latency_cycles=steps * _STEP_CYCLES / chain,
+        loads_per_cycle=loads * _UNROLLED / (steps * _STEP_CYCLES),
         gb_per_s={level: read(buffer) / 1e9 for level, buffer in buffers.items()},
         core_memory_gb_per_s=read(memory[0]) / 1e9,
         memory_gb_per_s=together / 1e9,
