@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,12 @@ def begin(job: Job, spec: CompileSpec) -> Source:
             from stripe.cli.setup import setup_of  # pydantic and Jinja: where they are needed
 
             job.entries, job.hardware = setup_of(spec)
+            if spec.define and job.hardware is not None:
+                from stripe.cli.setup import parse_defines
+                from stripe.pipeline.effects import GivenParameters
+
+                given = parse_defines(spec.define)
+                job.parameters = GivenParameters(spec.pass_sources, spec.hw, given, job.entries, job.hardware)
         elif spec.define:
             raise ConfigError(f"-D {spec.define[0]} has nothing to set", hint="give --hw or --config with it")
         job.source = read_source(spec.input, spec.input_format)
@@ -107,7 +113,8 @@ def run_passes(
     instruments += _watchers(job, spec)
     instruments += [listener] if listener is not None else []
     try:
-        return PassManager(job.entries, job.hardware, tuple(instruments)).run(program)
+        machine = job.hardware if job.parameters is None else job.parameters.traced()
+        return PassManager(job.entries, machine, tuple(instruments)).run(program)
     except InternalFault:
         # The reproducer of a faulty pass holds the program that the first pass was given.
         job.source = Source(print_program(program).encode(), "input", "stripe")
@@ -116,6 +123,13 @@ def run_passes(
     finally:
         if timing is not None:
             to_stderr(timing.table() + "\n")
+
+
+def warn_of_idle_parameters(job: Job, result: Callable[[HardwareModel], object] | None = None) -> None:
+    """Warns of parameters given with `-D` that change neither what the passes did nor `result`, which is computed from
+    a machine."""
+    for text in job.parameters.without_effect(result) if job.parameters is not None else ():
+        to_stderr(f"warning: {text}\n")
 
 
 def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:

@@ -10,6 +10,7 @@ from stripe.cli.option import Spec
 if TYPE_CHECKING:
     from stripe.frontends.frontend import Source
     from stripe.hw.schema import HardwareModel
+    from stripe.pipeline.effects import GivenParameters
     from stripe.pipeline.instrument import PassEntry
 
 
@@ -22,5 +23,6 @@ class Job:
     source: Source | None = None
     entries: tuple[PassEntry, ...] = ()
     hardware: HardwareModel | None = None
+    parameters: GivenParameters | None = None
     contents: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """The bytes of files that options name, by the option's field. A replay takes them in place of the files."""

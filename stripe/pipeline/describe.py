@@ -40,8 +40,17 @@ def config_schema() -> dict[str, JsonValue]:
                 **places[(pass_class, "validation")],
                 "description": inspect.getdoc(pass_class) or "",
             }
+    keys["tune"] = {
+        "type": "object", "additionalProperties": {"type": "array"},
+        "description": "options with the values that `--tune` tries beside that of the pass",
+    }  # fmt: skip
+    optional: JsonValue = {
+        "type": "boolean", "description": "whether programs are expected in which no block has the tags: no warning"
+    }  # fmt: skip
+    keys["optional"] = optional
     entry: dict[str, JsonValue] = {
-        "type": "object", "required": ["name"], "minProperties": 2, "maxProperties": 2, "additionalProperties": False,
+        "type": "object", "required": ["name"], "additionalProperties": False,
+        "oneOf": [{"required": [key]} for key in keys if key not in ("name", "tune", "optional")],
         "description": "a name and exactly one pass with its options", "properties": keys,
     }  # fmt: skip
     return {
@@ -55,6 +64,10 @@ def config_schema() -> dict[str, JsonValue]:
             "hardware": {
                 "type": "string",
                 "description": "the hardware model that the list is for: its name, or its path from the list's folder",
+            },
+            "optional": {
+                **optional,
+                "description": "`optional` of all entries that do not say it themselves",
             },
             "passes": {
                 "type": "array",

@@ -19,6 +19,8 @@ class PassEntry:
     pass_: Pass
     tune: tuple[tuple[str, tuple[JsonValue, ...]], ...] = ()
     """Options with the values that tuning may try beside that of the pass."""
+    optional: bool = False
+    """Whether programs are expected in which no block has its tags."""
 
     @property
     def label(self) -> str:

@@ -194,7 +194,8 @@ _BLOCK_TAGS = frozenset({"reqs", "a_reqs", "b_reqs"})
 
 
 def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> None:
-    """A remark for each option whose tags no block has, with the tag that may be meant."""
+    """A warning for each option whose tags no block has, with the tag that may be meant; a remark where the entry is
+    optional."""
     fields = type(entry.pass_).model_fields
     for option in sorted(_BLOCK_TAGS & {name for name, each in fields.items() if each.annotation == TagReqs}):
         tags: tuple[str, ...] = getattr(entry.pass_, option)
@@ -204,7 +205,11 @@ def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> N
         strange = [tag for tag in tags if tag not in known]
         near = [f"did you mean '{word}'?" for tag in strange if (word := closest(tag, known))]
         hint = near[0] if near else f"blocks have {', '.join(known) or 'no tags'}"
-        context.missed("", f"{option}: no block has {' '.join(f'#{tag}' for tag in tags)}; {hint}")
+        message = f"{option}: no block has {' '.join(f'#{tag}' for tag in tags)}; {hint}"
+        if entry.optional:
+            context.missed("", message)
+        else:
+            context.warned(message)
 
 
 def require_no_addresses(program: Program, entry: PassEntry) -> None:

@@ -18,7 +18,8 @@ from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass
 from stripe.pipeline.instrument import PassEntry
 
-_KEYS = ("passes", "hardware")
+_KEYS = ("passes", "hardware", "optional")
+_ENTRY_KEYS = ("name", "tune", "optional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,12 @@ def read_pass_list(document: Document) -> PassList:
     hardware = data.get("hardware")
     if hardware is not None and not isinstance(hardware, str):
         raise document.error("'hardware' is the name of a hardware model", ("hardware",), "write a text")
+    optional = _is_optional(document, data, (), False)
     found: list[PassEntry] = []
     errors: list[ConfigError] = []
     for number, item in enumerate(listed):
         try:
-            found.append(_entry(document, item, ("passes", number)))
+            found.append(_entry(document, item, ("passes", number), optional))
         except ConfigError as error:
             errors += [error, *(other for other in error.others if isinstance(other, ConfigError))]
             error.others = ()
@@ -62,7 +64,14 @@ def read_pass_list(document: Document) -> PassList:
     return PassList(tuple(found), hardware, data)
 
 
-def _entry(document: Document, item: JsonValue, at: JsonPath) -> PassEntry:
+def _is_optional(document: Document, item: dict[str, JsonValue], at: JsonPath, otherwise: bool) -> bool:
+    found = item.get("optional", otherwise)
+    if not isinstance(found, bool):
+        raise document.error("'optional' is true or false", (*at, "optional"), 'write "optional": true')
+    return found
+
+
+def _entry(document: Document, item: JsonValue, at: JsonPath, optional: bool) -> PassEntry:
     form = 'write { "name": "…", "PASS": { … } }'
     if not isinstance(item, dict):
         raise document.error("an entry of a pass list is an object", at, form)
@@ -71,12 +80,13 @@ def _entry(document: Document, item: JsonValue, at: JsonPath) -> PassEntry:
         raise document.error("the key 'name' is missing", at, form)
     if not isinstance(name, str) or not name.strip():
         raise document.error("'name' is a text of your choosing", (*at, "name"), form)
-    keys = [key for key in item if key not in ("name", "tune")]
+    keys = [key for key in item if key not in _ENTRY_KEYS]
     if not keys:
         raise document.error(f"entry '{name}' has no pass", at, form)
     pass_class = _one_pass(document, name, keys, at)
     made = validate(pass_class, document, (*at, keys[0]))
-    return PassEntry(name, made, tuple(_choices(document, made, item.get("tune", {}), (*at, "tune"))))
+    tune = tuple(_choices(document, made, item.get("tune", {}), (*at, "tune")))
+    return PassEntry(name, made, tune, _is_optional(document, item, at, optional))
 
 
 def _choices(

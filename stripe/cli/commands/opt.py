@@ -8,7 +8,16 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.cli.arguments.opt import OptSpec
-from stripe.cli.compiling import begin, load, policy, require_bounds, require_claims, run_passes, to_stderr
+from stripe.cli.compiling import (
+    begin,
+    load,
+    policy,
+    require_bounds,
+    require_claims,
+    run_passes,
+    to_stderr,
+    warn_of_idle_parameters,
+)
 from stripe.cli.guard import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
@@ -55,6 +64,7 @@ def perform(job: Job, spec: OptSpec) -> int:
         elif product:
             products.append(product)
     if status == OK and products:
+        warn_of_idle_parameters(job)
         _write(products, target, spec)
     return status
 

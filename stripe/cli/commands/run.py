@@ -9,7 +9,15 @@ from pathlib import Path
 
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.commands import execution, run_report, speed
-from stripe.cli.compiling import begin, load, require_bounds, require_sound, run_passes, to_stderr
+from stripe.cli.compiling import (
+    begin,
+    load,
+    require_bounds,
+    require_sound,
+    run_passes,
+    to_stderr,
+    warn_of_idle_parameters,
+)
 from stripe.cli.guard import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.config.files import NATIVE
@@ -36,6 +44,7 @@ def perform(job: Job, spec: RunSpec) -> int:
         require_bounds(original, source, spec)
         warn_of_vectors(job)
     program = run_passes(job, spec, original, reading)
+    warn_of_idle_parameters(job)
     inputs = _inputs(job, spec, original)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
     runner = engine.load(program, reorder=not job.entries)

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import BaseModel
 
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.compiling import begin, load, run_passes
+from stripe.cli.compiling import begin, load, run_passes, warn_of_idle_parameters
 from stripe.cli.guard import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
@@ -17,6 +17,7 @@ from stripe.cli.usage import UsageError
 from stripe.cost.counts import counts
 from stripe.cost.counts.loops import Halo
 from stripe.cost.report.report import counts_json, simulation_json
+from stripe.cost.report.schema import CountsJson, SimulationJson
 from stripe.cost.report.tables import counts_tables, simulation_notes, simulation_tables, unverified_notes
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw.schema import HardwareModel
@@ -32,14 +33,30 @@ def perform(job: Job, spec: SimSpec) -> int:
     program = run_passes(job, spec, loaded.program, reading)
     if spec.counts or job.hardware is None:
         _count(program, source.name, job.hardware, spec)
+        warn_of_idle_parameters(job, lambda machine: _numbers(_counted(program, source.name, machine, spec)))
     else:
         _simulate(program, source.name, job.hardware, spec)
+        warn_of_idle_parameters(
+            job, lambda machine: _numbers(simulation_json(simulate_program(program, machine), source.name))
+        )
     return OK
 
 
-def _count(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> None:
+def _numbers(report: SimulationJson | CountsJson) -> BaseModel:
+    """The report without what describes the machine, and without the units that did nothing."""
+    if isinstance(report, CountsJson):
+        return report.model_copy(update={"machine": None, "unverified": ()})
+    used = tuple(unit for unit in report.units if unit.busy_cycles)
+    return report.model_copy(update={"machine": "", "parameters": {}, "unverified": (), "units": used})
+
+
+def _counted(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> CountsJson:
     halo = cast("Halo", spec.halo or "refetch")
-    report = counts_json(counts.count_program(program, halo, hardware), halo, name, hardware)
+    return counts_json(counts.count_program(program, halo, hardware), halo, name, hardware)
+
+
+def _count(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> None:
+    report = _counted(program, name, hardware, spec)
     _write_json(report, spec.json)
     if spec.json != "-":
         write_tables(counts_tables(report), unverified_notes(report.unverified))

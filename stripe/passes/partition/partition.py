@@ -104,7 +104,7 @@ class Partition(Pass):
         if self.memory:
             return self._over_banks(program, context)
         if self.unit and (not self.num_parts or context.hardware is not None):
-            self._units(self.unit, context)
+            context.need_hardware("partition without num_parts").exec_unit(self.unit)
         if self.locate and not self.unit:
             raise ConfigError(
                 "partition with 'locate' needs 'unit'", hint="name the execution unit of the parts"
