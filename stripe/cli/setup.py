@@ -22,10 +22,13 @@ def setup_of(spec: CompileSpec) -> tuple[tuple[PassEntry, ...], HardwareModel | 
     entries, hardware = read_setup(spec.pass_sources, spec.hw, parse_defines(spec.define))
     if hardware is not None:
         from stripe.config.files import NATIVE
+        from stripe.hw.checks import find_gaps
         from stripe.pipeline.native import native_remarks
 
         for remark in native_remarks() if spec.hw == NATIVE else ():
             print(f"remark: --hw {NATIVE}: {remark}", file=sys.stderr)
+        for gap in find_gaps(hardware):
+            print(f"warning: hardware model '{hardware.name}': {gap}", file=sys.stderr)
     known = sorted({name for entry in entries for name in (entry.name, entry.pass_.pass_name)})
     for option, names in (
         ("--print-ir-before", spec.print_ir_before),

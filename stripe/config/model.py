@@ -25,10 +25,12 @@ class Documented(ConfigModel):
     )
     value: Scalar | None = Field(default=None, description="the value; absent where parameters give it")
     unit: str = Field(default="", description="unit of the value")
-    source: str = Field(description="a publication, 'parameter NAME', or 'unverified'")
+    source: str = Field(
+        description="a publication, 'parameter NAME', or 'unverified'; empty where a model has no entry for the number"
+    )
     note: str = Field(default="", description="a remark for people")
 
     @property
     def is_verified(self) -> bool:
         """Whether the value has a source."""
-        return self.source != UNVERIFIED
+        return self.source not in ("", UNVERIFIED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from stripe.config.json5 import JsonPath
 from stripe.hw.graph import UnitGraph, instances
@@ -21,12 +22,30 @@ class Problem:
 
 
 def check_model(model: HardwareModel) -> tuple[Problem, ...]:
-    """All faults of a model whose parts are valid. The graph is checked when all its names exist."""
-    found = tuple(problem for check in _NAMES for problem in check(model))
-    if found:
-        return found
+    """All faults of a model whose parts are valid."""
+    return tuple(problem for check in _NAMES for problem in check(model))
+
+
+def find_gaps(model: HardwareModel) -> Iterator[str]:
+    """Units of a checked model that are not connected yet: a line for the units of one name. A transfer that needs what
+    is missing is refused."""
     graph = UnitGraph(model)
-    return tuple(problem for check in _GRAPH for problem in check(graph))
+    reasons: dict[str, list[str]] = {}
+    for check in _GRAPH:
+        for unit, reason in check(graph):
+            reasons.setdefault(unit, []).append(reason)
+    for name in model.units:
+        lacking: dict[str, list[str]] = {}
+        for unit in graph.instances(name):
+            if unit in reasons:
+                lacking.setdefault("; ".join(reasons[unit]), []).append(unit)
+        for reason, units in lacking.items():
+            whole = len(units) == len(graph.instances(name)) > 1
+            yield f"{f'all {len(units)} {name}' if whole else ', '.join(units)}: {reason}"
+
+
+Gap: TypeAlias = tuple[str, str]
+"""A unit that is not connected, and the reason."""
 
 
 _KINDS = ("mem_units", "exec_units", "tx_units")
@@ -85,21 +104,14 @@ def check_bus_names_differ(model: HardwareModel) -> Iterator[Problem]:
             seen.add(bus.name)
 
 
-def _path(graph: UnitGraph, unit: str) -> JsonPath:
-    name = unit.partition("[")[0]
-    kind = next(kind for kind in _KINDS if name in getattr(graph.model, kind))
-    return (kind, name)
-
-
-def check_memories_are_reached(graph: UnitGraph) -> Iterator[Problem]:
+def find_unreached_memories(graph: UnitGraph) -> Iterator[Gap]:
     """Each memory is an end of some bus."""
     for memory in graph.memories:
         if memory not in graph.sources | graph.sinks:
-            hint = f"list '{memory}' among the sources and sinks of a bus"
-            yield Problem(_path(graph, memory), f"no bus reaches the memory {memory}", hint)
+            yield memory, "no bus reaches this memory"
 
 
-def check_memories_are_of_use(graph: UnitGraph) -> Iterator[Problem]:
+def find_useless_memories(graph: UnitGraph) -> Iterator[Gap]:
     """Each memory on a bus is connected with an execution unit, whatever the direction."""
     buses = [frozenset(sources).union(sinks) for sources, sinks in graph.members]
     connected = frozenset(graph.exec_units)
@@ -107,32 +119,28 @@ def check_memories_are_of_use(graph: UnitGraph) -> Iterator[Problem]:
         connected |= more
     for memory in graph.memories:
         if memory in (graph.sources | graph.sinks) - connected:
-            yield Problem(
-                _path(graph, memory), f"the memory {memory} is cut off from everything that computes"
-            )
+            yield memory, "this memory is cut off from everything that computes"
 
 
-def check_exec_units_have_data(graph: UnitGraph) -> Iterator[Problem]:
+def find_idle_exec_units(graph: UnitGraph) -> Iterator[Gap]:
     """Each execution unit reads from a memory and writes to one, with nothing but transfer units and caches between."""
     fed = {unit for memory in graph.memories for unit in graph.reached_from(memory)}
     memories = frozenset(graph.memories)
     for unit in graph.exec_units:
         if unit not in fed:
-            yield Problem(_path(graph, unit), f"no bus brings {unit} data from a memory")
+            yield unit, "no bus brings data from a memory"
         if not graph.reached_from(unit) & memories:
-            yield Problem(_path(graph, unit), f"no bus takes the results of {unit} to a memory")
+            yield unit, "no bus takes results to a memory"
 
 
-def check_transfer_units_pass_data_on(graph: UnitGraph) -> Iterator[Problem]:
+def find_dead_ends(graph: UnitGraph) -> Iterator[Gap]:
     """Data that enter a transfer unit can leave it."""
     for name in graph.model.tx_units:
         for unit in graph.instances(name):
             if unit not in graph.sources:
-                yield Problem(
-                    _path(graph, unit), f"data that enter {unit} go nowhere: no bus has it as a source"
-                )
+                yield unit, "data that enter go nowhere: no bus has it as a source"
             elif unit not in graph.sinks:
-                yield Problem(_path(graph, unit), f"no data enter {unit}: no bus has it as a sink")
+                yield unit, "no data enter: no bus has it as a sink"
 
 
 _NAMES: tuple[Callable[[HardwareModel], Iterator[Problem]], ...] = (
@@ -142,9 +150,9 @@ _NAMES: tuple[Callable[[HardwareModel], Iterator[Problem]], ...] = (
     check_buses_lead_somewhere,
     check_bus_names_differ,
 )
-_GRAPH: tuple[Callable[[UnitGraph], Iterator[Problem]], ...] = (
-    check_memories_are_reached,
-    check_memories_are_of_use,
-    check_exec_units_have_data,
-    check_transfer_units_pass_data_on,
+_GRAPH: tuple[Callable[[UnitGraph], Iterator[Gap]], ...] = (
+    find_unreached_memories,
+    find_useless_memories,
+    find_idle_exec_units,
+    find_dead_ends,
 )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fnmatch import translate
+
+from pydantic import JsonValue
 
 from stripe.config.files import find_file, load_parameters, resolve_parameters
 from stripe.config.model import Documented, Scalar
@@ -32,13 +36,37 @@ def load_hardware(
     if problems:
         raise combine([document.error(p.reason, p.path, p.hint, on_key=True) for p in problems])
     described = load_parameters(path)
+    sources = model.sources + (_sources(described[1], values, defines or {}) if described else ())
     return model.model_copy(
         update={
             "name": model.name or path.name.split(".")[0],
             "parameters": {**model.parameters, **values},
-            "sources": model.sources + (_sources(described[1], values, defines or {}) if described else ()),
+            "sources": (*sources, *_without_entry(model, sources)),
         }
     )
+
+
+def _without_entry(model: HardwareModel, sources: Iterable[Documented]) -> Iterator[Documented]:
+    """The numbers of the template for which no source is named, nor that it is unverified."""
+    entries = [translate(f"{entry.path}{below}") for entry in sources for below in ("", ".*")]
+    known = re.compile("|".join(entries)) if entries else None
+    values = model.model_dump(mode="json", exclude_unset=True, exclude={"parameters", "sources"})
+    for place, value in _numbers(values):
+        if known is None or not known.match(place):
+            yield Documented(path=place, value=value, source="")
+
+
+def _numbers(value: JsonValue, place: str = "") -> Iterator[tuple[str, int | float]]:
+    """The numbers of a rendered model by place; entries of lists go by their names."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            name = inner.get("name", position) if isinstance(inner, dict) else position
+            yield from _numbers(inner, f"{place}.{name}")
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield place, value
 
 
 def _sources(

@@ -373,6 +373,11 @@ class HardwareModel(ConfigModel):
                         f"there is no '{device}': {device.name} has {count} unit{'s' * (count > 1)}"
                     )
 
+    @property
+    def total_area_mm2(self) -> float:
+        """Area of all units, and of what is none."""
+        return self.area_mm2 + sum(unit.count * unit.area_mm2 for unit in self.units.values())
+
     def microseconds(self, cycles: float) -> float:
         """The time that `cycles` take."""
         return cycles / self.clock_mhz

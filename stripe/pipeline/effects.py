@@ -50,4 +50,5 @@ class GivenParameters:
                 continue
             given, default = (model.parameters.get(name) for model in (self.model, machine))
             if given != default and (result is None or result(machine) == found):
-                yield f"-D {name}={given} changes nothing here: the result is that with {default}, its default"
+                area = " but the area" if machine.total_area_mm2 != self.model.total_area_mm2 else ""
+                yield f"-D {name}={given} changes nothing here{area}: the result is that with {default}, its default"

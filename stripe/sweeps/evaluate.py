@@ -29,7 +29,7 @@ from stripe.pipeline.passlist import entry_json
 from stripe.pipeline.reproducer import Reproducer
 from stripe.sweeps.cache import ResultCache
 from stripe.sweeps.memo import PassMemo
-from stripe.sweeps.metrics import Metrics, area_mm2, metrics_of
+from stripe.sweeps.metrics import Metrics, metrics_of
 from stripe.sweeps.plan import SweepPlan, Workload, program_version
 from stripe.sweeps.space import DesignPoint
 
@@ -92,7 +92,7 @@ class Evaluator:
             model, listed = templates.rendered(point.choices, point.passes)
         except StripeError as error:
             return failed_rows(self.plan, point, RowStatus.INFEASIBLE, str(error))
-        broken = self._broken({**parameters, "passes": point.passes, "area_mm2": area_mm2(model)})
+        broken = self._broken({**parameters, "passes": point.passes, "area_mm2": model.total_area_mm2})
         if broken is not None:
             return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
         facts = MachineFacts(_anonymous(model))
@@ -133,7 +133,7 @@ class Evaluator:
             reason = f"{type(error).__name__}: {error} (reproducer: {path})"
             row = replace(row, status=RowStatus.CRASHED, reason=reason)
         else:
-            row = replace(row, metrics={**metrics, "area_mm2": area_mm2(facts.model)}, layers=layers)
+            row = replace(row, metrics={**metrics, "area_mm2": facts.model.total_area_mm2}, layers=layers)
         return replace(row, seconds=time.perf_counter() - start)
 
     def _result(

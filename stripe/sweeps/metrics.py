@@ -30,11 +30,6 @@ def _mean_utilisation(report: SimulationJson, model: HardwareModel) -> float:
     return sum(computing) / len(computing) if computing else 0.0
 
 
-def area_mm2(model: HardwareModel) -> float:
-    """The area of all units, and of what belongs to none; what has no area in the model counts nothing."""
-    return model.area_mm2 + sum(unit.count * unit.area_mm2 for unit in model.units.values())
-
-
 def _peak_main(report: SimulationJson, model: HardwareModel) -> float:
     main = model.main_memory
     return float(sum(m.peak_bytes for m in report.memories if m.memory.split("[")[0] == main))
@@ -56,7 +51,7 @@ METRICS = {
             "mean share of useful cycles of the units that compute",
             _mean_utilisation,
         ),
-        Metric("area_mm2", "mm²", "same", "area of the machine", lambda _, m: area_mm2(m)),
+        Metric("area_mm2", "mm²", "same", "area of the machine", lambda _, m: m.total_area_mm2),
     )
 }
 """The metrics that every report has. `edp` follows from two of them."""

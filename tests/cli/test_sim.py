@@ -49,6 +49,30 @@ def test_an_unscheduled_program_names_its_default_units(mm: str, capsys: Capture
     assert "note: 1 statement without a location: on CONV, the quickest for them" in capsys.readouterr().out
 
 
+def test_whole_numbers_are_whole_in_json(scheduled: str, capsys: Capture) -> None:
+    assert main([scheduled, "--hw", "dsp_conv", "--json", "-"]) == 0
+    text = capsys.readouterr().out
+    assert '"latency_cycles": 800,' in text
+    assert not re.search(r"\d\.0\b", text)
+    assert '"latency_us": 1.6,' in text
+
+
+def test_numbers_without_any_source_are_unverified(scheduled: str, tmp_path: Path, capsys: Capture) -> None:
+    """A model without a params file, and one whose file leaves a number out."""
+    shipped = (ROOT / "hwmodels" / "dsp_conv.json.j2").read_text("utf-8")
+    params = json.loads((ROOT / "hwmodels" / "dsp_conv.params.json").read_text("utf-8"))
+    params["values"] = [entry for entry in params["values"] if entry["path"] != "mem_units.DRAM.size_KiB"]
+    (tmp_path / "mine.json.j2").write_text(shipped, "utf-8")
+    (tmp_path / "mine.params.json").write_text(json.dumps(params), "utf-8")
+    assert main([scheduled, "--hw", str(tmp_path / "mine.json.j2")]) == 0
+    assert "mem_units.DRAM (1 without a source)" in capsys.readouterr().out
+    assert main([scheduled, "--hw", str(tmp_path / "mine.json.j2"), "--json", "-"]) == 0
+    missing = [entry for entry in json.loads(capsys.readouterr().out)["unverified"] if not entry["source"]]
+    assert [(entry["path"], entry["value"]) for entry in missing] == [("mem_units.DRAM.size_KiB", 1048576)]
+    assert main([scheduled, "--hw", "dsp_conv", "--json", "-"]) == 0
+    assert all(entry["source"] for entry in json.loads(capsys.readouterr().out)["unverified"])
+
+
 def test_json_follows_its_schema(scheduled: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "report.json"
     assert main([scheduled, "--hw", "dsp_conv", "--json", str(path)]) == 0

@@ -10,6 +10,8 @@ import pytest
 from stripe.cost.report.plot import picture
 from stripe.cost.report.report import simulation_json
 from stripe.cost.report.schema import SimulationJson
+from stripe.cost.report.svg import MUTED
+from stripe.cost.report.tables import simulation_tables
 from stripe.cost.report.trace import chrome_trace
 from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw import HardwareModel, load_hardware
@@ -252,3 +254,41 @@ def test_kernels_without_any_dependence_in_the_program_run_on_free_units() -> No
     assert model is not None
     found = simulate_program(PassManager(entries, model).run(program), model)
     assert [(run.start, run.units) for run in found.runs] == [(0.0, ("DSP[0]",)), (0.0, ("DSP[1]",))]
+
+
+def test_labels_of_the_picture_do_not_lie_on_each_other() -> None:
+    """Kernels of equal intensity and rate stand on one point of the roofline, and roofs may lie close together."""
+    for program in (network(12), network(4), tiles(3)):
+        _, data = report(program)
+        root = ET.fromstring(picture(data))
+        texts = [e for e in root.iter("{http://www.w3.org/2000/svg}text") if e.get("fill") == MUTED]
+        below = next(float(e.attrib["y"]) for e in root.iter() if (e.text or "").startswith("Roofline"))
+        boxes: list[tuple[float, float, float, float, str]] = []
+        for element in texts:
+            x, y, size = (float(element.attrib[key]) for key in ("x", "y", "font-size"))
+            label = element.text or ""
+            wide = 0.5 * size * len(label)
+            left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[element.attrib["text-anchor"]]
+            if y > below and left < 640:
+                boxes.append((left, y - 0.7 * size, left + wide, y, label))
+        assert len(boxes) > 4
+        for number, (left, top, right, bottom, label) in enumerate(boxes):
+            for other in boxes[:number]:
+                apart = left >= other[2] or other[0] >= right or top >= other[3] or other[1] >= bottom
+                assert apart, (label, other[4])
+
+
+def test_the_area_is_that_of_all_units() -> None:
+    _, data = report(tiles(2))
+    assert data.area_mm2 == pytest.approx(DSP_CONV.total_area_mm2)
+    assert any(row[0] == "area" for row in simulation_tables(data)[0].rows)
+    units = {name: unit.model_copy(update={"area_mm2": 0.0}) for name, unit in DSP_CONV.units.items()}
+    without = DSP_CONV.model_copy(
+        update={
+            kind: {name: units[name] for name in getattr(DSP_CONV, kind)}
+            for kind in ("mem_units", "exec_units", "tx_units")
+        }
+    )
+    _, data = report(tiles(2), without)
+    assert data.area_mm2 is None
+    assert not any(row[0] == "area" for row in simulation_tables(data)[0].rows)

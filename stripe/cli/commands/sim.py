@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from stripe.cli.arguments.sim import SimSpec
 from stripe.cli.compiling import begin, load, run_passes, warn_of_idle_parameters
@@ -43,11 +43,13 @@ def perform(job: Job, spec: SimSpec) -> int:
 
 
 def _numbers(report: SimulationJson | CountsJson) -> BaseModel:
-    """The report without what describes the machine, and without the units that did nothing."""
+    """The report without descriptions of the machine, its area, and the units that did nothing."""
     if isinstance(report, CountsJson):
         return report.model_copy(update={"machine": None, "unverified": ()})
     used = tuple(unit for unit in report.units if unit.busy_cycles)
-    return report.model_copy(update={"machine": "", "parameters": {}, "unverified": (), "units": used})
+    return report.model_copy(
+        update={"machine": "", "parameters": {}, "unverified": (), "units": used, "area_mm2": None}
+    )
 
 
 def _counted(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> CountsJson:
@@ -80,4 +82,15 @@ def _simulate(program: Program, name: str, hardware: HardwareModel, spec: SimSpe
 
 def _write_json(report: BaseModel, path: str | None) -> None:
     if path is not None:
-        write_text(path, json.dumps(report.model_dump(mode="json"), indent=2) + "\n")
+        write_text(path, json.dumps(_whole(report.model_dump(mode="json")), indent=2) + "\n")
+
+
+def _whole(value: JsonValue) -> JsonValue:
+    """The value with whole numbers, sums of parts of cycles among them, as such: 300, not 300.0."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, float) and abs(value) < 2**53 and abs(value - round(value)) <= 1e-9:
+        return round(value)
+    return value

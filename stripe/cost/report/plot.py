@@ -6,7 +6,19 @@ from dataclasses import dataclass
 from math import log10
 
 from stripe.cost.report.schema import SimulationJson, StatementJson
-from stripe.cost.report.svg import GRID, INK, MUTED, PALETTE, PAPER, Canvas, decades, fitting, short, ticks
+from stripe.cost.report.svg import (
+    GRID,
+    INK,
+    MUTED,
+    PALETTE,
+    PAPER,
+    Canvas,
+    Labels,
+    decades,
+    fitting,
+    short,
+    ticks,
+)
 from stripe.cost.report.tables import energy
 
 _WIDTH = 1100.0
@@ -168,11 +180,15 @@ def _roofline(
     canvas.line(
         xs.at(start), ys.at(slope * start * giga), xs.at(ridge), ys.at(slope * ridge * giga), INK, 1.5
     )
+    labels = Labels(canvas)
     for peak, name in peaks[:4]:
         y = ys.at(peak * giga)
         canvas.line(xs.at(peak / slope), y, x1, y, INK, 1.5)
-        canvas.text(x1 - 4, y - 5, f"{name} {short(peak * giga)} Gop/s", size=10, anchor="end", color=MUTED)
-    _points(canvas, kernels, xs, ys, giga, _colors(report))
+        text = f"{name} {short(peak * giga)} Gop/s"
+        labels.place(
+            text, 10, [(x, below, "end") for x in (x1 - 4, x1 - 124, x1 - 244) for below in (y - 5, y + 13)]
+        )
+    _points(labels, kernels, xs, ys, giga, _colors(report))
 
 
 def _axes(canvas: Canvas, xs: _LogAxis, ys: _LogAxis) -> None:
@@ -188,27 +204,31 @@ def _axes(canvas: Canvas, xs: _LogAxis, ys: _LogAxis) -> None:
 
 
 def _points(
-    canvas: Canvas,
+    labels: Labels,
     kernels: list[StatementJson],
     xs: _LogAxis,
     ys: _LogAxis,
     giga: float,
     colors: dict[int, str],
 ) -> None:
-    """Kernels; a kernel whose data are resident needs no byte of the main memory and stands at the right edge."""
+    """Kernels; a kernel whose data are resident needs no byte of the main memory and stands at the right edge. Labels
+    that find no free place are left out: each point has its title."""
     edge = xs.start + xs.length
-    for position, statement in enumerate(kernels):
+    places: list[tuple[float, float, StatementJson]] = []
+    for statement in kernels:
         rate = statement.sustained_ops_per_cycle * giga
         x, y = xs.at(statement.intensity) if statement.intensity else edge, ys.at(rate)
         per_byte = f"{short(statement.intensity)} op/B" if statement.intensity else "nothing from main memory"
         title = f"{statement.name}: {per_byte}, {short(rate)} Gop/s"
-        canvas.circle(x, y, 5.5, colors[statement.number], title=title)
-        if len(kernels) <= 12:
-            before = x > edge - 90
-            label = fitting(statement.name, 160 if before else edge - x - 8, 9)
-            below = y + (14 if position % 2 else -8)
-            beside, anchor = (x - 9, "end") if before else (x + 8, "start")
-            canvas.text(beside, below, label, size=9, anchor=anchor, color=MUTED)
+        labels.canvas.circle(x, y, 5.5, colors[statement.number], title=title)
+        labels.taken.append((x - 5.5, y - 5.5, x + 5.5, y + 5.5))
+        places.append((x, y, statement))
+    for x, y, statement in places:
+        sides = [(x - 9, "end", x - xs.start), (x + 8, "start", edge - x)]
+        for beside, anchor, room in sides if x > edge - 90 else reversed(sides):
+            label = fitting(statement.name, min(160, room - 8), 9)
+            if label and labels.place(label, 9, [(beside, y + up, anchor) for up in (-8, 14, 3, -19, 25)]):
+                break
 
 
 def _names(statement: StatementJson) -> str:

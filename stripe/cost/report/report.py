@@ -77,6 +77,7 @@ def simulation_json(found: Simulation, source: str) -> SimulationJson:
         macs=operations.mac_count,
         energy_pJ=sum(energy.values()),
         energy=energy,
+        area_mm2=model.total_area_mm2 or None,
         statements=statement_reports(found),
         units=unit_reports(found),
         buses=bus_reports(found),
@@ -124,6 +125,6 @@ def _notes(found: Simulation, memories: Sequence[MemoryJson]) -> Iterator[str]:
 
 def _unverified(model: HardwareModel) -> tuple[SourceJson, ...]:
     return tuple(
-        SourceJson(path=entry.path, value=entry.value, unit=entry.unit, note=entry.note)
+        SourceJson(path=entry.path, value=entry.value, unit=entry.unit, note=entry.note, source=entry.source)
         for entry in model.unverified()
     )

@@ -17,6 +17,7 @@ class SourceJson(BaseModel):
     value: Scalar | None = Field(default=None, description="the number, where the entry tells it")
     unit: str = ""
     note: str = ""
+    source: str = Field(description="'unverified', or empty where the model has no entry for the number")
 
 
 class SliceJson(BaseModel):
@@ -127,12 +128,15 @@ class SimulationJson(BaseModel):
     energy: dict[str, float] = Field(
         description="pJ by component: compute, memories' reads and writes, buses, leakage"
     )
+    area_mm2: float | None = Field(description="area of all units, mm2; null where the model gives none")
     statements: tuple[StatementJson, ...]
     units: tuple[UnitJson, ...]
     buses: tuple[BusJson, ...]
     memories: tuple[MemoryJson, ...]
     notes: tuple[str, ...]
-    unverified: tuple[SourceJson, ...] = Field(description="numbers of the model without a source")
+    unverified: tuple[SourceJson, ...] = Field(
+        description="numbers of the model whose source is 'unverified' or missing"
+    )
 
 
 class TrafficJson(BaseModel):

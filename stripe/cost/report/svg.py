@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
@@ -11,6 +11,9 @@ INK, MUTED, GRID, PAPER = "#1f2933", "#5f6c7b", "#e3e8ee", "#ffffff"
 PALETTE = (
     "#3366a8", "#d1793a", "#4a9a6b", "#b0506f", "#7a64a8", "#8f7a3c", "#3f9aa8", "#a85a3c", "#6b7f2f", "#5d6d9a",
 )  # fmt: skip
+_ADVANCE = 0.58
+"""Width of a letter, in sizes of the font."""
+
 _FONT = "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\""
 
 
@@ -67,6 +70,38 @@ class Canvas:
         return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, paper, *self.parts, "</svg>", ""])
 
 
+@dataclass(slots=True)
+class Labels:
+    """Texts on a canvas that do not lie on each other, nor on boxes that are taken (left, top, right, bottom)."""
+
+    canvas: Canvas
+    taken: list[tuple[float, float, float, float]] = field(
+        default_factory=list[tuple[float, float, float, float]]
+    )
+
+    def place(
+        self, text: str, size: float, places: Iterable[tuple[float, float, str]], color: str = MUTED
+    ) -> bool:
+        """Draws the text at the first of the places (x, y, anchor) that is free; false where none is."""
+        width = _ADVANCE * size * len(text)
+        for x, y, anchor in places:
+            left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+            box = (left, y - 0.85 * size, left + width, y + 0.25 * size)
+            if (
+                left >= 0
+                and box[2] <= self.canvas.width
+                and not any(_overlap(box, other) for other in self.taken)
+            ):
+                self.taken.append(box)
+                self.canvas.text(x, y, text, size=size, anchor=anchor, color=color)
+                return True
+        return False
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
 def ticks(low: float, high: float, count: int = 6) -> list[float]:
     """Round numbers from `low` to `high`, about `count` of them."""
     if high <= low:
@@ -93,7 +128,7 @@ def short(number: float) -> str:
 
 def fitting(text: str, width: float, size: float = 10) -> str:
     """As much of a text as fits into `width` pixels, or nothing."""
-    room = int(width / (0.58 * size))
+    room = int(width / (_ADVANCE * size))
     if len(text) <= room:
         return text
     return text[: room - 1] + "…" if room >= 4 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from stripe.cost.report.schema import CountsJson, KernelCountsJson, SimulationJson, SourceJson
@@ -42,6 +43,7 @@ def _summary(report: SimulationJson) -> Table:
         ("operations", whole(report.operations), f"{number(rate)} Gop/s"),
         ("multiply-accumulates", whole(report.macs), ""),
         ("energy", energy(report.energy_pJ), power),
+        *([("area", f"{number(report.area_mm2)} mm²", "")] if report.area_mm2 is not None else ()),
     )
     return Table(f"{report.input} on {report.machine}, {report.clock_mhz:g} MHz", ("", "", ""), rows)
 
@@ -146,10 +148,12 @@ def _array(memory: str, elements: int) -> str:
 
 def unverified_notes(sources: Sequence[SourceJson]) -> list[str]:
     """One line that names the numbers without a source."""
-    if not sources:
-        return []
-    names = ", ".join(s.path if s.value is None else f"{s.path} = {s.value}" for s in sources)
-    return [f"unverified numbers in the hardware model: {names}"]
+    said = [s for s in sources if s.source]
+    parts = [s.path.split(".")[:2] for s in sources if not s.source]
+    missing = Counter(".".join(part for part in place if not part.isdigit()) for place in parts)
+    names = [s.path if s.value is None else f"{s.path} = {s.value}" for s in said]
+    names += [f"{place} ({count} without a source)" for place, count in missing.items()]
+    return [f"unverified numbers in the hardware model: {', '.join(names)}"] if names else []
 
 
 def _largest(stalls: Mapping[str, float], count: int) -> str:
@@ -164,7 +168,8 @@ def whole(value: float) -> str:
 
 def number(value: float) -> str:
     """A number with commas, and decimals where it is small."""
-    if value == 0 or abs(value) >= 1000 or float(value).is_integer():
+    value = round(value, 9)  # sums of parts of cycles
+    if value == 0 or abs(value) >= 1000 or value.is_integer():
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
 
