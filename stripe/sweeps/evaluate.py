@@ -150,7 +150,7 @@ class Evaluator:
         try:
             program = self._memo(workload).run(entries, facts, reads)
             machine = facts.traced(reads)
-            report = simulation_json(simulate_program(program, machine), workload.name)
+            report = simulation_json(simulate_program(program, machine), workload.name, slices=False)
             metrics = metrics_of(report, machine)
         except StripeError as error:
             self._keep(key, reads, {"refused": str(error)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -39,6 +40,19 @@ BUSES = {
 }  # fmt: skip
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)
 RATES = (32, 64, 256, 512, 1024)
+
+LAYERS = """function (X[Y=7, W=7, C=1024]: fp32, A[I0=1, J0=1, C, M=256]: fp32, B[I1=3, J1=3, M, M]: fp32,
+          D[I2=1, J2=1, M, C]: fp32) -> (R) {
+  P[y, x, o : Y, W, M] = +(X[y + i, x + j, c] * A[i, j, c, o]);
+  Q = relu(P);
+  S[y, x, o : Y, W, M] = +(Q[y + i - 1, x + j - 1, c] * B[i, j, c, o]);
+  T = relu(S);
+  U[y, x, o : Y, W, C] = +(T[y + i, x + j, c] * D[i, j, c, o]);
+  V = U + X;
+  R = relu(V);
+}
+"""
+"""Layers of a residual network, one after the other, of which no operand fits into a small memory."""
 
 
 @cache
@@ -113,6 +127,17 @@ def test_a_better_machine_gives_no_worse_result() -> None:
 @pytest.mark.parametrize("part", range(10))
 def test_no_machine_of_300_chains_is_worse_than_a_lesser_one(part: int) -> None:
     check(range(part * COUNT // 10, (part + 1) * COUNT // 10))
+
+
+@pytest.mark.parametrize("width", [16, pytest.param(128, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pass_list", ["dsp_conv", pytest.param("slides", marks=pytest.mark.slow)])
+def test_layers_of_a_network_gain_by_memory(pass_list: str, width: int) -> None:
+    """Each machine holds whole results where the one before does not, so that its best tiles have another shape."""
+    program = compile_tile(LAYERS, "layers")
+    fixed = {"NUM_CONV": 1, "NUM_SRAM": 1, "CONV_OPS": 1024, "NOC_BYTES": 2048, "DRAM_BYTES": width}
+    points = [Point(tuple({**fixed, "SRAM_SIZE_KIB": size}.items())) for size in (32, 64, 128, 256, 512)]
+    cycles = [point.simulated(program, pass_list).cycles for point in points]
+    assert all(after <= before * WORSE for before, after in pairwise(cycles)), cycles
 
 
 def test_all_engines_work_on_the_layer_of_the_slides() -> None:

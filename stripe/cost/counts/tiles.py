@@ -48,6 +48,22 @@ class _Term:
 
 
 @dataclass(frozen=True, slots=True)
+class _Run:
+    """The values that indices of one stride reach together: 1 + `extra` + the sum of (size - 1) over `columns`."""
+
+    stride: int
+    columns: tuple[int, ...]
+    extra: int
+
+    def values(self, sizes: Ints) -> Ints | int:
+        """Their number in one full tile."""
+        found: Ints | int = self.extra + 1 - len(self.columns)
+        for column in self.columns:
+            found = found + sizes[:, column]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class _Dimension:
     """One coordinate of a view: its access and size, the elements that a step of it moves in memory, and the columns of
     the indices that move it."""
@@ -56,30 +72,55 @@ class _Dimension:
     size: int
     stride: int
     columns: Mapping[str, int]
-    overhang: int = 0
+    overhang: int
     """Coordinates of the box around all points that constraints of the block leave out, at both ends."""
+    terms: Sequence[_Term] | None
+    """The strided indices, the view's own size joined to an index of stride 1; None without a closed form."""
+    runs: Sequence[_Run]
+    """The strides of a linear access."""
+
+    @staticmethod
+    def of(access: Affine, size: int, stride: int, columns: Mapping[str, int], overhang: int) -> _Dimension:
+        """The dimension with its strides."""
+        strides = {name: abs(access.coeff(name)) for name in columns}
+        terms = [_Term(strides[name], column) for name, column in columns.items()]
+        by_stride: dict[int, list[int]] = {1: []} if size > 1 else {}
+        for name, column in columns.items():
+            if strides[name]:
+                by_stride.setdefault(strides[name], []).append(column)
+        runs = [
+            _Run(each, tuple(by_stride[each]), size - 1 if each == 1 else 0) for each in sorted(by_stride)
+        ]
+        if size > 1:
+            unit = next((term for term in terms if term.stride == 1), None)
+            if unit is not None:
+                terms.remove(unit)
+            terms.append(_Term(1, None if unit is None else unit.column, size - 1))
+        is_closed = access.is_linear and len(terms) <= 2
+        return _Dimension(access, size, stride, columns, overhang, terms if is_closed else None, runs)
 
     def extent(self, sizes: Ints) -> Ints:
         """The length of the box around one full tile."""
         return self.size + _span(self.access, self.columns, sizes)
 
-    def elements(self, sizes: Ints) -> Ints:
+    def elements(self, sizes: Ints) -> Ints | int:
         """The number of distinct coordinates in one full tile; the box where floors or remainders occur."""
         if not self.access.is_linear:
             return self.extent(sizes)
-        return tile_elements([self.access], [self.size], {n: sizes[:, c] for n, c in self.columns.items()})
-
-    def terms(self) -> list[_Term] | None:
-        """The strided indices, the view's own size joined to an index of stride 1; None without a closed form."""
-        if not self.access.is_linear:
-            return None
-        terms = [_Term(abs(self.access.coeff(name)), column) for name, column in self.columns.items()]
-        if self.size > 1:
-            unit = next((term for term in terms if term.stride == 1), None)
-            if unit is not None:
-                terms.remove(unit)
-            terms.append(_Term(1, None if unit is None else unit.column, self.size - 1))
-        return terms if len(terms) <= 2 else None
+        match self.runs:
+            case []:
+                return 1
+            case [only]:
+                return only.values(sizes)
+            case [first, second]:
+                common = gcd(first.stride, second.stride)
+                a, b = first.values(sizes), second.values(sizes)
+                return a * b - np.maximum(0, a - second.stride // common) * np.maximum(
+                    0, b - first.stride // common
+                )
+            case _:
+                tiles = {name: sizes[:, column] for name, column in self.columns.items()}
+                return tile_elements([self.access], [self.size], tiles)
 
     def total(self, sizes: Ints, ranges: Sequence[int]) -> Ints | int | None:
         """`elements` summed over all tiles along the indices of this dimension, the last ones cut at the range.
@@ -89,7 +130,7 @@ class _Dimension:
         s)*max(0, b - t) sums to R1*R2 - P1*P2 with R the sums of extents and P these sums of excesses. None
         without a closed form.
         """
-        match self.terms():
+        match self.terms:
             case []:
                 return 1
             case [only]:
@@ -140,7 +181,7 @@ class TileFootprint:
         columns = {index.name: column for column, index in enumerate(block.iterated)}
         intervals = {i.name: UNKNOWN if i.is_passed else (0, i.range - 1) for i in block.indices}
         self.dimensions = [
-            _Dimension(
+            _Dimension.of(
                 found.affine,
                 found.size,
                 abs(ref.strides[found.dim]),
@@ -157,12 +198,20 @@ class TileFootprint:
         """Whether no index moves two dimensions, so that elements are products over the dimensions."""
         self.is_exact = self.separates and all(dimension.access.is_linear for dimension in self.dimensions)
         """Whether `elements` counts exactly; where not, it counts too many."""
+        self._latest: list[tuple[Ints, Ints]] = []
 
     def elements(self, sizes: Ints) -> Ints:
-        """Distinct elements of one full tile. Never shrinks as a tile size grows."""
+        """Distinct elements of one full tile. Never shrinks as a tile size grows.
+
+        The latest answers are kept: limits, transfers and operands ask about the same arrays, which stay as they are.
+        """
+        for asked, answer in self._latest:
+            if asked is sizes:
+                return answer
         found = np.ones(len(sizes), dtype=np.int64)
         for dimension in self.dimensions:
             found = found * dimension.elements(sizes)
+        self._latest = [(sizes, found), *self._latest[:1]]
         return found
 
     def bytes(self, sizes: Ints) -> Ints:
@@ -175,16 +224,15 @@ class TileFootprint:
 
     def moved(self, low: Ints, high: Ints) -> Ints:
         """As `total`, without the elements past the bounds that constraints of the block set: nothing moves there."""
+        total = self.total(low, high)
+        if not any(dimension.overhang for dimension in self.dimensions):
+            return total
         kept = np.ones(len(low), dtype=np.float64)
         for dimension in self.dimensions:
             part = dimension.total(high, self.ranges) if dimension.overhang else None
             if part is not None:
                 kept = kept * np.maximum(1, part - dimension.overhang) / part
-        return (
-            np.ceil(self.total(low, high) * kept - 1e-6).astype(np.int64)
-            if kept.min() < 1
-            else self.total(low, high)
-        )
+        return np.ceil(total * kept - 1e-6).astype(np.int64) if kept.min() < 1 else total
 
     def total(self, low: Ints, high: Ints) -> Ints:
         """Elements touched, summed over the tiles along the indices that move the view: the distinct elements of each

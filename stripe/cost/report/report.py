@@ -59,8 +59,8 @@ def _kernel_counts(kernel: KernelCounts) -> KernelCountsJson:
     )  # fmt: skip
 
 
-def simulation_json(found: Simulation, source: str) -> SimulationJson:
-    """A simulation as data."""
+def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> SimulationJson:
+    """A simulation as data; with the slices of kernels, which are most of it, where `slices`."""
     model, total = found.model, found.cycles
     operations = Operations.sum(cost.work.operations for cost in found.costs)
     energy = _energy(found)
@@ -78,7 +78,7 @@ def simulation_json(found: Simulation, source: str) -> SimulationJson:
         energy_pJ=sum(energy.values()),
         energy=energy,
         area_mm2=model.total_area_mm2 or None,
-        statements=statement_reports(found),
+        statements=statement_reports(found, slices=slices),
         units=unit_reports(found),
         buses=bus_reports(found),
         memories=memories,

@@ -13,11 +13,12 @@ from stripe.hw.graph import parse_unit
 from stripe.ir import Block
 
 
-def statement_reports(found: Simulation) -> tuple[StatementJson, ...]:
-    """Every statement of main."""
+def statement_reports(found: Simulation, *, slices: bool = True) -> tuple[StatementJson, ...]:
+    """Every statement of main; with what happens inside where `slices`."""
     owned = _transfers_of(found)
     return tuple(
-        _statement(position, owned.get(cost.number, ()), found) for position, cost in enumerate(found.costs)
+        _statement(position, owned.get(cost.number, ()), found, slices=slices)
+        for position, cost in enumerate(found.costs)
     )
 
 
@@ -45,7 +46,7 @@ def _transfers_of(found: Simulation) -> dict[int, tuple[int, ...]]:
     return owned
 
 
-def _statement(position: int, owned: tuple[int, ...], found: Simulation) -> StatementJson:
+def _statement(position: int, owned: tuple[int, ...], found: Simulation, *, slices: bool) -> StatementJson:
     """The report of one statement; `owned` are the transfers of its operands and results."""
     model, main = found.model, found.model.main_memory or ""
     cost, run = found.costs[position], found.runs[position]
@@ -93,7 +94,7 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation) -> Stat
         bound="compute" if cost.work.cycles >= needed or resource is None else str(resource),
         stalls={**cost.stalls, **{f"shares {name}": lost for name, lost in run.slowed.items()}},
         energy_pJ=sum(cost.energy.values()),
-        slices=_slices(cost, run),
+        slices=_slices(cost, run) if slices else (),
     )
 
 

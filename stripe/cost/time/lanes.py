@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from stripe.cost.counts.tiles import Floats, Ints, TileFootprint, product
 from stripe.cost.time.stencils import Match, body_of, find_matches
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block
+
+_Lanes: TypeAlias = tuple[tuple[int, int], ...]
+"""Points of an instruction by column."""
 
 
 class TileLanes:
@@ -82,6 +86,7 @@ class Instructions:
         ).reshape(len(self.kinds), len(ranges))
         self._pairs = tuple(pairs)
         self._idle = np.array([[1.0 / kind.idle] for kind in self.kinds])
+        self._windows: dict[TileFootprint, dict[_Lanes, list[int]]] = {}
 
     def uses(self, low: Ints, high: Ints) -> Ints:
         """Instructions along the index of each pair in all tiles, at least, for sizes between `low` and `high`."""
@@ -122,17 +127,23 @@ class Instructions:
         does not move the view counted once."""
         whole = prod(float(self.ranges[column]) for column in footprint.columns)
         found = np.full((len(self.kinds), len(high)), whole)
-        known: dict[tuple[tuple[int, int], ...], Floats] = {}
+        if footprint not in self._windows:
+            self._windows[footprint] = self._windows_of(footprint)
+        for lanes_of, rows in self._windows[footprint].items():
+            sizes = np.ones_like(high)
+            for column, lanes in lanes_of:
+                sizes[:, column] = high[:, column] if lanes == -1 else np.minimum(lanes, high[:, column])
+            found[rows] = whole * footprint.elements(sizes) / product(sizes)
+        return found
+
+    def _windows_of(self, footprint: TileFootprint) -> dict[_Lanes, list[int]]:
+        """The rows in which points of one instruction share elements of a view, by the lanes along its indices."""
+        found: dict[_Lanes, list[int]] = {}
         for row, kind in enumerate(self.kinds):
             inside = {column for column, lanes in kind.sizes.items() if lanes != 1}
-            if all(len(inside.intersection(dim.columns.values())) < 2 for dim in footprint.dimensions):
-                continue
-            # windows along which points of one instruction share elements
-            key = tuple((column, kind.sizes[column]) for column in sorted(inside & footprint.columns))
-            if key not in known:
-                sizes = np.ones_like(high)
-                for column, lanes in key:
-                    sizes[:, column] = high[:, column] if lanes == -1 else np.minimum(lanes, high[:, column])
-                known[key] = whole * footprint.elements(sizes) / product(sizes)
-            found[row] = known[key]
+            if any(len(inside.intersection(dim.columns.values())) > 1 for dim in footprint.dimensions):
+                lanes_of = tuple(
+                    (column, kind.sizes[column]) for column in sorted(inside & footprint.columns)
+                )
+                found.setdefault(lanes_of, []).append(row)
         return found

@@ -8,12 +8,14 @@ lower bounds: each is made of parts that are monotonic in every size, each taken
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
-from stripe.cost.counts.tiles import Floats, Ints, product
+from stripe.cost.counts.tiles import Bools, Floats, Ints, product
 from stripe.cost.time.arrays import Role, matmul_roles
 from stripe.cost.time.lanes import Instructions, TileLanes
 from stripe.cost.time.statement import Resource
@@ -86,15 +88,30 @@ _BUDGET = 200_000
 """isl operations that counting the points of a block may take; beyond, constraints are left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """The data that stay in the memory from one tile to the next, which is for the rest of a pass list to decide."""
+
+    shared: bool = False
+    """A view that all tiles share comes once."""
+    sums: bool = False
+    """Results stay until all parts of their sums are there, where tiles split the results too ..."""
+    whole_sums: bool = False
+    """... and where each tile has all results."""
+
+
+NONE_STAYS = Residency()
+ALL_STAYS = Residency(shared=True, sums=True, whole_sums=True)
+
+
 class TileTimes:
     """Cycles that all tiles of a block take, by the ranges of its indices.
 
     The views of each tile are moved into the memory and back, and computed on. With one buffer that adds up; with
     more, tile k computes while tile k+1 is moved, so that n equal tiles take max(n*compute + move, n*move + compute)
     with the move and compute of one tile. An aggregated result whose reduction is split is read back for all tiles but
-    the first; or, where views are `resident`, it stays in the memory until all parts of its sum are there, and a view
-    that all tiles share comes once. Computing takes the unit's cycles or those of its busiest operand bus; no bus or
-    port takes less than all its bytes.
+    the first, unless it stays by `kept`. Computing takes the unit's cycles or those of its busiest operand bus; no bus
+    or port takes less than all its bytes.
     """
 
     def __init__(
@@ -107,11 +124,11 @@ class TileTimes:
         lanes: Sequence[TileLanes] = (),
         parallel: int = 1,
         *,
-        resident: bool = False,
+        kept: Residency = NONE_STAYS,
     ) -> None:
         self.ranges = np.asarray([index.range for index in block.iterated], dtype=np.int64)
-        self.resident = resident
-        self.transfers = tuple(t for t in transfers if not (resident and t.is_back))
+        self.kept = kept
+        self.transfers = tuple(transfers)
         self.unit = unit
         self.overlaps = depth > 1
         whole = prod(float(size) for size in self.ranges)
@@ -127,11 +144,17 @@ class TileTimes:
         self.parallel = parallel
         self._roles = _array_columns(block) if unit.array is not None else None
 
+    def assuming(self, kept: Residency) -> Self:
+        """The same times where other data stay."""
+        found = copy(self)
+        found.kept = kept
+        return found
+
     def time(self, low: Ints, high: Ints) -> tuple[Floats, Floats]:
         """Cycles from the first transfer to the last, and those of the transfers alone."""
         totals = self._totals(low, high)
-        moved = self._moved(totals, high)
-        move = self._move(moved, high)
+        moved = self._moved(totals, low, high)
+        move = self._move(moved, low, high)
         streams, uses = self._streams(low, high, totals)
         compute = self._computing(low, high, streams, uses, self.parallel)
         if not self.overlaps:
@@ -139,8 +162,9 @@ class TileTimes:
         one_move = np.zeros(len(low), dtype=np.float64)
         shared: dict[Resource, Floats] = {}
         for transfer, size in zip(self.transfers, moved, strict=True):
-            one = transfer.footprint.bytes(low)
-            one_move = one_move + one / transfer.bytes_per_cycle + transfer.latency_cycles
+            if not (transfer.is_back and (self.kept.sums or self.kept.whole_sums)):
+                one = transfer.footprint.bytes(low)
+                one_move = one_move + one / transfer.bytes_per_cycle + transfer.latency_cycles
             for resource, cycles in transfer.needs:
                 shared[resource] = shared.get(resource, 0.0) + size * cycles
         share = product(low) / self._whole
@@ -215,24 +239,24 @@ class TileTimes:
 
     def move(self, low: Ints, high: Ints) -> Floats:
         """Cycles that transfers take for all tiles."""
-        return self._move(self._moved(self._totals(low, high), high), high)
+        return self._move(self._moved(self._totals(low, high), low, high), low, high)
 
     def _totals(self, low: Ints, high: Ints) -> dict[int, Ints]:
         """The elements of all tiles, by the identity of the view's footprint."""
         footprints = {id(part.footprint): part.footprint for part in (*self.transfers, *self.operands)}
         return {key: footprint.moved(low, high) for key, footprint in footprints.items()}
 
-    def _move(self, moved: Sequence[Floats], high: Ints) -> Floats:
+    def _move(self, moved: Sequence[Floats], low: Ints, high: Ints) -> Floats:
         counts = -(-self.ranges // high)
         tiles = product(counts)
         total = np.zeros(len(high), dtype=np.float64)
         for transfer, size in zip(self.transfers, moved, strict=True):
             total = total + size / transfer.bytes_per_cycle
             if transfer.latency_cycles:
-                total = total + transfer.latency_cycles * (tiles - self._spared(transfer, counts, tiles))
+                total = total + transfer.latency_cycles * (tiles - self._spared(transfer, low, counts, tiles))
         return total
 
-    def _moved(self, totals: Mapping[int, Ints], high: Ints) -> list[Floats]:
+    def _moved(self, totals: Mapping[int, Ints], low: Ints, high: Ints) -> list[Floats]:
         """Bytes of each transfer in all tiles."""
         counts = -(-self.ranges // high)
         found: list[Floats] = []
@@ -240,17 +264,24 @@ class TileTimes:
             footprint = transfer.footprint
             total = totals[id(footprint)].astype(np.float64) * footprint.ref.dtype.bytes
             visits = product(counts, footprint.others)
-            spared = self._spared(transfer, counts, visits)
+            spared = self._spared(transfer, low, counts, visits)
             found.append(total * (visits - spared))
         return found
 
-    def _spared(self, transfer: TileTransfer, counts: Ints, times: Floats) -> Floats | float:
+    def _spared(self, transfer: TileTransfer, low: Ints, counts: Ints, times: Floats) -> Floats | float:
         """Of the `times` that a view would move for all tiles, those in which it does not."""
-        footprint = transfer.footprint
+        footprint, kept = transfer.footprint, self.kept
         once = times / product(counts, footprint.others)
+        stays: Bools | bool
+        if footprint.ref.dir.writes and kept.sums == kept.whole_sums:
+            stays = kept.sums
+        else:
+            columns = sorted(footprint.columns)
+            whole = product(counts, columns) == 1  # for some sizes of a box
+            stays = kept.shared & whole
+            if footprint.ref.dir.writes:
+                split = (low[:, columns] < self.ranges[columns]).any(axis=1)
+                stays = (kept.sums & split) | (kept.whole_sums & whole)
         if transfer.is_back:
-            return once  # a partial result comes back for all parts but the first
-        if not self.resident:
-            return 0.0
-        stays = footprint.ref.dir.writes or product(counts, sorted(footprint.columns)) == 1
+            return np.where(stays, times, once)  # a partial result comes back for all parts but the first
         return np.where(stays, times - once, 0.0)

@@ -9,6 +9,7 @@ from math import inf
 from stripe.cost.time.price import Price
 from stripe.ir import Block, Program, StripeError, reads_of, writes_of
 from stripe.passes.autotile.search import Ranked
+from stripe.passes.autotile.tiling import UNSURE, Tiling
 
 MOST_PRICED = 4
 """Candidates that fit and are priced exactly."""
@@ -19,8 +20,6 @@ CLOSE = 0.005
 GAP = 0.8
 """Part of the difference between price and estimate that further candidates are taken to have, too: it comes from
 statements that run with the block, which the estimate does not know."""
-UNSURE = 0.1
-"""Excess, as a part of an estimate, above which it is taken to come from the shape of the tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +45,17 @@ class Refused:
 def choose(
     found: Sequence[Ranked],
     price: Callable[[Ranked], Price],
-    weight: Callable[[Ranked], float],
-    ranges: Sequence[int],
+    tiling: Tiling,
+    refutes: Callable[[Ranked, float, float], bool],
     known: Choice | None = None,
 ) -> Choice | Refused | None:
-    """The cheapest of the candidates by price and `weight`, which come in the order of their estimates; None where none
-    is cheaper than the tile `known` from another search.
+    """The cheapest of the candidates by price, which come in the order of their estimates by `tiling`; None where none
+    is cheaper than the tile `known` from another search. It ends early where the cost of one `refutes` the estimates,
+    given the excess of others.
 
     It ends when no later candidate can be cheaper by more than CLOSE if its price exceeds its estimate by GAP of the
-    least excess seen; or after MOST_PRICED that fit. Where that excess is large, it tells nothing of candidates that
-    split other indices.
+    least excess seen, by all of it where it has the same tile of results; or after MOST_PRICED that fit. Where that
+    excess is large, it tells nothing of candidates that split other indices.
     """
     best = known
     refused: Refused | None = None
@@ -63,13 +63,17 @@ def choose(
     excess = known.cost - known.ranked.cost if known is not None else 0.0
     before: Ranked | None = None
     seen: set[tuple[bool, ...]] = set()
+    excesses: dict[tuple[int, ...], float] = {}  # by the sizes of the tile of results
     for ranked in found:
         limit = inf if best is None else best.cost * (1 - CLOSE)
         if ranked.cost >= limit:
             break
-        split = tuple(size < whole for size, whole in zip(ranked.sizes, ranges, strict=True))
+        split = tuple(size < whole for size, whole in zip(ranked.sizes, tiling.ranges, strict=True))
         is_telling = split in seen or excess <= UNSURE * ranked.cost
         if is_telling and ranked.cost + GAP * excess >= limit:
+            continue
+        results = tuple(ranked.sizes[column] for column in sorted(tiling.out_columns))
+        if results in excesses and ranked.cost + excesses[results] >= limit:
             continue
         if before is not None and before.cost == ranked.cost and sorted(before.sizes) == sorted(ranked.sizes):
             continue  # the same tile with two indices exchanged
@@ -89,12 +93,14 @@ def choose(
             continue
         before = ranked
         seen.add(split)
-        cost = priced.cycles + weight(ranked)
+        cost = priced.cycles + tiling.move_weight(ranked)
+        is_refuted = refutes(ranked, cost, excess)
         excess = min(excess, cost - ranked.cost) if fitting else cost - ranked.cost
+        excesses[results] = min(cost - ranked.cost, excesses.get(results, inf))
         fitting += 1
         if best is None or cost < best.cost:
             best = Choice(ranked, priced, cost, tried)
-        if fitting == MOST_PRICED:
+        if is_refuted or fitting == MOST_PRICED:
             break
     if refused is not None and not fitting:
         return refused

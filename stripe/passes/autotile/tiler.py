@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
-from stripe.ir import Block, Program, canonical_names, replace_at
+from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Residency
+from stripe.ir import Block, Program, Tags, canonical_names, replace_at
 from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose, company
 from stripe.passes.autotile.search import Ranked, TileSearch
-from stripe.passes.autotile.tiling import Tiling, cost_text
+from stripe.passes.autotile.tiling import UNSURE, Tiling, cost_text
 from stripe.passes.base import PassContext, Refusal
 from stripe.rewrite.excerpt import excerpt
 from stripe.rewrite.tile import tile_block
@@ -34,6 +35,18 @@ MOST_POINTS = 1 << 62
 
 MOST_ROUNDS = 12
 """Searches of one block, each under a tighter limit, until a tile fits the rest of the list."""
+
+
+ROOM = 0.97
+"""Part of the bytes beside a tile that other blocks are taken to need at least."""
+
+Kind: TypeAlias = tuple[Block, ...]
+"""A block and the blocks that may come to run with it, without names."""
+
+
+PARTS_LAST = ((False, False), (False, True), (True, True))
+PARTS_FIRST = PARTS_LAST[::-1]
+"""Searches: whether parts of sums are candidates, and whether data stay in the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +92,12 @@ class BlockTiler:
             statements = ()
         self._numbers = {id(statement): number for number, statement in enumerate(statements)}
         self._named = context.words_named()
-        self._known: dict[tuple[Block, ...], _Searched] = {}
+        self._known: dict[Kind, _Searched] = {}
         self._searches: dict[tuple[object, ...], _Searched] = {}
+        # By the tags of a block and of what may run with it: the data that stay in the memory from tile to tile, and
+        # bytes beside those of a tile.
+        self._kept: dict[tuple[Tags, ...], Residency] = {}
+        self._beside: dict[tuple[Tags, ...], float] = {}
 
     def tiled(self, block: Block) -> Block | Refusal:
         """The block in the best tiles."""
@@ -95,7 +112,9 @@ class BlockTiler:
         rank = self.options.ranks.get(block.name, 0)
         is_first = kind not in self._known
         if is_first and not rank:
-            self._known[kind] = self._priced(block, number, group) or self._searched(self._tiling(block))
+            self._known[kind] = self._priced(block, kind, number, group) or self._searched(
+                self._tiling(block)
+            )
         known = self._searched(self._tiling(block), wanted=rank + 1) if rank else self._known[kind]
         tiling, found = known.tiling, known.found
         if not found:
@@ -110,8 +129,8 @@ class BlockTiler:
         self.context.applied(block, tiling.describe(best) + exact, cycles)
         return self._split(block, best.sizes)
 
-    def _tiling(self, block: Block, *, stencils: bool = False, resident: bool = False) -> Tiling:
-        return Tiling(self.options, block, self.context.hardware, stencils=stencils, resident=resident)
+    def _tiling(self, block: Block, *, stencils: bool = False) -> Tiling:
+        return Tiling(self.options, block, self.context.hardware, stencils=stencils)
 
     def _searched(
         self, tiling: Tiling, *, sums: bool = True, wanted: int = SHOWN, below: float = inf
@@ -121,9 +140,9 @@ class BlockTiler:
         Candidates that cost less than `below` are found.
         """
         wanted = max(SHOWN, wanted)
-        resident = tiling.times is not None and tiling.times.resident
+        kept = tiling.times and tiling.times.kept
         block = nameless(tiling.block, self._named)
-        key = (block, tiling.uses_stencils, tiling.beside, sums, resident, wanted, below)
+        key = (block, tiling.uses_stencils, tiling.beside, sums, kept, wanted, below)
         if key in self._searches:
             return replace(self._searches[key], tiling=tiling)
         sizes = candidate_sizes(self.options, tiling, sums=sums)
@@ -134,7 +153,7 @@ class BlockTiler:
         self._searches[key] = _Searched(tiling, search, prod(map(len, sizes)), search.run())
         return self._searches[key]
 
-    def _priced(self, block: Block, number: int | None, group: Sequence[int]) -> _Searched | None:
+    def _priced(self, block: Block, kind: Kind, number: int | None, group: Sequence[int]) -> _Searched | None:
         """The search whose best candidates are priced by what the rest of the list makes of them; None where it makes
         nothing of them in the memory.
         """
@@ -156,7 +175,7 @@ class BlockTiler:
             return price_of(ranked.sizes)
 
         for stencils in (True, False):
-            known = self._cheapest(block, priced, stencils=stencils)
+            known = self._cheapest(block, kind, priced, stencils=stencils)
             if known is None or known.choice is None:
                 return None
             price = known.choice.price
@@ -167,30 +186,63 @@ class BlockTiler:
         return None
 
     def _cheapest(
-        self, block: Block, priced: Callable[[Ranked], Price], *, stencils: bool
+        self, block: Block, kind: Kind, priced: Callable[[Ranked], Price], *, stencils: bool
     ) -> _Searched | None:
-        """The cheapest of three searches: whole sums as if each tile brought all that it touches, or as if the memory
-        kept views that all tiles share, and parts of sums. Only the rest of the list knows which is right, so a later
-        search has to promise more than CLOSE. Each is made again under a tighter limit until a tile fits that rest.
+        """The cheapest of three searches: parts of sums and whole sums as if the memory kept what the rest of the list
+        keeps there, and whole sums as if each tile brought all that it touches. A later search has to promise more than
+        CLOSE. Each is made again under a tighter limit until a tile fits the rest of the list, and under other
+        assumptions where a price refutes those on residency. Both hold for blocks of the same tags, too.
         """
+        tags = tuple(each.tags for each in kind)
         best: _Searched | None = None
-        for sums, resident in ((False, False), (False, True), (True, True)):
-            tiling = self._tiling(block, stencils=stencils, resident=resident)
-            below = inf if best is None else best.found[0].cost * (1 - CLOSE)
-            if tiling.bound() >= below:
-                continue
+        whole = tiling = self._tiling(block, stencils=stencils)
+
+        def refutes(ranked: Ranked, cost: float, excess: float) -> bool:
+            assert tiling.times is not None
+            explained = tiling.explained(ranked, cost, excess)
+            if explained != tiling.times.kept:
+                self._kept[tags] = explained
+            return explained != tiling.times.kept
+
+        is_parts_first = self._is_parts_first(whole, tags)
+        for sums, resident in PARTS_FIRST if is_parts_first else PARTS_LAST:
+            beside = ROOM * self._beside.get(tags, 0.0)
+            choice = best and best.choice
+            below = inf
+            if best is not None and choice is not None:
+                below = (choice.cost if is_parts_first else best.found[0].cost) * (1 - CLOSE)
             for _ in range(MOST_ROUNDS):
+                kept = self._kept.get(tags, ALL_STAYS) if resident else NONE_STAYS
+                if resident and not (sums or kept.shared):
+                    break  # as if nothing stayed
+                tiling = whole.assuming(kept, beside)
+                if tiling.bound() >= below:
+                    break
                 known = self._searched(tiling, sums=sums, below=below)
                 if not known.found:
                     break
-                answer = choose(known.found, priced, tiling.move_weight, tiling.ranges, best and best.choice)
+                answer = choose(known.found, priced, tiling, refutes, choice)
                 if isinstance(answer, Refused):
-                    tiling.tighten(answer.ranked, answer.fullness)
+                    beside = tiling.tighten(answer.ranked, answer.fullness)
+                    if answer.fullness:
+                        self._beside[tags] = beside
                     continue
                 if answer is not None:
                     best = replace(known, choice=answer)
-                break
+                if not resident or kept == self._kept.get(tags, ALL_STAYS):
+                    break
         return best
+
+    def _is_parts_first(self, whole: Tiling, tags: tuple[Tags, ...]) -> bool:
+        """Whether parts of sums promise so much more than whole sums that their prices leave nothing to these."""
+        beside = ROOM * self._beside.get(tags, 0.0)
+        below = inf
+        for sums, kept in ((False, NONE_STAYS), (True, self._kept.get(tags, ALL_STAYS))):
+            found = self._searched(whole.assuming(kept, beside), sums=sums, below=below).found
+            if sums or not found:
+                return bool(found) and found[0].cost < (1 - UNSURE) * below
+            below = found[0].cost * (1 - CLOSE)
+        return False
 
     def _split(self, block: Block, sizes: Sequence[int]) -> Block:
         names = (index.name for index in block.iterated)

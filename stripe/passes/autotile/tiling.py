@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING
+from copy import copy
+from dataclasses import astuple, dataclass
+from itertools import product as combinations
+from math import log, prod
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from stripe.cost.time.lanes import find_lanes
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.tile_moves import find_operands, find_transfers
 from stripe.cost.time.tile_unit import find_unit
-from stripe.cost.time.tiles import TileTimes
+from stripe.cost.time.tiles import Residency, TileTimes
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Refinement, step
 from stripe.passes.autotile.search import Ranked, TileSearch
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 MOVE_WEIGHT = 0.01
 """Weight of the cycles of transfers beside the time of all: of equally quick tiles the one that moves less is best."""
+
+UNSURE = 0.1
+"""Excess, as a part of an estimate, above which it is taken to come from the shape of the tile."""
 
 TIGHTER = 1.2
 """Factor by which a tile that was refused is taken to exceed the memory."""
@@ -56,7 +61,6 @@ class Tiling:
         hardware: HardwareModel | None,
         *,
         stencils: bool = False,
-        resident: bool = False,
     ) -> None:
         self.block, self.options = block, options
         self.hardware = hardware
@@ -91,11 +95,16 @@ class Tiling:
             self.uses_stencils = bool(lanes)
             count = hardware.exec_unit(unit.name).count
             shared = count if options.units == "all" else min(options.units, count)
-            self.times = TileTimes(
-                block, transfers, unit, self.depth, operands, lanes, shared, resident=resident
-            )
+            self.times = TileTimes(block, transfers, unit, self.depth, operands, lanes, shared)
             taken = sum(self._taken(ref) for ref in block.refinements)
             self.limits.append(_Limit("", max(0, memory.size - taken) // self.depth, self.footprints))
+
+    def assuming(self, kept: Residency, beside: float) -> Self:
+        """The same block where data stay in the memory, with bytes beside those of a tile."""
+        found = copy(self)
+        found.times = self.times and self.times.assuming(kept)
+        found.beside = beside
+        return found
 
     def _taken(self, ref: Refinement) -> int:
         """Bytes of the memory that a view or an allocation of the block takes all the time."""
@@ -122,16 +131,37 @@ class Tiling:
         """Bytes that one tile holds of all views."""
         return sum((self.bytes_of(f, sizes) for f in self.footprints), np.zeros(len(sizes), dtype=np.int64))
 
-    def tighten(self, tile: Ranked, fullness: float) -> None:
-        """Lowers the limit of the memory after the rest of the list had no room for `tile` and what runs with it:
-        epilogues have operands and results as large as those of the tile. `fullness` is how full the memory was, 0
-        where the list refused the tile.
+    def tighten(self, tile: Ranked, fullness: float) -> float:
+        """The bytes beside a tile, for each byte of its results, after the rest of the list had no room for `tile` and
+        what runs with it: epilogues have operands and results as large as those of the tile. `fullness` is how full the
+        memory was, 0 where the list refused the tile.
         """
         sizes = np.array([tile.sizes], dtype=np.int64)
         results = sum(int(self.bytes_of(footprint, sizes)[0]) for footprint in self.outputs)
         needed = fullness * self.memory_bytes / self.depth or TIGHTER * self.limits[-1].most
         company = (needed - int(self.held(sizes)[0])) / max(1, results)
-        self.beside = max(company, self.beside * TIGHTER)
+        return max(company, self.beside * TIGHTER)
+
+    def explained(self, tile: Ranked, cost: float, excess: float) -> Residency:
+        """The part of the assumed residency that explains the exact cost of a tile: all of it, unless the estimate of
+        another is far nearer. `excess` is by how much other prices are over their estimates.
+        """
+        assert self.times is not None, "prices are of tiles in a memory"
+        kept = self.times.kept
+        if cost <= (1 + UNSURE) * (tile.cost + max(0.0, excess)):
+            return kept
+        sizes = np.array([tile.sizes], dtype=np.int64)
+
+        def distance(assumed: Residency) -> float:
+            assert self.times is not None
+            time, move = self.times.assuming(assumed).time(sizes, sizes)
+            return abs(log(max(1.0, float(time[0] + MOVE_WEIGHT * move[0]) + excess) / max(1.0, cost)))
+
+        others = [
+            Residency(*each) for each in combinations(*((True, False)[not flag :] for flag in astuple(kept)))
+        ]
+        nearest = min(others, key=distance)  # the first of equal ones, which assumes most
+        return nearest if 2 * distance(nearest) < distance(kept) else kept
 
     def move_weight(self, tile: Ranked) -> float:
         """The part of a cost beside the time."""
