@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import warnings
-from functools import cache
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from onnx.backend.test.case.node import collect_testcases
-from onnx.backend.test.case.test_case import TestCase as Case
 
 from stripe import onnx_backend as backend
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.onnx.reader import import_model, program
+from tests.support.onnx_cases import cases
 from tools.onnx_conformance import is_static, run_case
 
 EXPECTED = {"passed", "bound"}
@@ -36,14 +33,6 @@ FAMILIES = (
     "stft$",
     "tile$", "top_k$", "transpose_default$", "tril_pos$", "unsqueeze_two_axes$", "where_example$",
 )  # fmt: skip
-
-
-@cache
-def cases() -> dict[str, Case]:
-    """The node cases of onnx by name. Their generators run all at once, and print warnings of numpy."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {case.name: case for case in collect_testcases(None)}
 
 
 @pytest.mark.xdist_group("onnx")

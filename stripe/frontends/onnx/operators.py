@@ -16,8 +16,9 @@ from onnx.defs import OpSchema
 from stripe.config.template import Parameter, TemplateFile
 from stripe.frontends.onnx.control import Unsupported
 from stripe.frontends.onnx.values import TensorType, TensorValue, Value, constant, element_name, stored
+from stripe.ir import StripeError, fresh
 from stripe.ir.data import data_dir
-from stripe.tile import ast
+from stripe.tile import TensorShape, ast, bind
 from stripe.tile.parser import parse_functions
 
 _REFUSED = re.compile(r"^unsupported: (.*)$", re.MULTILINE)
@@ -126,12 +127,71 @@ class Library:
     def operator(
         self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], outputs: Sequence[TensorType | None]
     ) -> Operator:
-        """The function for a node. Raises ConfigError for a fault of its template, StripeError for one in its text."""
+        """The function for a node, whose results have the types `outputs`. Raises ConfigError for a fault of its
+        template, StripeError for one in its text, Unsupported where it gives other sizes.
+        """
         parameters = _parameters(node, schema, inputs, outputs)
         key = json.dumps([qualified(node), parameters])
         if key not in self._by_key:
-            self._by_key[key] = self._rendered(node, parameters)
+            rendered = self._rendered(node, parameters)
+            shapes = {
+                name: TensorShape(value.type.sizes, value.type.dtype)
+                for name, value in zip(formal_names(schema.inputs, len(inputs)), inputs, strict=True)
+                if isinstance(value, TensorValue) and value.type.dtype is not None
+            }
+            wanted = dict(zip(formal_names(schema.outputs, len(outputs)), outputs, strict=True))
+            self._by_key[key] = self._typed(rendered, shapes, wanted)
         return self._by_key[key]
+
+    def _typed(
+        self,
+        operator: Operator,
+        shapes: Mapping[str, TensorShape],
+        wanted: Mapping[str, TensorType | None],
+    ) -> Operator:
+        """The operator with results of the types `wanted`: literals and indices in a template may widen its dtypes."""
+        function = operator.function
+        try:
+            made = bind(
+                function, {item.name: shapes[item.name] for item in function.inputs if item.name in shapes}
+            )
+        except StripeError:
+            return operator  # binding the network finds it again, and names the node
+        casts: dict[str, str] = {}
+        for tensor in made.outputs:
+            type = wanted.get(tensor.name)
+            if type is None or type.dtype is None:
+                continue
+            if tensor.sizes != type.sizes:
+                reason = f"its template gives '{tensor.name}' the sizes {tensor.sizes}, ONNX {type.sizes}"
+                raise Unsupported(reason, "make the template give the sizes of `outputs`")
+            if tensor.dtype != type.dtype:
+                casts[tensor.name] = type.dtype.name
+        if not casts:
+            return operator
+        inputs = ", ".join(item.name for item in function.inputs)
+        outputs = [item.name for item in function.outputs]
+        whole = fresh("Results", {*outputs, *(item.name for item in function.inputs)})
+        lines = [f"  {whole} = {function.name}({inputs});"]
+        for place, name in enumerate(outputs):
+            result = f"element({whole}, {place})" if len(outputs) > 1 else whole
+            lines.append(f"  {name} = {f'as_{casts[name]}({result})' if name in casts else result};")
+        body = "\n".join([f"({inputs}) -> ({', '.join(outputs)}) {{", *lines, "}", ""])
+        if body not in self._by_text:
+            name = self._name("_as_".join((function.name, *dict.fromkeys(casts.values()))))
+            text = f"function {name}{body}"
+            functions = {each.name: each for each in parse_functions(operator.text + text)}
+            self._by_text[body] = Operator(functions[name], text)
+        return self._by_text[body]
+
+    def _name(self, wanted: str) -> str:
+        """A name like `wanted` that no function has, taken from now on."""
+        name, number = wanted, 1
+        while name in self._names:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._names.add(name)
+        return name
 
     def _rendered(self, node: NodeProto, parameters: dict[str, Parameter]) -> Operator:
         path = templates(self.folders)[qualified(node)]
@@ -140,12 +200,7 @@ class Library:
         if (refused := _REFUSED.search(neutral)) is not None:
             raise Unsupported(refused[1])
         if neutral not in self._by_text:
-            base = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", node.op_type).lower()
-            name, number = f"op_{base}", 1
-            while name in self._names:
-                number += 1
-                name = f"op_{base}_{number}"
-            self._names.add(name)
+            name = self._name(f"op_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', node.op_type).lower()}")
             lines = template.render({**parameters, "name": name}).splitlines()
             text = "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
             functions = {function.name: function for function in parse_functions(text, str(path))}

@@ -40,6 +40,9 @@ def load(source: Source, options: ReadOptions) -> Loaded:
 
 def program(found: Network, name: str) -> Program:
     """The program of a network, constants included. Raises StripeError, with the node where it is known."""
+    if not found.outputs:
+        reason = "no output of the model has elements: there is nothing to compute"
+        raise StripeError(reason, path=name, hint="give the model an output with elements")
     try:
         function = bind(parse_tile(found.text, f"{name} (as Tile)"))
         return lower(function, program_name(name), found.constants)
