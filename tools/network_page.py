@@ -9,6 +9,7 @@ reference evaluator of onnx. `--page` writes the page from the facts that are th
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
+from benchmarks.measure import machine
 from tools.networks import NETWORKS
 
 Facts = dict[str, Any]
@@ -149,7 +151,8 @@ def page(facts: Mapping[tuple[str, str], Facts], names: Iterable[str]) -> str:
         if not answer.startswith(("assuming ", "addresses: "))
     ]
     return _TEXT.format(
-        shapes=_table(_SHAPES, rows), c=_table(_C, rows), machine=_table(_MACHINE, rows),
+        date=datetime.date.today().isoformat(), machine=machine(),
+        shapes=_table(_SHAPES, rows), c=_table(_C, rows), on_machine=_table(_MACHINE, rows),
         problems="\n".join(problems) or "None.",
     )  # fmt: skip
 
@@ -208,6 +211,8 @@ with the shapes of published ones, which `python -m tools.networks NAME` writes 
 `make networks` measures them and writes this page; a run that was stopped goes on where it was. Seconds are processor
 time, compilers and other children included.
 
+Written {date} on {machine}.
+
 ## Shapes
 
 *Nodes* counts those of the ONNX graph, *kernels* the blocks of the program as it was lowered. *Import and lowering*
@@ -232,7 +237,7 @@ The list `dsp_conv`, the simulation of its result on the hardware model `dsp_con
 changed the program. *Latency*, *energy* and the peaks are those of the simulation, for one inference; *passes proved*
 counts those passes. The independent checkers of schedule and placement look at the result of each pass.
 
-{machine}
+{on_machine}
 
 ## Stages that failed
 

@@ -91,6 +91,19 @@ tolerances. Other cases have texts, sequences or optionals as inputs or outputs.
 
 ## Cases that do not pass
 
+- `bf16` attention: the expected outputs are those of sums in bf16, rounded after each term, as numpy adds. Stripe
+  adds narrow floats in fp32 and rounds once. The specification leaves this open, and rounding each term goes wrong
+  on real sizes: the mean error of softmax over 512 drawn bf16 scores is 14 % with sums in bf16, and 0.5 % with sums
+  in fp32 (over 6 scores, as in these cases, 0.35 and 0.30 %). Sums of fp16 are expected to be rounded once.
+- Inverse `DFT`: where the exact result is 0, the expected outputs have rounding errors of up to 1.9e-7, above the
+  absolute tolerance of the suite; those of Stripe are 3e-15.
+- `Bernoulli` and `Dropout` in training draw random numbers; the expected outputs are those of the generator of
+  numpy.
+- `ImageDecoder` decodes files, as of JPEG; `Gradient` differentiates a graph. They are outside of what Stripe
+  compiles.
+- `Unique` with outputs whose sizes depend on data has no static shape.
+- `BitCast` between floats and integers and `TreeEnsemble` are not implemented.
+
 | case | status | reason |
 | --- | --- | --- |
 {missing}

@@ -88,6 +88,11 @@ def _prioritize(priority: int) -> None:
     if tasks.exists() and priority != os.getpriority(os.PRIO_PROCESS, 0):
         for task in tasks.iterdir():
             os.setpriority(os.PRIO_PROCESS, int(task.name), priority)
+        group = Path(
+            "/proc/self/autogroup"
+        )  # where sessions share the processor, the priority is that of the session
+        if group.exists():
+            group.write_text(str(priority))
 
 
 if __name__ == "__main__":
