@@ -102,7 +102,6 @@ def network(
     nodes: Sequence[onnx.NodeProto],
     inputs: dict[str, Array],
     output: int,
-    opset: int = 21,
     **constants: Array,
 ) -> ModelProto:
     infos = [
