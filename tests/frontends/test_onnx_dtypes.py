@@ -99,27 +99,31 @@ def test_results_have_the_dtypes_that_onnx_infers() -> None:
 
 
 def network(
-    nodes: Sequence[onnx.NodeProto],
-    inputs: dict[str, Array],
-    output: int,
-    **constants: Array,
+    nodes: Sequence[onnx.NodeProto], inputs: dict[str, Array], output: onnx.ValueInfoProto, **constants: Array
 ) -> ModelProto:
     infos = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(data.dtype), data.shape)
         for name, data in inputs.items()
     ]
     held = [numpy_helper.from_array(data, name) for name, data in constants.items()]
-    result = helper.make_tensor_value_info("y", output, None)
-    graph = helper.make_graph(list(nodes), "g", infos, [result], held)
+    graph = helper.make_graph(list(nodes), "g", infos, [output], held)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
 
 
+def result(element: int, shape: Sequence[int] | None = None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info("y", element, shape)
+
+
 def computed(
-    nodes: Sequence[onnx.NodeProto], inputs: dict[str, Array], output: int, **constants: Array
+    nodes: Sequence[onnx.NodeProto],
+    inputs: dict[str, Array],
+    element: int,
+    shape: Sequence[int] | None = None,
+    **constants: Array,
 ) -> Any:
-    model = network(nodes, inputs, output, **constants)
+    model = network(nodes, inputs, result(element, shape), **constants)
     (found,) = backend.run_model(model, list(inputs.values()), "CPU:1")
-    assert found.dtype == helper.tensor_dtype_to_np_dtype(output)
+    assert found.dtype == helper.tensor_dtype_to_np_dtype(element)
     return found.tolist()
 
 
@@ -186,19 +190,25 @@ def test_sums_before_a_single_element_are_zero() -> None:
 
 def test_a_model_without_elements_is_refused_with_its_reason() -> None:
     model = network(
-        [helper.make_node("Relu", ["x"], ["y"])], {"x": np.ones((0, 3), np.float32)}, TensorProto.FLOAT
+        [helper.make_node("Relu", ["x"], ["y"])],
+        {"x": np.ones((0, 3), np.float32)},
+        result(TensorProto.FLOAT),
     )
     with pytest.raises(StripeError, match="no output of the model has elements"):
         program(import_model(model, "m.onnx", ReadOptions()), "m.onnx")
 
 
-@pytest.mark.parametrize(("result", "reason"), [("X[0, 0]", "gives 'Y' the sizes"), ("X > 0 ? 2.5 : X", "")])
-def test_operators_of_users_get_the_type_that_onnx_infers(result: str, reason: str, tmp_path: Path) -> None:
-    body = f"Y[] = =({result})" if "[" in result else f"Y = {result}"
+@pytest.mark.parametrize(
+    ("expression", "reason"), [("X[0, 0]", "gives 'Y' the sizes"), ("X > 0 ? 2.5 : X", "")]
+)
+def test_operators_of_users_get_the_type_that_onnx_infers(
+    expression: str, reason: str, tmp_path: Path
+) -> None:
+    body = f"Y[] = =({expression})" if "[" in expression else f"Y = {expression}"
     text = f"## operators: Relu\nfunction {{{{ name }}}}(X) -> (Y) {{\n  {body};\n}}\n"
     (tmp_path / "relu.tile.j2").write_text(text)
     data = np.array([[7, -7]], np.int8)
-    model = network([helper.make_node("Relu", ["x"], ["y"])], {"x": data}, TensorProto.INT8)
+    model = network([helper.make_node("Relu", ["x"], ["y"])], {"x": data}, result(TensorProto.INT8))
     options = ReadOptions(operators=(str(tmp_path),))
     if reason:
         with pytest.raises(StripeError, match=re.escape(reason)):
@@ -206,3 +216,18 @@ def test_operators_of_users_get_the_type_that_onnx_infers(result: str, reason: s
     else:
         (output,) = program(import_model(model, "m.onnx", options), "m.onnx").outputs
         assert output.dtype.name == "i8"
+
+
+def test_elements_that_are_chosen_keep_their_bits() -> None:
+    """A negative zero stays one: `TopK`, `ScatterElements` and `Compress` compute nothing with the elements."""
+    zeros, floats = np.array([[-0.0, -1.0], [-2.0, -0.0]], np.float32), TensorProto.FLOAT
+    top = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=0)
+    assert np.signbit(computed([top], {"x": zeros}, floats, k=np.array([1]))).all()
+    places, inputs = np.array([[1, 0]]), {"x": zeros, "u": np.array([[-0.0, -0.0]], np.float32)}
+    scatter = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1)
+    assert np.signbit(computed([scatter], inputs, floats, i=places)).all()
+    for axis in (0, 1):
+        compress = helper.make_node("Compress", ["x", "c"], ["y"], axis=axis)
+        sizes = [1 if d == axis else 2 for d in range(2)]
+        found = computed([compress], {"x": zeros}, floats, sizes, c=np.array([False, True]))
+        assert np.signbit(found).all() and np.array_equal(found, zeros.take([1], axis))
