@@ -67,8 +67,12 @@ class Worker:
         count = str(threads)
         settings = {
             "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
-            "TVM_NUM_THREADS": count, "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0",
+            "TVM_NUM_THREADS": count,
         }  # fmt: skip
+        if threads > 1:  # beside other work, threads may else be woken on the core of the first
+            settings |= {"OMP_PROC_BIND": "true", "OMP_PLACES": "cores"}
+        else:
+            settings |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
         own = peer in OWN
         compiler = {"STRIPE_BENCH_CC": peer.removeprefix("ours_")} if own else {}
         script = str(Path(__file__).with_name("worker.py"))
