@@ -107,3 +107,18 @@ def test_small_negative_numbers_keep_their_digits(op: str, scale: float) -> None
     data = np.array([-1e-8, -1e-3, -0.5, -30.0], np.float32)
     (found,) = backend.run_model(model, [data], "CPU:1")
     assert np.allclose(found, scale * np.expm1(data.astype(np.float64)), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("op", ["Add", "Div", "Pow"])
+def test_the_first_form_of_arithmetic_aligns_its_operand_at_an_axis(op: str) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 4])
+    w = helper.make_tensor_value_info("w", TensorProto.FLOAT, [3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4])
+    node = helper.make_node(op, ["x", "w"], ["y"], broadcast=1, axis=1)
+    model = helper.make_model(
+        helper.make_graph([node], "g", [x, w], [y]), opset_imports=[helper.make_opsetid("", 6)]
+    )
+    data, other = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4), np.array([1, 2, 0.5], np.float32)
+    (found,) = backend.run_model(model, [data, other], "CPU:1")
+    function = {"Add": np.add, "Div": np.divide, "Pow": np.power}[op]
+    assert np.allclose(found, function(data, other[:, None]))
