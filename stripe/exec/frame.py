@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import add
 
 import numpy as np
 
 from stripe.exec.errors import ExecutionError
-from stripe.exec.lanes import BoolArray, Extents, LaneValue, evaluate, first_lane
+from stripe.exec.lanes import BoolArray, Extents, LaneValue, evaluate, first_lane, weighted_sum
 from stripe.exec.storage import RunBuffer
 from stripe.ir import Block, Path, Refinement
 
@@ -83,12 +84,12 @@ def open_view(frame: Frame, ref: Refinement, source: PointsView) -> PointsView:
     """The view `ref` of `source`, whose lanes are those of the frame outside."""
     added = len(frame.extents) - (len(frame.parent.extents) if frame.parent else 0)
     step = tuple(evaluate(affine, frame.values, frame.extents) for affine in ref.access)
-    here = LaneBox(ref, tuple(LaneValue(0, (0,) * len(frame.extents)) for _ in ref.dims))
-    outer = tuple(
-        LaneBox(box.ref, tuple(p.widen(added) + s for p, s in zip(box.place, step, strict=True)))
-        for box in source.boxes
-    )
-    return PointsView(ref, source.buffer, (here, *outer))
+    here = LaneBox(ref, (LaneValue(0, (0,) * len(frame.extents)),) * ref.rank)
+    boxes = [here]
+    for box in source.boxes:
+        places = box.place if not added else [place.widen(added) for place in box.place]
+        boxes.append(LaneBox(box.ref, tuple(map(add, places, step))))
+    return PointsView(ref, source.buffer, tuple(boxes))
 
 
 def check_bounds(frame: Frame, view: PointsView, verb: str) -> bool:
@@ -134,10 +135,8 @@ def address(frame: Frame, view: PointsView) -> LaneValue:
     """Where in the buffer's flat array the element at the origin of `view` lies."""
     rank = len(frame.extents)
     base = view.buffer.base
-    total = base.widen(rank - len(base.coefficients))
-    for place, stride in zip(view.origin, view.buffer.strides, strict=True):
-        total = total + place * stride
-    return total
+    steps = zip(view.origin, view.buffer.strides, strict=True)
+    return weighted_sum(0, [(base.widen(rank - len(base.coefficients)), 1), *steps], rank)
 
 
 def live_lanes(frame: Frame) -> BoolArray:

@@ -74,6 +74,8 @@ def test_reading_passes_and_machines_imports_no_numerics() -> None:
     loaded = set(done.stdout.split())
     assert {"pydantic", "jinja2", "stripe.passes.autotile.autotile"} < loaded
     assert not loaded & {"numpy", "networkx", "lark", "json5", "rich", "ml_dtypes"}
+    work = {"stripe.cost.time.workload", "stripe.passes.autotile.tiler", "stripe.passes.fusion.rings"}
+    assert not loaded & work, "the work of a pass waits for its run"
 
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
