@@ -31,7 +31,8 @@ class ReorderIndexes(BlockPass):
       cache and fetches the smallest anew.
     - `vector`: as `step`, but an index goes last that moves each output by one element and each input by one or none,
       and those that no output moves with go first: the results stay in registers, in vectors. Where no index is like
-      that, those that no output moves with go last: a register holds the sum.
+      that, those that no output moves with go last: a register holds the sum. In a block with the tag `dot` they go
+      first, the one with the smallest steps behind the others: the results are straight code inside.
 
     The points of a block have no order, so that the meaning stays.
     """
@@ -81,6 +82,8 @@ class ReorderIndexes(BlockPass):
             return ordered
         summed = [index for index in ordered if all(step(ref, index.name) == 0 for ref in block.outputs)]
         free = [index for index in ordered if index not in summed]
+        if "dot" in block.tags:
+            return [*summed, *free]
         inputs = [ref for ref in views if not ref.dir.writes]
         for lane in reversed(free):
             moves_results = all(step(ref, lane.name) == 1 for ref in block.outputs)

@@ -52,7 +52,12 @@ def lower_contraction(
     agg = AGGREGATIONS[op.agg]
     kernel.store(op.out, access, kernel.cast(_combine(op, index_set, kernel), op.out.dtype), agg)
     comb = f"comb_op_{COMBINATIONS[op.comb]}" if op.comb else f"agg_op_{agg.value}_no_comb_op"
-    words = ("contraction", f"agg_op_{agg.value}", comb)
+    words = ["contraction", f"agg_op_{agg.value}", comb]
+    narrow = all(
+        a.operand.dtype.is_integer and 4 * a.operand.dtype.bits <= op.out.dtype.bits for a in op.inputs
+    )
+    if narrow and op.out.dtype.is_integer and words[1:] == ["agg_op_add", "comb_op_mul"]:
+        words.append("widening")
     kernels.append(kernel.block(name, index_set.indices, index_set.domain.constraints, words, op.origin))
     return tuple(kernels)
 

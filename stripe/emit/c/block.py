@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from stripe.emit.c.dialect import Dialect
+from stripe.emit.c.dots import DotWriter
 from stripe.emit.c.function import THREADS, CFunction, FunctionText, normal_form
 from stripe.emit.c.helpers import Helpers
 from stripe.emit.c.names import sanitize_comment
@@ -168,7 +169,8 @@ class Emitter:
 
     def _nested(self, plan: BlockPlan, first: int, writer: Writer, depth: int) -> None:
         """The loops from number `first` in, and the statements at a point."""
-        tile = TileWriter(plan, plan.tile, writer) if plan.tile else None
+        kind = DotWriter if "dot" in plan.block.tags else TileWriter
+        tile = kind(plan, plan.tile, writer) if plan.tile else None
         with ExitStack() as stack:
             for level in range(first, plan.tile.level if plan.tile else len(plan.loops)):
                 loop = plan.loops[level]

@@ -37,6 +37,8 @@ _VECTOR_OPS = frozenset(("add", "sub", "mul", "div", "min", "max", "relu", "zelu
 """Intrinsics that languages have on vectors, division on floats alone."""
 _SUM_COPIES = 8 * _COPIES
 """Most copies of the statements where a short sum is unrolled around a tile."""
+_LONGEST_DOT = 1 << 16
+"""Most terms of a sum of products of 8 bits, one factor without a sign: 32 bits hold it."""
 _AHEAD = 4
 """Vectors of an iteration where a loop over vectors remains."""
 
@@ -108,6 +110,34 @@ def products(block: Block) -> dict[str, tuple[str, str]]:
     }
 
 
+def dot_factors(block: Block) -> dict[str, tuple[str, str]]:
+    """The products of two loaded integers of 8 bits, widened to the 32 bits of the sum that alone uses them, and the
+    names of the loaded values."""
+    uses = [name for statement in block.statements for name in scalars_used(statement)]
+    loads = {
+        s.into: s.into
+        for s in block.statements
+        if isinstance(s, Load) and block.ref(s.ref).dtype == DTYPES["i8"] and uses.count(s.into) == 1
+    }
+    for s in block.statements:
+        if isinstance(s, Intrinsic) and s.op == "cast" and s.dtype == DTYPES["i32"] and s.inputs[0] in loads:
+            loads[s.into] = loads[s.inputs[0]]
+    summed = {
+        s.value
+        for s in block.statements
+        if isinstance(s, Store)
+        and block.ref(s.ref).agg is Agg.ADD
+        and block.ref(s.ref).dtype == DTYPES["i32"]
+    }
+    found = {
+        s.into: (loads[s.inputs[0]], loads[s.inputs[1]])
+        for s in block.statements
+        if isinstance(s, Intrinsic) and s.op == "mul" and s.into in summed and loads.keys() >= set(s.inputs)
+    }
+    # Nothing else: two loads, two casts, the product, its store.
+    return found if len(found) == 1 and len(block.statements) == 6 else {}
+
+
 def fuses(block: Block) -> bool:
     """Whether sums take products in one rounding somewhere inside, and no other float product is computed: neither by
     an intrinsic nor by an aggregation.
@@ -131,7 +161,9 @@ def lanes_of(block: Block) -> int:
 
 
 def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
-    """The tile of a block that is tagged for vectors; None where straight code over vectors does not suit it."""
+    """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it."""
+    if "dot" in block.tags:
+        return _find_dots(block, scope, nest, parallel)
     lanes, loops = lanes_of(block), nest.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
         return None
@@ -156,6 +188,29 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
     if accumulators is None:
         return None
     return replace(tile, accumulators=accumulators)
+
+
+def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
+    """The tile of sums of products, straight code for all results inside the loops that sum: compilers make vectors of
+    the innermost of these, and instructions that sum products along them.
+    """
+    loops = nest.loops
+    (result,) = block.outputs if len(block.outputs) == 1 else (None,)
+    if result is None or not dot_factors(block) or not all(loop.is_plain for loop in loops):
+        return None
+    place = scope.areas[result.name].origin
+    level = next((n for n, loop in enumerate(loops) if loop.var in place.names()), len(loops))
+    summed, free = loops[:level], loops[level:]
+    terms = prod(high - low for low, high in map(_interval, summed))
+    along = summed[-1].var if summed else ""
+    steps = {_step(scope.areas[ref.name], along) for ref in block.inputs}
+    if level <= parallel or not free or terms > _LONGEST_DOT or steps != {1}:
+        return None
+    if any(loop.var not in place.names() for loop in free) or _copies(loops, level, 1) > _COPIES:
+        return None
+    tile = _unrolled(loops, level, 1, whole=True)
+    accumulators = _accumulators(block, scope, nest, tile)
+    return None if accumulators is None else replace(tile, accumulators=accumulators)
 
 
 def _interval(loop: ForLoop) -> tuple[int, int]:

@@ -252,7 +252,7 @@ class _Decider:
         left = sum(self.line.buffers[ref.source].bytes for ref in views)
         if left <= limit:
             return Refusal(f"they share {left} bytes, which the cache of {limit} bytes holds")
-        far = {entry: max(abs(step(ref, entry.a_index)) for ref in views) for entry in plan.shared}
+        far = {entry: max(abs(step(ref, entry.a_index) or 0) for ref in views) for entry in plan.shared}
         chosen: dict[str, int] = {}
         points = 1
         for entry in sorted(plan.shared, key=lambda entry: -far[entry]):

@@ -57,10 +57,14 @@ class Factor:
 
 
 def choose(
-    tensors: Mapping[Buffer, FreeTensor], accesses: Sequence[Access], vector_bytes: int
+    tensors: Mapping[Buffer, FreeTensor], accesses: Sequence[Access], vector_bytes: int, *, dots: bool
 ) -> dict[Buffer, Label]:
-    """The layout of each tensor for the least cost; the present ones where others gain nothing."""
-    factors = [_kernel_factor(group, tensors, vector_bytes) for group in _by_kernel(accesses)]
+    """The layout of each tensor for the least cost; the present ones where others gain nothing.
+
+    `dots`: instructions sum products of narrow integers along a vector, so that a vector of factors is a whole one. One
+    of results has the lanes of wide integers.
+    """
+    factors = [_kernel_factor(group, tensors, vector_bytes, dots=dots) for group in _by_kernel(accesses)]
     for buffer, tensor in tensors.items():
         lanes = max(1, vector_bytes // tensor.ref.dtype.bytes)
         factors.append(Factor((buffer,), {(d,): tensor.conversion(d, lanes) for d in tensor.labels}))
@@ -75,30 +79,43 @@ def _by_kernel(accesses: Sequence[Access]) -> list[list[Access]]:
 
 
 def _kernel_factor(
-    group: Sequence[Access], tensors: Mapping[Buffer, FreeTensor], vector_bytes: int
+    group: Sequence[Access], tensors: Mapping[Buffer, FreeTensor], vector_bytes: int, *, dots: bool
 ) -> Factor:
     ranges = group[0].nest.domain.ranges
     points = prod(high - low + 1 for low, high in ranges.values())
     own = [name for name in group[0].nest.own if ranges[name][1] > ranges[name][0]]
     involved = tuple(dict.fromkeys(access.buffer for access in group if access.buffer in tensors))
+    block = group[0].nest.block
+    widest = max((ref.dtype.bytes for ref in block.refinements), default=1)
+    results = {name for a in group if a.is_write for affine in a.index for name in affine.names()}
+    # The bytes of an element of a vector along an index: its own, or those of a result.
+    least = dict.fromkeys(results, widest) if dots and "widening" in block.tags else {}
     costs: dict[tuple[Label, ...], float] = {}
     for labels in product(*(tensors[buffer].labels for buffer in involved)):
         choice = dict(zip(involved, labels, strict=True))
         # Scalars, or vectors along one of the indices.
-        along = (sum(_share(a, choice, tensors, name, vector_bytes) for a in group) for name in own)
+        along = (
+            sum(_share(a, choice, tensors, name, vector_bytes, least.get(name, 1)) for a in group)
+            for name in own
+        )
         costs[labels] = points * min(along, default=float(len(group)))
     return Factor(involved, costs)
 
 
 def _share(
-    access: Access, choice: Choice, tensors: Mapping[Buffer, FreeTensor], name: str, vector_bytes: int
+    access: Access,
+    choice: Choice,
+    tensors: Mapping[Buffer, FreeTensor],
+    name: str,
+    vector_bytes: int,
+    element_bytes: int,
 ) -> float:
     """Memory operations for each point when vectors run along the index `name`.
 
     Registers hold a sum until it is whole, unless its lanes lie apart. One along the vectors is merged lane by lane.
     """
     ref = access.nest.block.ref(access.ref)
-    lanes = max(1, vector_bytes // ref.dtype.bytes)
+    lanes = max(1, vector_bytes // max(ref.dtype.bytes, element_bytes))
     extent = access.nest.domain.ranges[name][1] + 1
     vectors = -(-extent // lanes) / extent
     moved = [dim for dim, affine in enumerate(access.index) if name in affine.names()]

@@ -98,6 +98,10 @@ class Layout(Pass):
         description="instead of all these, choose the innermost dimension of all buffers, such that kernels and copies "
         "of user tensors take the fewest memory operations; with a pad also in blocks of a vector",
     )
+    dots: bool = Field(
+        default=False,
+        description="with choose: vectors sum products of narrow integers along their reduction",
+    )
     vector_bytes: int | None = Field(
         default=None,
         gt=0,
@@ -233,7 +237,7 @@ class Layout(Pass):
                     copied = ref.role is Role.USER and not self.interface
                     tensors[Buffer(path, ref.name)] = FreeTensor(ref, tuple(labels), copied)
         maps: dict[Buffer, IndexMap] = {}
-        for buffer, (innermost, lanes) in choose(tensors, found, width or 1).items():
+        for buffer, (innermost, lanes) in choose(tensors, found, width or 1, dots=self.dots).items():
             ref, present = tensors[buffer].ref, tensors[buffer].labels[0]
             if (innermost, lanes) != present:
                 order = (*(dim for dim in memory_order(ref) if dim != innermost), innermost)

@@ -1,0 +1,71 @@
+"""Sums of products of bytes: instructions that sum them along registers, and the results of the interpreter."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stripe
+from stripe.emit.c import emit_c
+from stripe.emit.c.dialect import FLAGS
+from stripe.exec.compile import CompileOptions, compile_program
+from stripe.ir import Program
+
+
+def product(m: int, k: int, n: int) -> str:
+    return f"function (A[M={m}, K={k}]: i8, B[K, N={n}]: i8) -> (O) {{ O[i, j : M, N]: i32 = +(A[i, k] * B[k, j]); }}"
+
+
+CONV = (
+    "function (I[H=9, W=10, CI=32]: i8, K[J=3, L=3, CI, CO=7]: i8) -> (O) "
+    "{ O[y, x, o : H, W, CO]: i32 = +(I[y + j - 1, x + i - 1, c] * K[j, i, c, o]); }"
+)
+
+
+def through_the_list(text: str, machine: str = "x86_avx512") -> Program:
+    return stripe.run_passes(stripe.parse(text, name="dot.tile"), "cpu", hardware=machine)
+
+
+@pytest.mark.parametrize("text", [product(37, 131, 29), product(4, 64, 6), product(1, 200, 40), CONV])
+@pytest.mark.parametrize("native", [False, True])
+def test_the_code_computes_the_sums_of_the_interpreter(text: str, native: bool) -> None:
+    before = stripe.parse(text, name="dot.tile")
+    after = through_the_list(text)
+    made = np.random.default_rng(3)
+    data = {
+        ref.name: made.choice(np.array([-128, -127, -1, 0, 5, 127], np.int8), ref.sizes)
+        for ref in before.inputs
+    }
+    expected = stripe.run(before, data)
+    call, outputs = compile_program(after, CompileOptions(native=native)).bind(data)
+    call()
+    for name, array in outputs().items():
+        assert np.array_equal(array, expected[name])
+
+
+def test_gcc_makes_instructions_for_fours_of_bytes(tmp_path: Path) -> None:
+    gcc, flags = shutil.which("gcc"), ["-march=x86-64-v4", "-mavx512vnni"]
+    if gcc is None:
+        pytest.skip("no gcc on the path")
+    if subprocess.run(
+        [gcc, *flags, "-E", "-x", "c", "/dev/null"], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("gcc has no such processor")
+    source, target = tmp_path / "kernel.c", tmp_path / "kernel.s"
+    source.write_text(emit_c(through_the_list(product(64, 256, 48))))
+    subprocess.run([gcc, *FLAGS, "-O3", *flags, "-S", source, "-o", target], check=True)
+    found = [line for line in target.read_text().splitlines() if "vpdpbusd" in line and "zmm" in line]
+    assert len(found) >= 24
+
+
+def test_long_sums_and_other_factors_stay_as_they_are() -> None:
+    assert "ST_FLIP" in emit_c(through_the_list(product(4, 65536, 4)))
+    assert "ST_FLIP" not in emit_c(through_the_list(product(4, 65600, 4)))
+    assert "ST_FLIP" not in emit_c(
+        through_the_list(product(8, 64, 8).replace("B[K, N=8]: i8", "B[K, N=8]: u8"))
+    )
+    assert "ST_FLIP" not in emit_c(through_the_list(product(8, 64, 8), "x86_avx2"))
