@@ -69,3 +69,10 @@ def test_long_sums_and_other_factors_stay_as_they_are() -> None:
         through_the_list(product(8, 64, 8).replace("B[K, N=8]: i8", "B[K, N=8]: u8"))
     )
     assert "ST_FLIP" not in emit_c(through_the_list(product(8, 64, 8), "x86_avx2"))
+    depthwise = (
+        CONV.replace(", CO=7", "")
+        .replace("H, W, CO]", "H, W, CI]")
+        .replace("o : ", "c : ")
+        .replace(", o]", "]")
+    )
+    assert "ST_FLIP" not in emit_c(through_the_list(depthwise))

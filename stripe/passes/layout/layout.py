@@ -18,6 +18,7 @@ from stripe.ir import (
     Refinement,
     Role,
     block_at,
+    rewrite_blocks,
     walk,
     with_entry,
 )
@@ -27,6 +28,7 @@ from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching
 from stripe.passes.layout.choose import FreeTensor, Label, choose
 from stripe.passes.layout.copies import with_copies
+from stripe.passes.layout.dots import with_dots
 from stripe.passes.layout.pads import Holes, with_pads
 from stripe.passes.layout.tiled import tiled_map
 from stripe.poly import accesses
@@ -100,7 +102,8 @@ class Layout(Pass):
     )
     dots: bool = Field(
         default=False,
-        description="with choose: vectors sum products of narrow integers along their reduction",
+        description="with choose: vectors sum products of narrow integers (`widening`) along their reduction; kernels "
+        "whose factors then lie along it get the tag `dots`",
     )
     vector_bytes: int | None = Field(
         default=None,
@@ -131,6 +134,10 @@ class Layout(Pass):
         return self
 
     def run(self, program: Program, context: PassContext) -> Program:
+        program = self._laid_out(program, context)
+        return with_entry(program, rewrite_blocks(program.entry, with_dots)) if self.dots else program
+
+    def _laid_out(self, program: Program, context: PassContext) -> Program:
         buffers = (ref.name for block in matching(program, self.reqs) for ref in block.allocs)
         context.unknown_names("refs", "buffer", self.refs, buffers)
         chosen = self._chosen(program, context) if self.choose else {}
