@@ -203,7 +203,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
     summed, free = loops[:level], loops[level:]
     terms = prod(high - low for low, high in map(_interval, summed))
     along = summed[-1].var if summed else ""
-    steps = {_step(scope.areas[ref.name], along) for ref in block.inputs}
+    steps = {step(scope.areas[ref.name].origin, along) for ref in block.inputs}
     if level <= parallel or not free or terms > _LONGEST_DOT or steps != {1}:
         return None
     if any(loop.var not in place.names() for loop in free) or _copies(loops, level, 1) > _COPIES:
