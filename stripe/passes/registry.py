@@ -14,6 +14,7 @@ BUILTIN: dict[str, str] = {
     "dce": "dce:DeadCodeElimination",
     "fix_strides": "fix_strides:FixStrides",
     "fusion": "fusion.fusion:Fusion",
+    "hoist": "hoist:Hoist",
     "layout": "layout.layout:Layout",
     "localize": "localize:Localize",
     "locate_block": "locate:LocateBlock",

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from stripe.cost.counts.copies import Transfer, as_transfer
+from stripe.cost.counts.copies import Copies, Transfer, as_transfer
 from stripe.cost.counts.operations import Operations, point_operations
-from stripe.ir import Block, Location, Nest
+from stripe.ir import Block, Location, Nest, nest_at
 from stripe.poly import (
     Access,
     count_domain,
@@ -53,6 +53,9 @@ class Move:
     runs: int
     bytes: int
     bound: bool = False
+    back: int = 0
+    """Bytes of partial results that it reads where it writes, to add to them: all but the first contribution of each
+    element."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), 
     if transfer is not None:
         number, bound = _points(nest, runs)
         size = block.ref(transfer.read.ref).dtype.bytes
-        return Move(block.name, nest, transfer, here, runs, number * size, bound)
+        back = max(0, number - _first_contributions(nest, transfer.written, number, units)) * size
+        return Move(block.name, nest, transfer, here, runs, number * size, bound, back)
     if all(_moved(inner, units) is None for inner in nest.walk()):
         # blocks inside on units of several kinds are pieces of their own
         places = {place.name for _, place in _leaf_places(nest, location)}
@@ -205,6 +209,19 @@ def _comes_back(leaf: Nest, access: Access) -> bool:
     used = {name for affine in access.index for name in affine.names()}
     ranges = leaf.domain.ranges
     return any(n not in inside and n not in used and ranges[n][0] < ranges[n][1] for n in outer)
+
+
+def _first_contributions(leaf: Nest, access: Access, number: int, units: Sequence[str]) -> int:
+    """Of the `number` of elements that a transfer writes those that hold no partial result before, be it their own or
+    one of the tensor that they are a copy of."""
+    if access.agg.value == "assign" or not _comes_back(leaf, access):
+        return number
+    around = [nest_at(leaf.blocks[0], leaf.path[:depth]) for depth in range(1, len(leaf.path))]
+    found = (as_transfer(child, units) for nest in around for _, child in nest.children())
+    access = Copies(each for each in found if each is not None and each.aggregates).rooted(access)
+    inside = leaf.prefix(max(len(access.buffer.path) - 1, 0))
+    first = within(_BUDGET, lambda: count_touched(access, inside) if inside else count_elements(access))
+    return number if first is None else first
 
 
 def _per_run(leaf: Nest, access: Access) -> tuple[int, bool]:

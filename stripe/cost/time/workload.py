@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import ceil, prod
 
 from stripe.cost.counts.energy import operations_energy, route_energy
@@ -143,10 +144,11 @@ class CostModel:
         resource = next(iter(computing + resources), Resource("unit", ""))
         return Busy(found.cycles * piece.runs, 0.0, resource)
 
-    def _transfer_route(self, move: Move) -> tuple[Route, Resource]:
-        """The route of a transfer and the transfer unit (or bus) that it occupies."""
+    def _transfer_route(self, move: Move, *, back: bool = False) -> tuple[Route, Resource]:
+        """The route of a transfer, or that of partial results back, and the transfer unit (or bus) that it occupies."""
         machine = self.machine
         source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
+        source, sink = (sink, source) if back else (source, sink)
         if move.location and move.location.name in machine.model.tx_units:
             unit = machine.unit(move.location)
             return machine.route_through(source, unit, sink), Resource.unit(unit)
@@ -168,6 +170,11 @@ class CostModel:
             move.transfer.far.buffer.name, source, sink, move.bytes, route, transfer=True, bound=move.bound
         )
         slowest = self._add(flow, padded, tally)
+        if move.back:
+            returning = self._transfer_route(move, back=True)[0]
+            slowest += self._add(
+                replace(flow, source=sink, sink=source, bytes=move.back, route=returning), move.back, tally
+            )
         latency = route.latency_cycles
         latency += (
             machine.memory_of(source).read_latency_cycles + machine.memory_of(sink).write_latency_cycles
