@@ -44,7 +44,8 @@ class Autotile(Pass):
     array, and the traffic of operands on each bus; and a hundredth of the cycles of transfers, so that of equally quick
     tiles the one that moves less is best. The best few are priced exactly: the rest of the pass list runs on the block
     with its epilogues, and the result is simulated. A tile that the rest refuses, or that overfills a memory, is not
-    taken. Without `memory` the cost is the cache lines that all tiles touch for each point, by PlaidML's formula.
+    taken. Without `memory` the cost is the cache lines that all tiles touch for each point, by PlaidML's formula; or
+    the cycles of a processor's core with registers, loads, latencies and rests of vectors, as the simulator has them.
     The search is complete, and the remarks list the best ten. Ties go to fewer tiles, then to smaller sizes of earlier
     indices.
     """
@@ -74,6 +75,12 @@ class Autotile(Pass):
     )
     cache_width: int = Field(
         default=0, ge=0, description="without memory: bytes of a cache line; 0: each element is one"
+    )
+
+    cost: Literal["lines", "cycles"] = Field(
+        default="lines",
+        description="without memory: cache lines by PlaidML's formula, or the cycles of a core whose registers hold "
+        "the results, where the machine has one",
     )
 
     only_po2: bool = Field(default=False, description="only sizes that are powers of two, or the whole range")

@@ -14,6 +14,7 @@ import numpy as np
 from stripe.cost.counts.tiles import Bools, Floats, Ints, TileFootprint, product
 from stripe.cost.time.lanes import find_lanes
 from stripe.cost.time.machine import Machine
+from stripe.cost.time.tile_core import OPERAND_WEIGHT, core_tiles
 from stripe.cost.time.tile_moves import find_operands, find_transfers
 from stripe.cost.time.tile_unit import find_unit
 from stripe.cost.time.tiles import Residency, TileTimes
@@ -83,6 +84,7 @@ class Tiling:
         self.limits = [limit for limit in limits if limit.most]
         self.times, self.depth, self.alignment = None, 1, 1
         self.uses_stencils = False
+        self.core = core_tiles(block, hardware) if options.cost == "cycles" and hardware is not None else None
         self.beside = 0.0  # bytes of the memory beside those of a tile, for each byte of its results
         if options.memory and hardware is not None:
             unit, memory = find_unit(hardware, block, options.unit), hardware.memory(options.memory)
@@ -182,7 +184,9 @@ class Tiling:
 
     def price(self, low: Ints, high: Ints) -> Floats:
         """Lower bound of the cost of sizes between `low` and `high`, the cost where both are the same array."""
-        if self.times is None:
+        if self.core is not None:
+            cost = self.core.cycles(low, high)
+        elif self.times is None:
             cost = self._lines_per_point(low, high)
         else:
             time, move = self.times.time(low, high)
@@ -277,6 +281,8 @@ class Tiling:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in rows]
         unit = "cost" if self.times is None else f"cycles + {MOVE_WEIGHT:g}*cycles of moving"
+        if self.core is not None:
+            unit = f"cycles + {OPERAND_WEIGHT:g}*cycles of operands"
         inexact = [footprint.ref.name for footprint in self.footprints if not footprint.is_exact]
         said = f"; {', '.join(inexact)} counted as a box" if inexact else ""
         effort = f"{search.costed} costed, {search.bounded} boxes bounded"
