@@ -14,6 +14,7 @@ from stripe.ir import Program
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
+from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Different, Equal, Verdict
 from tests.verify.mutate import mutants
@@ -88,3 +89,12 @@ def test_reductions_of_which_some_terms_are_used_nowhere() -> None:
     assert ring
     for mutant in ring:
         assert isinstance(prove_equal(before, mutant.program), Different), str(mutant)
+
+
+def test_padding_with_zeros_is_proved_layer_by_layer() -> None:
+    """All layers at once take more steps than one question may; a layer takes few, where no value is infinite."""
+    before = programs.lowered(programs.convolutions(9).replace("i8", "fp32"))
+    padded = PassManager(parse_passes("pad{allow_nonfinite=true,prime_threshold=0}")).run(before)
+    verdict = prove_equal(before, padded, operations=20_000)
+    assert isinstance(verdict, Equal)
+    assert Assumption.FINITE in verdict.assumptions
