@@ -37,7 +37,8 @@ class Vectorize(NestPass):
 
     Such an index moves every output by one element and every input by one or none, so that the points of the inner
     block write different elements and no sum is reordered. The index with the fewest vectors is taken. Views that
-    vectors read or write as a whole are tagged `vector_tx`.
+    vectors read or write as a whole are tagged `vector_tx`. With `only_tag`, a copy that reads along one index and
+    writes along another gets the tag `transpose`, with the rows of a square of vectors that transposes it.
     """
 
     pass_name: ClassVar[str] = "vectorize"
@@ -76,6 +77,11 @@ class Vectorize(NestPass):
             return Refusal(f"{width} bytes hold {lanes} elements")
         against = {index.name: _unfit(block, index) for index in block.iterated}
         usable = [index for index in block.iterated if not against[index.name]]
+        if not usable and self.only_tag and _transposes(block):
+            # the rows of a square of vectors; larger ones leave no registers
+            lanes = min(lanes, 16)
+            context.applied(block, f"copied in squares of {lanes} by {lanes}")
+            return replace(block, tags=block.tags.set("transpose", lanes))
         if not usable:
             return Refusal("; ".join(filter(None, against.values())))
         # The fewest vectors for each element.
@@ -103,6 +109,15 @@ class Vectorize(NestPass):
             f"moved whole: {', '.join(whole) or 'none'}",
         )
         return inner if outer is None else with_statements(outer.block, [inner])
+
+
+def _transposes(block: Block) -> bool:
+    """Whether a block copies elements that lie along one index in its source and along another in its target."""
+    if len(block.inputs) != 1 or len(block.outputs) != 1 or len(block.statements) != 2 or block.constraints:
+        return False
+    (source,), (target,) = block.inputs, block.outputs
+    moved = [(step(source, index.name), step(target, index.name)) for index in block.iterated]
+    return any(a == 1 != b for a, b in moved) and any(b == 1 != a for a, b in moved)
 
 
 def _vector_bytes(context: PassContext, location: Location = Location()) -> int:

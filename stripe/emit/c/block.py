@@ -16,6 +16,7 @@ from stripe.emit.c.specials import emit_special
 from stripe.emit.c.statements import emit_statement, live_statements
 from stripe.emit.c.storage import Storage
 from stripe.emit.c.tiles import TileWriter, declare_registers
+from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
 from stripe.emit.loops.memory import LocationMemory, due_fills
@@ -172,7 +173,8 @@ class Emitter:
         kind = DotWriter if "dot" in plan.block.tags else TileWriter
         tile = kind(plan, plan.tile, writer) if plan.tile else None
         with ExitStack() as stack:
-            for level in range(first, plan.tile.level if plan.tile else len(plan.loops)):
+            last = len(plan.loops) - (2 if plan.transpose else 0)
+            for level in range(first, plan.tile.level if plan.tile else last):
                 loop = plan.loops[level]
                 if tile:
                     tile.open_accumulators(level, stack)
@@ -185,6 +187,9 @@ class Emitter:
             if tile:
                 tile.open_accumulators(tile.tile.level, stack)
                 tile.statements()
+                return
+            if plan.transpose:
+                write_transpose(plan.transpose, writer)
                 return
             inner = writer.at(replace(writer.scope, areas=dict(writer.scope.areas)))
             # Blocks inside share the variables of buffers in registers, unless they are functions of their own.

@@ -11,6 +11,7 @@ from stripe.emit.loops.hints import Hint, hints_of
 from stripe.emit.loops.order import buffers_of, fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import VectorTile, find_tile
+from stripe.emit.loops.transposes import Transpose, find_transpose
 from stripe.ir import Affine, Block
 
 
@@ -20,7 +21,8 @@ class BlockPlan:
 
     The first `parallel` loops are one parallel loop: bounds inside do not depend on loops outside, and tests come after
     the last. `accumulators` go by the number of their store, `hints` by that of the loop. `empty`: there is no point.
-    `tile`: the innermost loops are straight code, and the accumulators are its.
+    `tile`: the innermost loops are straight code, and the accumulators are its. `transpose`: the two innermost loops
+    copy squares.
     """
 
     block: Block
@@ -32,6 +34,7 @@ class BlockPlan:
     accumulators: Mapping[int, Accumulator] = field(default_factory=dict[int, Accumulator])
     hints: tuple[Hint | None, ...] = ()
     tile: VectorTile | None = None
+    transpose: Transpose | None = None
 
     @property
     def declares_first(self) -> bool:
@@ -66,5 +69,8 @@ def plan_block(block: Block, outer: CodeScope, *, threads: bool, reorder: bool) 
             break
         parallel += 1
     tile = find_tile(block, scope, found, parallel if shared else 0)
+    transpose = find_transpose(block, scope, found, parallel if shared else 0)
     accumulators = {} if tile else find_accumulators(block, scope, found)
-    return BlockPlan(block, scope, found.guards, found.loops, False, parallel, accumulators, hints, tile)
+    return BlockPlan(
+        block, scope, found.guards, found.loops, False, parallel, accumulators, hints, tile, transpose
+    )
