@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -15,9 +16,12 @@ from stripe.ir import (
     Location,
     Program,
     Refinement,
+    Tags,
     map_statements,
     parse_location,
     rewrite_blocks,
+    walk,
+    with_statements,
 )
 from stripe.passes.base import (
     LOCATED,
@@ -31,6 +35,7 @@ from stripe.passes.base import (
     Reqs,
 )
 from stripe.rewrite.locate import located, move_buffers
+from stripe.rewrite.parts import in_parts, part_tiles
 
 
 class _Locate(BlockPass):
@@ -48,11 +53,30 @@ class _Locate(BlockPass):
         return super().run(program, context)
 
     def on_unit(self, block: Block, context: PassContext) -> Block | Refusal:
-        """`block` run by the unit."""
+        """`block` run by the unit, or in parts by all units of the name."""
+        if self.loc.is_all:
+            return self._on_all(block, context)
         location = self.loc.location()
         if location == block.location:
             return block
         return _said(block, located(replace(block, location=location)), f"located on {location}", context)
+
+    def _on_all(self, block: Block, context: PassContext) -> Block | Refusal:
+        name = self.loc.name
+        if any(inner.location.name == name for child in block.blocks for _, inner in walk(child)):
+            return block  # parts of it are on units already
+        count = context.need_hardware(f"a location on all units of {name}").exec_unit(name).count
+        tiles = part_tiles(block, count)
+        parts = prod(-(-index.range // tiles.get(index.name, index.range)) for index in block.iterated)
+        if parts == 1:
+            location = Location.of(name, 0)
+            remark = f"located on {location}: no index splits it"
+            return _said(block, located(replace(block, location=location)), remark, context)
+        spread = in_parts(replace(block, location=Location.of(name)), tiles, name)
+        (inner,) = spread.blocks
+        inner = replace(inner, tags=Tags(), comments=())
+        spread = with_statements(replace(spread, tags=block.tags, comments=block.comments), [inner])
+        return _said(block, located(spread), f"located on {parts} of {count} {name}", context)
 
     def in_memory(
         self, block: Block, wants: Callable[[Refinement], bool], context: PassContext
@@ -80,7 +104,9 @@ class LocateBlock(_Locate):
 
         #conv block [x:8] ( … )        =>      #conv block<CONV[0]> [x:8] ( … )
 
-    Blocks inside a match are left to `locate_inner_block`. With a hardware model the unit must exist in it.
+    Blocks inside a match are left to `locate_inner_block`. With a hardware model the unit must exist in it. On
+    `"unit": "any"` whichever is free runs the block; on `"unit": "all"` the block becomes a nest over parts that write
+    different elements, and each part runs on a unit of its own, as `partition` with `locate` makes it.
     """
 
     pass_name: ClassVar[str] = "locate_block"

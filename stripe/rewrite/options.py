@@ -55,8 +55,8 @@ UNIT_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"
 
 
 class LocationSpec(BaseModel):
-    """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, an affine as text, or
-    `"any"`: whichever unit of that name is free."""
+    """A location as pass lists write it: `{ "name": "SRAM", "unit": 0 }`; `unit` is a number, an affine as text,
+    `"any"`: whichever unit of that name is free, or `"all"`: the work is spread over all of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -66,13 +66,24 @@ class LocationSpec(BaseModel):
     )  # fmt: skip
     unit: int | str = Field(
         default=0,
-        description="which one of them: a number, an affine over the block's indices, or 'any': whichever is free",
+        description="which one of them: a number, an affine over the block's indices, 'any': whichever is free, or "
+        "'all': a block is split into parts, one for each unit of the hardware model",
     )
 
+    @property
+    def is_all(self) -> bool:
+        """Whether work is spread over all units of the name."""
+        return self.unit == "all"
+
     def location(self) -> Location:
-        """The location; StripeError when `unit` is a text that is no affine."""
+        """The location; StripeError when `unit` is a text that is no affine, or 'all'."""
         if self.unit == "any":
             return Location.of(self.name)
+        if self.is_all:
+            raise ConfigError(
+                f"all units of {self.name} together are no place for a buffer or a transfer",
+                hint="a block may run on 'all'; partition{memory=…} splits a buffer over banks",
+            )
         unit = Affine(self.unit) if isinstance(self.unit, int) else parse_affine(self.unit)
         return Location.of(self.name, unit)
 

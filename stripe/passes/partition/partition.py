@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
@@ -10,16 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from stripe.ir import (
-    Affine,
     Block,
     ConfigError,
-    Location,
     Program,
     rewrite_blocks,
     rewrite_matching,
     separating,
     with_entry,
-    with_statements,
 )
 from stripe.passes.base import (
     UNIT_NAME,
@@ -33,8 +29,7 @@ from stripe.passes.base import (
     TagSet,
 )
 from stripe.passes.partition.memory import is_split, split_over_banks
-from stripe.rewrite.pass_in import passed_into
-from stripe.rewrite.tile import tile_block
+from stripe.rewrite.parts import in_parts, padded_points, part_tiles
 
 if TYPE_CHECKING:
     from stripe.cost.time.parts import PartTimes
@@ -147,18 +142,20 @@ class Partition(Pass):
                 hint="give num_parts or unit, or locate the block first",
             )
         parts = self.num_parts or self._units(name, context)
-        tiles = self._tiles(block, parts, self._times(block, context))
+        times = self._times(block, context)
+        tiles = part_tiles(block, parts, times.of_parts if times is not None else None)
         counts = {i.name: -(-i.range // tiles.get(i.name, i.range)) for i in block.iterated}
         if prod(counts.values()) == 1:
             ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated) or "none"
             reason = "one unit is as quick" if separating(block) and parts > 1 else "no index to split"
             context.missed(block, f"not partitioned into {parts}: {reason} (indices {ranges})")
             return block
-        used = block.points / _padded(block, tiles) * 100
+        used = block.points / padded_points(block, tiles) * 100
         split = ", ".join(f"{name}:{count}" for name, count in counts.items() if count > 1)
         numbers = f"{prod(counts.values())} of {parts} parts: {split}"
         context.applied(block, f"{numbers}; {used:.1f} % of their points used")
-        return self._tiled(block, tiles)
+        outer = in_parts(block, tiles, self.unit if self.locate else "", self.idx_tag)
+        return replace(outer, tags=outer.tags.add(*self.set_tags))
 
     def _times(self, block: Block, context: PassContext) -> PartTimes | None:
         """The times of parts of the block; None where the options or the machine do not tell them."""
@@ -168,64 +165,3 @@ class Partition(Pass):
         from stripe.cost.time.parts import PartTimes  # numpy takes long to load
 
         return PartTimes(block, hardware, self.unit or block.location.name, self.operands)
-
-    @staticmethod
-    def _tiles(block: Block, parts: int, times: PartTimes | None = None) -> Mapping[str, int]:
-        """The tile of each index: the best over all combinations."""
-        free = [block.index(name) for name in separating(block)]
-        states: dict[tuple[int, ...], int] = {(): 1}
-        for index in free:
-            # the smallest tile for each number of tiles, the whole range first
-            counts = range(1, min(parts, index.range) + 1)
-            sizes = list(dict.fromkeys(-(-index.range // count) for count in counts))
-            states = {
-                (*chosen, size): count * -(-index.range // size)
-                for chosen, count in states.items()
-                for size in sizes
-                if count * -(-index.range // size) <= parts
-            }
-
-        tiles = [{i.name: size for i, size in zip(free, state, strict=True)} for state in states]
-        cycles = [0.0] * len(tiles)
-        if times is not None:
-            rows = [[tile.get(index.name, index.range) for index in block.iterated] for tile in tiles]
-            cycles = times.of_parts(rows, list(states.values()))
-
-        def cost(number: int) -> tuple[float, int, int, int]:
-            tile = tiles[number]
-            split = sum(tile[index.name] < index.range for index in free)
-            count = prod(-(-index.range // tile[index.name]) for index in free)
-            return cycles[number], parts - count, _padded(block, tile), split
-
-        return tiles[min(range(len(tiles)), key=cost)]
-
-    def _tiled(self, block: Block, tiles: Mapping[str, int]) -> Block:
-        tiled = tile_block(block, {i.name: tiles.get(i.name, i.range) for i in block.iterated})
-        (inner,) = tiled.blocks
-        inner = replace(inner, tags=block.tags, comments=block.comments)
-        indices = tuple(
-            replace(index, tags=index.tags.add(self.idx_tag)) if self.idx_tag and index.range > 1 else index
-            for index in tiled.indices
-        )
-        outer = replace(
-            tiled, indices=indices, tags=tiled.tags.remove(*tiled.tags).add(*self.set_tags), comments=()
-        )
-        location = tiled.location
-        if self.locate:
-            number = Affine()  # of the part, counted with the last index fastest
-            for index in tiled.iterated:
-                if index.range > 1:
-                    number = number * index.range + Affine.var(index.name)
-            location = Location.of(self.unit, number)
-        if location:
-            inner, names = passed_into(inner, sorted(location.names()))
-            inner = replace(inner, location=location.subs(names))
-        # The parts are on units of that name; no one of these runs all of them.
-        around = Location.of(self.unit) if self.locate and block.location else Location()
-        return with_statements(replace(outer, location=around), [inner])
-
-
-def _padded(block: Block, tiles: Mapping[str, int]) -> int:
-    """Points of all parts, points past the end of a range included."""
-    sizes = [(index.range, tiles.get(index.name, index.range)) for index in block.iterated]
-    return prod(-(-range_ // size) * size for range_, size in sizes)

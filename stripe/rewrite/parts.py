@@ -1,0 +1,77 @@
+"""Work in parts: a block as a nest over parts, which no two of write an element of, and the unit of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from stripe.ir import Affine, Block, Location, Tags, separating, with_statements
+from stripe.rewrite.pass_in import passed_into
+from stripe.rewrite.tile import tile_block
+
+Times = Callable[[Sequence[Sequence[int]], Sequence[int]], Sequence[float]]
+"""The times of parts by their sizes along all iterated indices, so many of which run at the same time."""
+
+
+def part_tiles(block: Block, parts: int, times: Times | None = None) -> Mapping[str, int]:
+    """The tile of each index for at most so many parts: the quickest, then that of the most parts, of the fewest empty
+    points and of the fewest indices."""
+    free = [block.index(name) for name in separating(block)]
+    states: dict[tuple[int, ...], int] = {(): 1}
+    for index in free:
+        # the smallest tile for each number of tiles, the whole range first
+        counts = range(1, min(parts, index.range) + 1)
+        sizes = list(dict.fromkeys(-(-index.range // count) for count in counts))
+        states = {
+            (*chosen, size): count * -(-index.range // size)
+            for chosen, count in states.items()
+            for size in sizes
+            if count * -(-index.range // size) <= parts
+        }
+
+    tiles = [{i.name: size for i, size in zip(free, state, strict=True)} for state in states]
+    cycles: Sequence[float] = [0.0] * len(tiles)
+    if times is not None:
+        rows = [[tile.get(index.name, index.range) for index in block.iterated] for tile in tiles]
+        cycles = times(rows, list(states.values()))
+
+    def cost(number: int) -> tuple[float, int, int, int]:
+        tile = tiles[number]
+        split = sum(tile[index.name] < index.range for index in free)
+        count = prod(-(-index.range // tile[index.name]) for index in free)
+        return cycles[number], parts - count, padded_points(block, tile), split
+
+    return tiles[min(range(len(tiles)), key=cost)]
+
+
+def padded_points(block: Block, tiles: Mapping[str, int]) -> int:
+    """Points of all parts, points past the end of a range included."""
+    sizes = [(index.range, tiles.get(index.name, index.range)) for index in block.iterated]
+    return prod(-(-range_ // size) * size for range_, size in sizes)
+
+
+def in_parts(block: Block, tiles: Mapping[str, int], unit: str = "", idx_tag: str = "") -> Block:
+    """The nest over parts of these tiles: the block outside has no tags, the one inside those of `block`. With `unit`
+    each part runs on the unit of its number, counted with the last index fastest."""
+    tiled = tile_block(block, {i.name: tiles.get(i.name, i.range) for i in block.iterated})
+    (inner,) = tiled.blocks
+    inner = replace(inner, tags=block.tags, comments=block.comments)
+    indices = tuple(
+        replace(index, tags=index.tags.add(idx_tag)) if idx_tag and index.range > 1 else index
+        for index in tiled.indices
+    )
+    outer = replace(tiled, indices=indices, tags=Tags(), comments=())
+    location = tiled.location
+    if unit:
+        number = Affine()
+        for index in tiled.iterated:
+            if index.range > 1:
+                number = number * index.range + Affine.var(index.name)
+        location = Location.of(unit, number)
+    if location:
+        inner, names = passed_into(inner, sorted(location.names()))
+        inner = replace(inner, location=location.subs(names))
+    # The parts are on units of that name; no one of these runs all of them.
+    around = Location.of(unit) if unit and block.location else Location()
+    return with_statements(replace(outer, location=around), [inner])
