@@ -113,22 +113,26 @@ def aggregation_cases() -> list[Case]:
     return cases
 
 
-CASES = [
-    *intrinsic_cases(), *cast_cases(), *same_operand_cases(), *constant_cases(), *aggregation_cases(),
-]  # fmt: skip
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return [
+        *intrinsic_cases(), *cast_cases(), *same_operand_cases(), *constant_cases(), *aggregation_cases(),
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def expected() -> list[dict[str, npt.NDArray[Any]]]:
-    return [interpret(built, data) for _, built, data in CASES]
+def expected(cases: list[Case]) -> list[dict[str, npt.NDArray[Any]]]:
+    return [interpret(built, data) for _, built, data in cases]
 
 
 @pytest.mark.parametrize("options", BUILDS, ids=BUILD_NAMES)
-def test_every_scalar_operation(options: CompileOptions, expected: list[dict[str, npt.NDArray[Any]]]) -> None:
-    whole = merge([built for _, built, _ in CASES])
-    results = compile_program(whole, options).run(merge_arrays([data for _, _, data in CASES]))
+def test_every_scalar_operation(
+    options: CompileOptions, cases: list[Case], expected: list[dict[str, npt.NDArray[Any]]]
+) -> None:
+    whole = merge([built for _, built, _ in cases])
+    results = compile_program(whole, options).run(merge_arrays([data for _, _, data in cases]))
     wrong: list[str] = []
-    for number, (name, _, data) in enumerate(CASES):
+    for number, (name, _, data) in enumerate(cases):
         got = {"O": results[prefixed(number, "O")]}
         loose = any(f"{op}(" in name for op, spec in INTRINSICS.items() if not spec.exact)
         differences = compare(expected[number], got, LOOSE if loose else EXACT)

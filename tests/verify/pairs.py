@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from stripe.ir import Program, parse_program
@@ -26,6 +27,7 @@ def pair(name: str) -> Pair:
     return Pair(name, parse_program(before, path.name), parse_program(after, path.name))
 
 
-def pairs() -> list[Pair]:
+@cache
+def pairs() -> tuple[Pair, ...]:
     """All correct rewrites."""
-    return [pair(path.stem) for path in sorted(FOLDER.glob("*.stripe"))]
+    return tuple(pair(path.stem) for path in sorted(FOLDER.glob("*.stripe")))

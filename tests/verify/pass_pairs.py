@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
 from stripe.tile import compile_tile
@@ -32,7 +34,8 @@ ROWS = [
 ]
 
 
-def pass_pairs() -> list[Pair]:
+@cache
+def pass_pairs() -> tuple[Pair, ...]:
     """All rewrites by passes."""
     found: list[Pair] = []
     for name, text, passes in ROWS:
@@ -40,4 +43,4 @@ def pass_pairs() -> list[Pair]:
         after = PassManager(parse_passes(passes)).run(before)
         assert after is not before, name
         found.append(Pair(name, before, after))
-    return found
+    return tuple(found)
