@@ -10,6 +10,7 @@ import pytest
 from stripe.emit.c import COptions, emit_c, emit_module
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
+from stripe.exec.isolation import isolated
 from stripe.ir import StripeError, parse_program
 from tests.support.compilers import BUILD_NAMES, BUILDS
 from tests.support.programs import checked, load, source
@@ -45,6 +46,21 @@ def test_arenas_in_the_text() -> None:
     assert text.index("kernel_load(T, B);") < text.index("memset(O_placed"), "O starts when T is dead"
     assert "#pragma omp" not in text, "threads would share the place of R"
     assert "const int32_t *restrict T" in text
+
+
+@pytest.mark.parametrize(
+    "options", [CompileOptions(level="O1"), CompileOptions(level="O2"), CompileOptions()]
+)
+def test_small_arrays_say_the_alignment_that_their_stores_need(options: CompileOptions) -> None:
+    """gcc 12 sets 48 bytes by aligned stores, and did not align them: the process ended."""
+    program = load("emit/memory/small_arrays")
+    assert "_Alignas(32) uint16_t T0[24];" in emit_c(program)
+    random = np.random.default_rng(1)
+    data = {ref.name: random.integers(0, 9, ref.sizes).astype(np.uint16) for ref in program.inputs}
+    built = compile_program(program, replace(options, native=True))
+    found = isolated(lambda: built.run(data))
+    for name, expected in interpret(program, data).items():
+        assert np.array_equal(found[name], expected), name
 
 
 def test_buffers_that_overlap_are_not_restrict() -> None:

@@ -69,7 +69,8 @@ class Storage:
         dialect, name = writer.dialect, writer.scope.names.take(ref.name)
         writer.function.declare(name)
         c_type = dialect.memory_type(ref.dtype)
-        alignment = ALIGNMENT if ref.bytes >= ALIGNMENT else 0
+        # gcc 12 sets an array of 48 bytes by stores that need an alignment of 16, and aligns its stack for 32 alone.
+        alignment = ALIGNMENT if ref.bytes >= ALIGNMENT else 32 if ref.bytes >= 32 else 0
         home, offset = self.homes.find(ref, writer.scope)
         if home is Home.REGISTERS:
             writer.line(dialect.local_array(ref.dtype, name, ref.span, alignment))
