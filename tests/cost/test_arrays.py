@@ -13,6 +13,7 @@ from stripe.hw.engines import SystolicArray
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Nest
 from stripe.tile import compile_tile
+from tools.fidelity.arrays import EYERISS, eyeriss_figures
 
 
 def machine(rows: int, columns: int, dataflow: str, clock: float = 1000.0) -> HardwareModel:
@@ -134,3 +135,22 @@ def test_frames_a_second_of_eyeriss_on_alexnet() -> None:
     model = load_hardware("eyeriss", {"CLOCK_MHZ": 200})
     cycles = sum(cost_of(convolution(*layer), model).work.cycles for layer in ALEXNET.values())
     assert 200e6 / cycles == pytest.approx(35 * 1.26, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("network", "frames", "accesses"),
+    # the errors beside the abstract of Chen et al., doi 10.1109/JSSC.2016.2616357
+    [("AlexNet", 1.27, 0.89), ("VGG-16", 3.13, 0.52)],
+)
+def test_published_figures_of_eyeriss(network: str, frames: float, accesses: float) -> None:
+    """Without loading, ramping up and the link to DRAM; each tensor comes once, and is not compressed."""
+    layers, batch, speed, words = next(row[1:] for row in EYERISS if row[0] == network)
+    found = eyeriss_figures(layers, batch)
+    assert found[0] / speed == pytest.approx(frames, rel=0.01)
+    assert found[1] / words == pytest.approx(accesses, rel=0.01)
+
+
+def test_peak_of_the_first_tpu() -> None:
+    """Jouppi et al., ISCA 2017: 92 TOPS."""
+    model = load_hardware("systolic")
+    assert model.exec_unit("MXU").ops_per_cycle["i8"] * model.clock_mhz / 1e6 == pytest.approx(92, rel=0.003)
