@@ -26,7 +26,9 @@ class LaneBox:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointsView:
-    """A refinement in execution. `boxes` are it and those it is taken from, innermost first; the last is the buffer."""
+    """A refinement in execution. `boxes` are it and those it is taken from, innermost first; the last is the buffer.
+    Boxes between that hold the one inside them in all lanes are left out.
+    """
 
     ref: Refinement
     buffer: RunBuffer
@@ -86,10 +88,20 @@ def open_view(frame: Frame, ref: Refinement, source: PointsView) -> PointsView:
     step = tuple(evaluate(affine, frame.values, frame.extents) for affine in ref.access)
     here = LaneBox(ref, (LaneValue(0, (0,) * len(frame.extents)),) * ref.rank)
     boxes = [here]
-    for box in source.boxes:
+    first, *others = source.boxes
+    for box in others if others and _holds(first.ref, ref, step, frame.extents) else source.boxes:
         places = box.place if not added else [place.widen(added) for place in box.place]
         boxes.append(LaneBox(box.ref, tuple(map(add, places, step))))
     return PointsView(ref, source.buffer, tuple(boxes))
+
+
+def _holds(outer: Refinement, inner: Refinement, origin: Coordinates, extents: Extents) -> bool:
+    """Whether the view `inner` lies within the view `outer` in all lanes, its first element at `origin` there."""
+    for place, dim, room in zip(origin, inner.dims, outer.dims, strict=True):
+        low, high = place.bounds(extents)
+        if low < 0 or high + dim.size > room.size:
+            return False
+    return True
 
 
 def check_bounds(frame: Frame, view: PointsView, verb: str) -> bool:
