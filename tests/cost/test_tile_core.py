@@ -35,27 +35,35 @@ def prices(text: str) -> tuple[Block, CoreTiles]:
 
 
 def simulated(text: str, tile: dict[str, int]) -> float:
-    """Cycles of the program that the list `cpu` makes with this tile."""
+    """Cycles of the program that the list `cpu` makes with this tile, without copies of operands."""
     entries, _ = read_setup([("config", "cpu")], MODEL, {})
     fixed = [
         PassEntry(e.name, e.pass_.model_copy(update={"fixed": tile})) if isinstance(e.pass_, Autotile) else e
         for e in entries
+        if e.name != "pack"
     ]
     return simulate_program(PassManager(tuple(fixed), MODEL).run(compile_tile(text, "test")), MODEL).cycles
 
 
 def test_prices_are_near_the_simulation() -> None:
-    """Beside the weight of operands: packing and the caches of the whole nest make the rest. What has rests along two
+    """Beside the weight of operands: the caches of the whole nest make the rest. What has rests along two
     indices takes more than its price, because bounds of its edges vary."""
     text = CONV.format(m=9, n=7, ci=64, co=128)
     block, found = prices(text)
-    tiles = [{"y": 7, "x": 1, "co": 32}, {"y": 3, "x": 4, "co": 32}, {"y": 2, "x": 3, "co": 64}]
+    tiles = [
+        {"y": 7, "x": 1, "co": 32},
+        {"y": 1, "x": 7, "co": 32},
+        {"y": 7, "x": 1, "co": 16},
+        {"y": 1, "x": 1, "co": 32},
+        {"y": 3, "x": 4, "co": 32},
+        {"y": 2, "x": 3, "co": 64},
+    ]
     sizes = np.array([[tile.get(i.name, i.range) for i in block.iterated] for tile in tiles], dtype=np.int64)
     price = found.cycles(sizes, sizes) / (1 + OPERAND_WEIGHT / 2)
     cycles = [simulated(text, tile) for tile in tiles]
-    assert cycles[:2] == pytest.approx(price[:2], rel=0.12)
-    assert cycles == sorted(cycles)
-    assert list(price) == sorted(price)
+    assert cycles[:4] == pytest.approx(price[:4].tolist(), rel=0.12)
+    assert cycles[:4] == sorted(cycles[:4])
+    assert all(made > 0.9 * asked for made, asked in zip(cycles, price, strict=True))
 
 
 def test_images_of_seven_rows_get_tiles_without_rests() -> None:

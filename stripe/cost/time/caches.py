@@ -17,7 +17,7 @@ from math import ceil, gcd, prod
 from typing import NamedTuple, TypeAlias
 
 from stripe.hw.schema import MemUnit
-from stripe.ir import Block, Buffer, Nest
+from stripe.ir import Block, Buffer, Nest, Path
 from stripe.poly import Access, distinct_values, leaf_accesses
 
 
@@ -94,6 +94,8 @@ class Region:
 
 
 Regions: TypeAlias = Mapping[Buffer, Region]
+Bytes: TypeAlias = dict[tuple[Buffer, Path], float]
+"""Bytes of a buffer by the block that touches them first, which is where they come in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +106,11 @@ class KernelLoop:
     count: int
     parts: tuple[KernelLoop, ...]
     touches: tuple[Touch, ...]
+
+    @property
+    def owners(self) -> dict[Buffer, Path]:
+        """For each buffer the block that touches it first."""
+        return {touch.buffer: touch.access.nest.path for touch in reversed(self.touches)}
 
 
 def kernel_loops(
@@ -250,7 +257,7 @@ class CacheTraffic:
         """Bytes of a buffer that the whole kernel touches, in all caches."""
         return self.regions.of(loop, frozenset())[buffer].bytes * self.regions.copies(loop)
 
-    def fetched(self, loop: KernelLoop, outer: frozenset[str] = frozenset()) -> dict[Buffer, float]:
+    def fetched(self, loop: KernelLoop, outer: frozenset[str] = frozenset()) -> Bytes:
         """Bytes that one run of a loop brings in."""
         found = self.regions.of(loop, outer)
         inner = self.regions.inside(loop, outer)
@@ -258,7 +265,8 @@ class CacheTraffic:
         if self._fits(found) or (repeats and self._fits(self.regions.of(loop.parts[0], inner))):
             return self._with_conflicts(loop, outer, found)
         if not loop.parts:
-            return {buffer: float(region.bytes) for buffer, region in found.items()}
+            owners = loop.owners
+            return {(buffer, owners[buffer]): float(region.bytes) for buffer, region in found.items()}
         if not loop.name:
             return self._in_turn(loop, outer)
         (body,) = loop.parts
@@ -269,26 +277,27 @@ class CacheTraffic:
         if repeats:
             following = {b: region.later(loop.name) for b, region in self._end(body, inner, 0).items()}
             kept = self._kept(self._end(body, inner, -1), following)
-        count = loop.count
-        return {buffer: count * size - (count - 1) * kept.get(buffer, 0.0) for buffer, size in each.items()}
+        less = _without(each, kept)
+        return {key: size + (loop.count - 1) * less[key] for key, size in each.items()}
 
-    def _in_turn(self, loop: KernelLoop, outer: frozenset[str]) -> dict[Buffer, float]:
+    def _in_turn(self, loop: KernelLoop, outer: frozenset[str]) -> Bytes:
         """Bytes of parts that do not fit together."""
-        total: dict[Buffer, float] = {}
+        total: Bytes = {}
         before: KernelLoop | None = None
         for part in loop.parts:
             kept: dict[Buffer, float] = {}
             if before is not None:
                 kept = self._kept(self._end(before, outer, -1), self._end(part, outer, 0))
-            for buffer, size in self.fetched(part, outer).items():
-                total[buffer] = total.get(buffer, 0.0) + size - min(size, kept.get(buffer, 0.0))
+            for key, size in _without(self.fetched(part, outer), kept).items():
+                total[key] = total.get(key, 0.0) + size
             before = part
         return total
 
-    def _with_conflicts(self, loop: KernelLoop, outer: frozenset[str], found: Regions) -> dict[Buffer, float]:
+    def _with_conflicts(self, loop: KernelLoop, outer: frozenset[str], found: Regions) -> Bytes:
         """Bytes of a loop whose iterations fit: each line once, and those again that conflicts in sets let go."""
         copies = self.regions.copies(loop)
-        total = {buffer: float(copies * region.bytes) for buffer, region in found.items()}
+        owners = loop.owners
+        total = {(buffer, owners[buffer]): float(copies * region.bytes) for buffer, region in found.items()}
         if not self.ways:
             return total
         for inner, around, times in self._loops_below(loop, outer, 1):
@@ -296,7 +305,9 @@ class CacheTraffic:
             for buffer, region in self.regions.of(inner.parts[0], self.regions.inside(inner, around)).items():
                 lost = self._lost(region)
                 if lost > 0:
-                    total[buffer] += times * lost * max(0, inner.count * region.bytes - whole[buffer].bytes)
+                    again = times * lost * max(0, inner.count * region.bytes - whole[buffer].bytes)
+                    key = buffer, inner.owners[buffer]
+                    total[key] = total.get(key, 0.0) + again
         return total
 
     def _loops_below(
@@ -334,3 +345,13 @@ class CacheTraffic:
         """Bytes of `after` that are still there from `before`."""
         both = {**after, **before}
         return {b: before[b].shared(after[b]) for b in after if b in before} if self._fits(both) else {}
+
+
+def _without(sizes: Bytes, kept: Mapping[Buffer, float]) -> Bytes:
+    """Bytes less those that a cache has kept, which the first block that touches a buffer finds there."""
+    left = dict(kept)
+    found: Bytes = {}
+    for (buffer, path), size in sizes.items():
+        spared = min(size, left.pop(buffer, 0.0))
+        found[buffer, path] = size - spared
+    return found

@@ -19,7 +19,7 @@ from stripe.cost.time.machine import Machine
 from stripe.cost.time.pieces import Compute, Stream
 from stripe.cost.time.statement import Flow, UnitSet
 from stripe.hw.graph import Hop, Route, parse_unit
-from stripe.ir import Agg, Buffer, Location, Nest
+from stripe.ir import Agg, Buffer, Location, Nest, Path
 
 
 class _Part(NamedTuple):
@@ -74,9 +74,12 @@ class Operands:
                 size = stream.bytes / len(units.units)
                 yield part.flow(stream.buffer, size, bound=stream.bound), route
 
-    def below(self, piece: Compute, units: UnitSet, *, split_leaves: bool) -> Iterator[Flow]:
-        """The flows between caches and the next cache or memory below them. Partial results come in again but for their
-        first time; other results only where the cache reads what is written."""
+    def below(self, piece: Compute, units: UnitSet, *, split_leaves: bool) -> Iterator[tuple[Flow, Path]]:
+        """The flows between caches and the next cache or memory below them, with the block that causes each.
+
+        Partial results come in again but for their first time; other results only where the cache reads what is
+        written.
+        """
         caches = {name: memory for name, memory in self.machine.model.mem_units.items() if memory.is_cache}
         if not caches:
             return
@@ -98,15 +101,17 @@ class Operands:
                 known[key] = loops, LoopRegions(memory.line_bytes, apart, together)
             loops, regions = known[key]
             traffic = CacheTraffic(memory, memory.size * (len(instances) if shared else 1), regions)
-            for buffer, size in traffic.fetched(loops).items():
+            fetched = traffic.fetched(loops)
+            for (buffer, path), size in fetched.items():
                 use = uses[buffer]
                 read = size if use.reads or memory.allocates_on_write else 0.0
                 if use.sums and not read:
-                    read = size - traffic.once(loops, buffer)
+                    whole = sum(each for (other, _), each in fetched.items() if other == buffer)
+                    read = size * (1 - traffic.once(loops, buffer) / whole)
                 for part, writes in ways[buffer]:
                     moved = size * use.writes if writes else read
                     if moved:
-                        yield part.flow(buffer.name, moved * piece.runs / len(units.units))
+                        yield part.flow(buffer.name, moved * piece.runs / len(units.units)), path
 
     def _through(
         self, cache: str, uses: Mapping[Buffer, _Use], units: UnitSet

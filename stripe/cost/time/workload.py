@@ -229,20 +229,23 @@ class CostModel:
     def _operand_flows(self, piece: Compute, work: Effort, units: UnitSet) -> tuple[list[Flow], float, float]:
         """The flows of operands, the cycles in which each unit computes, and those of the busiest bus.
 
-        A core waits for the loads and stores of each phase while it computes that one, and its first cache takes lines
-        in between the loads of all of them.
+        Phases of a core follow one another. In each it computes and loads at the same time, and its first cache takes
+        lines in between the loads.
         """
         near = [flow for flow, _ in self._operands.near(work.streams or piece.streams, units)]
         below = list(self._operands.below(piece, units, split_leaves=bool(work.phases)))
+        flows = near + [flow for flow, _ in below]
         if not work.phases:
-            return near + below, work.cycles / units.parallel, self._busiest(near + below)
-        compute = loading = 0.0
-        for phase in work.phases:
+            return flows, work.cycles / units.parallel, self._busiest(flows)
+        compute = operands = 0.0
+        for leaf, phase in zip(piece.leaves, work.phases, strict=True):
             busiest = self._busiest(flow for flow, _ in self._operands.near(phase.streams, units))
-            own = max(phase.loading / units.parallel, busiest)
-            compute += max(phase.cycles / units.parallel, own)
-            loading += own
-        return near + below, compute, loading + self._busiest(below)
+            loading = max(phase.loading / units.parallel, busiest)
+            own = max(phase.cycles / units.parallel, loading)
+            lines = self._busiest(flow for flow, path in below if path == leaf.path)
+            compute += own
+            operands += max(own, loading + lines)
+        return flows, compute, operands
 
     def _busiest(self, flows: Iterable[Flow]) -> float:
         needs: defaultdict[Resource, float] = defaultdict(float)
@@ -308,10 +311,15 @@ class CostModel:
 
     def _default_units(self, piece: Compute) -> UnitSet:
         best: tuple[float, UnitSet] | None = None
-        for name, unit in self.machine.model.exec_units.items():
-            if missing_rates(piece.operations, unit):
-                continue
+        able = {
+            name: unit
+            for name, unit in self.machine.model.exec_units.items()
+            if not missing_rates(piece.operations, unit)
+        }
+        for name, unit in able.items():
             units = UnitSet(name, None, _spread(piece, unit), defaulted=True)
+            if len(able) == len(self.machine.model.exec_units) == 1:
+                return units
             work = effort(piece, name, unit)
             try:
                 _, compute, slowest = self._operand_flows(piece, work, units)
