@@ -190,7 +190,8 @@ def _layer(draw: st.DrawFn, name: str, tensors: list[Tensor]) -> str:
         right = ["k", *"qrs"[: len(b.sizes) - 1]]
         kept_indices, sizes = left[:-1] + right[1:], [*a.sizes[:-1], *b.sizes[1:]]
         body = f"{a.name}[{', '.join(left)}] * {b.name}[{', '.join(right)}]"
-        return f"{name}[{', '.join(kept_indices)}{_literal_sizes(sizes)}] = {agg}({body})"
+        wide = draw(st.sampled_from(["", "", ": i32", ": fp32", ": i64"]))
+        return f"{name}[{', '.join(kept_indices)}{_literal_sizes(sizes)}]{wide} = {agg}({body})"
     if form == "upsampling" and a.sizes:
         factor = draw(st.integers(2, 3))
         return f"{name}[{factor}*i + {pad} : {draw(st.integers(3, 12))}] = {agg}({a.name}[{', '.join(['i', *others])}])"
