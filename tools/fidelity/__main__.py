@@ -6,11 +6,16 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tools.fidelity import arrays, mapper
+from tools.fidelity import arrays, caches, mapper, processors
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fidelity.md"
 
-SECTIONS: dict[str, Callable[[], Iterator[str]]] = {"mapper": mapper.section, "arrays": arrays.section}
+SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
+    "mapper": mapper.section,
+    "arrays": arrays.section,
+    "caches": caches.section,
+    "processors": processors.section,
+}
 
 HEAD = """# How near the models come
 
