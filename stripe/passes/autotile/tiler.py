@@ -204,14 +204,14 @@ class BlockTiler:
                 self._kept[tags] = explained
             return explained != tiling.times.kept
 
-        is_parts_first = self._is_parts_first(whole, tags)
-        for sums, resident in PARTS_FIRST if is_parts_first else PARTS_LAST:
+        wanted = self._cost_of_parts(whole, tags)
+        for sums, resident in PARTS_LAST if wanted is None else PARTS_FIRST:
             beside = ROOM * self._beside.get(tags, 0.0)
-            choice = best and best.choice
-            below = inf
-            if best is not None and choice is not None:
-                below = (choice.cost if is_parts_first else best.found[0].cost) * (1 - CLOSE)
+            below = wanted if wanted is not None and sums else inf
+            if best is not None and best.choice is not None:
+                below = (best.found[0].cost if wanted is None else best.choice.cost) * (1 - CLOSE)
             for _ in range(MOST_ROUNDS):
+                choice = best and best.choice
                 kept = self._kept.get(tags, ALL_STAYS) if resident else NONE_STAYS
                 if resident and not (sums or kept.shared):
                     break  # as if nothing stayed
@@ -222,6 +222,8 @@ class BlockTiler:
                 if not known.found:
                     break
                 answer = choose(known.found, priced, tiling, refutes, choice)
+                if wanted is not None and choice is None:
+                    below = inf  # whole sums, too, may need more room than it seemed
                 if isinstance(answer, Refused):
                     beside = tiling.tighten(answer.ranked, answer.fullness)
                     if answer.fullness:
@@ -233,16 +235,18 @@ class BlockTiler:
                     break
         return best
 
-    def _is_parts_first(self, whole: Tiling, tags: tuple[Tags, ...]) -> bool:
-        """Whether parts of sums promise so much more than whole sums that their prices leave nothing to these."""
+    def _cost_of_parts(self, whole: Tiling, tags: tuple[Tags, ...]) -> float | None:
+        """The cost that parts of sums have to fall below to be better than whole sums; None unless they promise so much
+        more that their prices leave nothing to these.
+        """
         beside = ROOM * self._beside.get(tags, 0.0)
-        below = inf
-        for sums, kept in ((False, NONE_STAYS), (True, self._kept.get(tags, ALL_STAYS))):
-            found = self._searched(whole.assuming(kept, beside), sums=sums, below=below).found
-            if sums or not found:
-                return bool(found) and found[0].cost < (1 - UNSURE) * below
-            below = found[0].cost * (1 - CLOSE)
-        return False
+        sums = self._searched(whole.assuming(NONE_STAYS, beside), sums=False).found
+        if not sums:
+            return None
+        below = sums[0].cost * (1 - CLOSE)
+        kept = self._kept.get(tags, ALL_STAYS)
+        parts = self._searched(whole.assuming(kept, beside), sums=True, below=below).found
+        return below if parts and parts[0].cost < (1 - UNSURE) * below else None
 
     def _split(self, block: Block, sizes: Sequence[int]) -> Block:
         names = (index.name for index in block.iterated)
