@@ -229,9 +229,13 @@ class BlockTiler:
                     if answer.fullness:
                         self._beside[tags] = beside
                     continue
+                now = self._kept.get(tags, ALL_STAYS) if resident else kept
                 if answer is not None:
+                    # The excess of a price that refutes an assumption is not that of the others.
+                    cost = tiling.assuming(now, beside).estimate(answer.ranked.sizes)
+                    answer = replace(answer, ranked=replace(answer.ranked, cost=cost))
                     best = replace(known, choice=answer)
-                if not resident or kept == self._kept.get(tags, ALL_STAYS):
+                if now == kept:
                     break
         return best
 

@@ -144,20 +144,24 @@ class Tiling:
         company = (needed - int(self.held(sizes)[0])) / max(1, results)
         return max(company, self.beside * TIGHTER)
 
+    def estimate(self, tile: Sequence[int]) -> float:
+        """The estimated cost of a tile, whether or not it fits."""
+        sizes = np.array([tile], dtype=np.int64)
+        return float(self._cost(sizes, sizes)[0])
+
     def explained(self, tile: Ranked, cost: float, excess: float) -> Residency:
         """The part of the assumed residency that explains the exact cost of a tile: all of it, unless the estimate of
         another is far nearer. `excess` is by how much other prices are over their estimates.
         """
         assert self.times is not None, "prices are of tiles in a memory"
         kept = self.times.kept
-        if cost <= (1 + UNSURE) * (tile.cost + max(0.0, excess)):
+        excess = max(0.0, excess)
+        if cost <= (1 + UNSURE) * (tile.cost + excess):
             return kept
-        sizes = np.array([tile.sizes], dtype=np.int64)
 
         def distance(assumed: Residency) -> float:
-            assert self.times is not None
-            time, move = self.times.assuming(assumed).time(sizes, sizes)
-            return abs(log(max(1.0, float(time[0] + MOVE_WEIGHT * move[0]) + excess) / max(1.0, cost)))
+            estimate = self.assuming(assumed, self.beside).estimate(tile.sizes)
+            return abs(log(max(1.0, estimate + excess) / max(1.0, cost)))
 
         others = [
             Residency(*each) for each in combinations(*((True, False)[not flag :] for flag in astuple(kept)))
@@ -184,14 +188,15 @@ class Tiling:
 
     def price(self, low: Ints, high: Ints) -> Floats:
         """Lower bound of the cost of sizes between `low` and `high`, the cost where both are the same array."""
+        return np.where(self.too_big(low), np.inf, self._cost(low, high))
+
+    def _cost(self, low: Ints, high: Ints) -> Floats:
         if self.core is not None:
-            cost = self.core.cycles(low, high)
-        elif self.times is None:
-            cost = self._lines_per_point(low, high)
-        else:
-            time, move = self.times.time(low, high)
-            cost = time + MOVE_WEIGHT * move
-        return np.where(self.too_big(low), np.inf, cost)
+            return self.core.cycles(low, high)
+        if self.times is None:
+            return self._lines_per_point(low, high)
+        time, move = self.times.time(low, high)
+        return time + MOVE_WEIGHT * move
 
     def bound(self) -> float:
         """Lower bound of the cost of any tile, of parts of sums too."""
