@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 
 from stripe.cost.time.price import Price
 from stripe.ir import Block, Program, StripeError, reads_of, writes_of
@@ -55,21 +55,21 @@ def choose(
 
     It ends when no later candidate can be cheaper by more than CLOSE if its price exceeds its estimate by GAP of the
     least excess seen, by all of it where it has the same tile of results; or after MOST_PRICED that fit. Where that
-    excess is large, it tells nothing of candidates that split other indices.
+    excess is large, it tells nothing of candidates that split other indices or make another number of results.
     """
     best = known
     refused: Refused | None = None
     fitting, tried = 0, 0
     excess = known.cost - known.ranked.cost if known is not None else 0.0
     before: Ranked | None = None
-    seen: set[tuple[bool, ...]] = set()
+    seen: set[tuple[int, tuple[bool, ...]]] = set()
     excesses: dict[tuple[int, ...], float] = {}  # by the sizes of the tile of results
     for ranked in found:
         limit = inf if best is None else best.cost * (1 - CLOSE)
         if ranked.cost >= limit:
             break
-        split = tuple(size < whole for size, whole in zip(ranked.sizes, tiling.ranges, strict=True))
-        is_telling = split in seen or excess <= UNSURE * ranked.cost
+        shape = _shape(ranked, tiling)
+        is_telling = shape in seen or excess <= UNSURE * ranked.cost
         if is_telling and ranked.cost + GAP * excess >= limit:
             continue
         results = tuple(ranked.sizes[column] for column in sorted(tiling.out_columns))
@@ -92,7 +92,7 @@ def choose(
                 break
             continue
         before = ranked
-        seen.add(split)
+        seen.add(shape)
         cost = priced.cycles + tiling.move_weight(ranked)
         is_refuted = refutes(ranked, cost, excess)
         excess = min(excess, cost - ranked.cost) if fitting else cost - ranked.cost
@@ -107,6 +107,13 @@ def choose(
     if best is None or best is known:
         return None
     return Choice(best.ranked, best.price, best.cost, tried)
+
+
+def _shape(tile: Ranked, tiling: Tiling) -> tuple[int, tuple[bool, ...]]:
+    """The number of tiles of results, and the indices that are split."""
+    pairs = list(zip(tile.sizes, tiling.ranges, strict=True))
+    count = prod(-(-whole // size) for n, (size, whole) in enumerate(pairs) if n in tiling.out_columns)
+    return count, tuple(size < whole for size, whole in pairs)
 
 
 def company(program: Program, number: int) -> tuple[int, ...]:
