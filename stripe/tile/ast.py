@@ -120,7 +120,9 @@ class Bound:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-AggOp = Literal["+", "*", ">", "<", "="]
+AggOp: TypeAlias = str
+"""The operator of an aggregation: `Agg.symbol`."""
+
 CombOp = Literal["", "+", "*", "==", "?"]
 
 
