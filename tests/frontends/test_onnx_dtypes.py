@@ -231,3 +231,34 @@ def test_elements_that_are_chosen_keep_their_bits() -> None:
         sizes = [1 if d == axis else 2 for d in range(2)]
         found = computed([compress], {"x": zeros}, floats, sizes, c=np.array([False, True]))
         assert np.signbit(found).all() and np.array_equal(found, zeros.take([1], axis))
+
+
+def half(*numbers: float) -> Array:
+    return np.array(numbers, np.float16)
+
+
+@pytest.mark.parametrize(
+    ("op", "data", "attributes", "expected"),
+    [
+        ("ReduceMean", half(60000, 60000, 30000), {"keepdims": 0}, 50000),
+        ("ReduceL2", half(300, 400), {"keepdims": 0}, 500),
+        ("ReduceLogSumExp", half(*[0] * 4096), {"keepdims": 0}, np.log(4096)),
+        ("LpNormalization", half(300, 400), {"axis": 0}, [0.6, 0.8]),
+        ("LpPool", half(300, 400).reshape(1, 1, 2), {"kernel_shape": [2], "p": 2}, [[[500]]]),
+        ("AveragePool", np.full((1, 1, 4), 60000, np.float16), {"kernel_shape": [4]}, [[[60000]]]),
+        ("GlobalAveragePool", np.full((1, 1, 4), 60000, np.float16), {}, [[[60000]]]),
+        ("Mean", half(60000), {}, [60000]),
+        ("CumSum", half(2048, 1, 1, 2), {}, [2048, 2049, 2050, 2052]),
+        ("Einsum", half(35, 35, -35), {"equation": "i,i,i->"}, 42875),
+    ],
+)
+def test_sums_of_narrow_floats_are_rounded_once(
+    op: str, data: Array, attributes: dict[str, Any], expected: Any
+) -> None:
+    """Squares and sums above 65504 on the way to a result that is none are no infinity."""
+    names = {"Mean": "xxx", "Einsum": "xxx", "CumSum": "xa"}.get(op, "x")
+    node = helper.make_node(op, list(names), ["y"], **attributes)
+    constants = {"a": np.array(0, np.int64)} if "a" in names else {}
+    found = computed([node], {"x": data}, TensorProto.FLOAT16, **constants)
+    with np.errstate(over="ignore"):
+        assert np.allclose(found, np.asarray(expected, np.float16), rtol=1e-3)
