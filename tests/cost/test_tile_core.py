@@ -14,6 +14,7 @@ from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
 from stripe.tile import compile_tile
+from tests.support.programs import build
 
 MODEL = load_hardware("x86_avx512", {"CORES": 1})
 CONV = (
@@ -91,3 +92,21 @@ def test_results_without_a_lane_have_no_price() -> None:
     )
     assert core_tiles(contraction(text), MODEL) is None
     assert core_tiles(contraction(CONV.format(m=9, n=7, ci=4, co=16)), load_hardware("dsp_conv")) is None
+
+
+def test_a_block_without_operands_has_prices() -> None:
+    program = build(
+        "out O fp32(8 64)",
+        """0: #kernel block [m:8, n:64] ( // fill
+               out O[m, n]:assign fp32(1:64, 1:1)
+           ) {
+             0: $c = (fp32)1.0
+             1: O = store($c)
+           }""",
+    )
+    (block,) = program.main.blocks
+    found = core_tiles(block, MODEL)
+    assert found is not None
+    sizes = np.array([[8, 64], [1, 16]], dtype=np.int64)
+    whole, parts = found.cycles(sizes, sizes)
+    assert 0 < whole <= parts < np.inf

@@ -84,7 +84,10 @@ class CoreTiles:
             loads += vectors
             loaded += number * (along if is_vector else 1) * width
             filled += footprint.elements(sizes) * width
-        values = results + sum(np.sort(np.stack(needed), axis=0)[:-1]) + 1
+        held = np.sort(np.reshape(needed, (-1, len(sizes))), axis=0)[:-1].sum(
+            axis=0
+        )  # the last is loaded as it is used
+        values = results + held + 1
         spilled = np.where(short, 0.0, np.maximum(0.0, values - (self.unit.registers or inf)))
         loaded += spilled * (self.unit.vector_bytes or 0)
         loading = np.maximum((loads + spilled) / self.loads_per_cycle, loaded / self.near)
