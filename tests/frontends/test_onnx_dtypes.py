@@ -259,6 +259,6 @@ def test_sums_of_narrow_floats_are_rounded_once(
     names = {"Mean": "xxx", "Einsum": "xxx", "CumSum": "xa"}.get(op, "x")
     node = helper.make_node(op, list(names), ["y"], **attributes)
     constants = {"a": np.array(0, np.int64)} if "a" in names else {}
-    found = computed([node], {"x": data}, TensorProto.FLOAT16, **constants)
+    found = computed([node], {"x": data}, TensorProto.FLOAT16, None, **constants)
     with np.errstate(over="ignore"):
         assert np.allclose(found, np.asarray(expected, np.float16), rtol=1e-3)
