@@ -11,6 +11,8 @@ from random import Random
 
 import pytest
 
+from stripe.cost.report.report import simulation_json
+from stripe.cost.time.pieces import piece_of_content
 from stripe.cost.time.simulate import Simulation, simulate_program
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program
@@ -155,3 +157,14 @@ def test_all_engines_work_on_the_layer_of_the_slides(pass_list: str) -> None:
         assert len({unit for unit in found.runs[number].units if unit.startswith("CONV")}) == count
         cycles.append(found.cycles)
     assert cycles[1] < 0.51 * cycles[0] and cycles[2] < 0.28 * cycles[0] and cycles[3] <= cycles[2]
+
+
+@pytest.mark.parametrize("pass_list", ["dsp_conv", "slides"])
+def test_costs_that_are_kept_are_those_of_a_machine_that_keeps_none(pass_list: str) -> None:
+    entries, model = read_setup([("config", pass_list)], None, {"SRAM_SIZE_KIB": 16}, "passes")
+    assert model is not None
+    after = PassManager(tuple(entries), model).run(example("network"))
+    kept = simulate_program(after, model)
+    piece_of_content.cache_clear()
+    anew = simulate_program(after, model.model_copy())
+    assert simulation_json(kept, "network") == simulation_json(anew, "network")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import HardwareModel, MemUnit
 from stripe.hw.trace import unit_graph
 from stripe.ir import Block, ConfigError, Interval, Location, walk
+
+if TYPE_CHECKING:
+    from stripe.cost.time.pieces import StatementContent
+    from stripe.cost.time.statement import StatementCost
 
 
 def check_locations(entry: Block, model: HardwareModel) -> None:
@@ -50,6 +54,8 @@ class Machine:
     def __init__(self, model: HardwareModel) -> None:
         self.model = model
         self.graph = unit_graph(model)
+        self.costs: dict[StatementContent, StatementCost] = {}
+        """Costs of statements found so far."""
         self._through: dict[tuple[str, str, str], Route] = {}
         self._near: dict[tuple[str, str, bool], str] = {}
 

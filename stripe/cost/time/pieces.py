@@ -6,14 +6,17 @@ points they spread. Where constraints make points unequal, one of them costs the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import prod
 from typing import TypeAlias
 
+from typing_extensions import override
+
 from stripe.cost.counts.copies import Copies, Transfer, as_transfer
 from stripe.cost.counts.operations import Operations, point_operations
-from stripe.ir import Block, Location, Nest, nest_at
+from stripe.ir import Agg, Block, Location, Nest, nest_at, unfolded_nest
 from stripe.poly import (
     Access,
     count_domain,
@@ -90,6 +93,47 @@ class Loop:
 
 
 Piece: TypeAlias = Move | Compute | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class StatementContent:
+    """All that the piece of a statement depends on: its block without dependences, and the places of the views around
+    it. `nest` is one with this content."""
+
+    block: Block
+    outside: tuple[object, ...]
+    nest: Nest = field(compare=False)
+    digest: int = field(compare=False)
+
+    @override
+    def __hash__(self) -> int:
+        return self.digest  # blocks are deep, and dictionaries ask several times
+
+
+def content_of(nest: Nest, merging: Set[str]) -> StatementContent | None:
+    """The content of a statement of the block around it; None where that block has indices, or where the statement
+    shares one of the views `merging` of that block with transfers that may add to results."""
+    outer = nest.outer
+    sources = dict.fromkeys(ref.source for ref in nest.block.refinements if ref.source)
+    if outer is None or outer.local or merging & sources.keys():
+        return None
+    views = (outer.views[source] for source in sources)
+    outside = tuple((view.buffer.name, view.ref.location, view.ref.dims, view.origin) for view in views)
+    block = replace(nest.block, deps=())
+    return StatementContent(block, outside, nest, hash((block, outside)))
+
+
+def merging_views(block: Block) -> frozenset[str]:
+    """The views of a block that direct statements without blocks inside use while they add to results."""
+    leaves = (inner for inner in block.blocks if not any(True for _ in inner.blocks))
+    merging = (leaf for leaf in leaves if any(ref.agg is not Agg.ASSIGN for ref in leaf.outputs))
+    return frozenset(ref.source for leaf in merging for ref in leaf.refinements)
+
+
+@lru_cache(maxsize=1024)
+def piece_of_content(content: StatementContent, units: Sequence[str]) -> Piece:
+    """`piece_of` for a statement, whatever the machine: points of a sweep simulate the same programs on many."""
+    return piece_of(unfolded_nest(content.nest), units)
 
 
 def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), runs: int = 1) -> Piece:

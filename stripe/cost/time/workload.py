@@ -11,7 +11,17 @@ from stripe.cost.counts.energy import operations_energy, route_energy
 from stripe.cost.counts.operations import Operations
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.operands import Operands
-from stripe.cost.time.pieces import Compute, Loop, Move, Piece, piece_of, pieces_below
+from stripe.cost.time.pieces import (
+    Compute,
+    Loop,
+    Move,
+    Piece,
+    content_of,
+    merging_views,
+    piece_of,
+    piece_of_content,
+    pieces_below,
+)
 from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles
 from stripe.cost.time.rates import Effort, effort, missing_rates, unnamed_rates
 from stripe.cost.time.statement import Flow, Resource, StatementCost, TileLoop, UnitSet, Work, WorkByUnit
@@ -20,6 +30,9 @@ from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError, Nest, unfolded_nest
+
+MOST_KEPT = 2000
+"""Statements whose costs a machine keeps."""
 
 
 class CostModel:
@@ -30,17 +43,34 @@ class CostModel:
         self._tx = tuple(machine.model.tx_units)
         self._operands = Operands(machine)
         self._rates: dict[tuple[str, str, Route], ByteRates] = {}
+        self._merging: tuple[Block | None, frozenset[str]] = (None, frozenset())
 
     def statement(self, nest: Nest, number: int) -> StatementCost:
         """The cost of the innermost block of `nest`, which is statement `number` of `main`.
 
+        Costs are kept by content: a schedule asks for those of statements that the simulation asks for again.
+
         Raises ConfigError when the machine cannot run it: a unit without the operation, a memory out of reach.
         """
-        piece = piece_of(unfolded_nest(nest), self._tx)
+        main = nest.outer.block if nest.outer is not None else None
+        if main is not None and main is not self._merging[0]:
+            self._merging = main, merging_views(main)
+        content = content_of(nest, self._merging[1])
+        if content is None:
+            return self._priced(piece_of(unfolded_nest(nest), self._tx), number)
+        costs = self.machine.costs
+        found = costs.get(content)
+        if found is None:
+            if len(costs) == MOST_KEPT:
+                costs.clear()
+            found = costs[content] = self._priced(piece_of_content(content, self._tx), number)
+        return replace(found, number=number)
+
+    def _priced(self, piece: Piece, number: int) -> StatementCost:
         try:
             return self._cost(piece, number)
         except ConfigError as error:
-            where = f"statement {number} ({nest.block.name})" + (f": {error.where}" if error.where else "")
+            where = f"statement {number} ({piece.name})" + (f": {error.where}" if error.where else "")
             raise ConfigError(error.reason, where=where, hint=error.hint) from None
 
     def _cost(self, piece: Piece, number: int) -> StatementCost:

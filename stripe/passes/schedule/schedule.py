@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
+from stripe.cost.time.machine import Machine
 from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
-from stripe.hw.trace import unit_graph
 from stripe.ir import (
     Block,
     ConfigError,
@@ -222,7 +222,7 @@ class Schedule(Pass):
         """The steps of `block`, which takes the place of the one at `path`."""
         depth, unit = self.pipeline_depth, self.xfer_loc.fixed()
         entry = replace_at(entry, path, lambda _: block)
-        graph = unit_graph(context.hardware) if context.hardware is not None else None
+        graph = Machine.of(context.hardware).graph if context.hardware is not None else None
         needs = [
             Needs(
                 operands_of(block, n),
@@ -249,7 +249,7 @@ class Schedule(Pass):
         built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, unit)
         entry = replace_at(entry, path, lambda _: with_directions(built))
         if context.hardware is not None:
-            _check_transfers(block_at(entry, path), unit, unit_graph(context.hardware))
+            _check_transfers(block_at(entry, path), unit, Machine.of(context.hardware).graph)
         return self._ordered(entry, path, origins, context)
 
     def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
@@ -297,8 +297,7 @@ class Schedule(Pass):
         self, entry: Block, path: Path, origins: Sequence[ScheduleStep], context: PassContext
     ) -> tuple[Block, float]:
         """Sets the dependences and puts the statements in the order of their start; the entry and the cycles."""
-        from stripe.cost.time.machine import Machine  # with the simulator behind it
-        from stripe.cost.time.workload import CostModel
+        from stripe.cost.time.workload import CostModel  # with the simulator behind it
 
         nest = nest_at(entry, path)
         data = statement_deps(nest, reduced=False)
