@@ -112,11 +112,14 @@ def core_tiles(block: Block, hardware: HardwareModel) -> CoreTiles | None:
 
 
 def _lane(block: Block) -> int | None:
-    """The column of the index that vectors of results run along."""
+    """The column of the index that vectors of results run along. One that a constraint tests is none: at the rim of a
+    window its vectors are cut, which the cycles of a tile do not have."""
+    tested = {name for constraint in block.constraints for name in constraint.affine.names()}
     outputs, inputs = block.outputs, [ref for ref in block.refinements if ref.dir.reads]
     for column, index in reversed(list(enumerate(block.iterated))):
         moves = all(step(ref, index.name) == 1 for ref in outputs)
-        if outputs and moves and index.range > 1 and all(step(ref, index.name) in (0, 1) for ref in inputs):
+        free = index.range > 1 and index.name not in tested
+        if outputs and moves and free and all(step(ref, index.name) in (0, 1) for ref in inputs):
             return column
     return None
 
