@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from stripe.emit.c.vectors import vector_type
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.scope import Area
-from stripe.emit.loops.transposes import Transpose, bounds
+from stripe.emit.loops.transposes import Squares, bounds
 from stripe.ir import DTYPES, DType
 
 
-def write_transpose(found: Transpose, writer: Writer) -> None:
+def write_transpose(found: Squares, writer: Writer) -> None:
     """The loops over squares, then those over the elements that are left."""
     source, target = writer.scope.areas[found.source], writer.scope.areas[found.target]
     loops = (found.across, found.along)
@@ -30,7 +30,7 @@ def write_transpose(found: Transpose, writer: Writer) -> None:
 
 
 def with_loops(
-    writer: Writer, found: Transpose, ranges: Sequence[tuple[int, int, int]], lines: Sequence[str]
+    writer: Writer, found: Squares, ranges: Sequence[tuple[int, int, int]], lines: Sequence[str]
 ) -> None:
     """`lines` in the loops `across` and `along`, over these ranges."""
     (low, high, step), (first, last, pace) = ranges

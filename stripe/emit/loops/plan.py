@@ -11,7 +11,7 @@ from stripe.emit.loops.hints import Hint, hints_of
 from stripe.emit.loops.order import buffers_of, fast_order, parallel_indices
 from stripe.emit.loops.scope import CodeScope
 from stripe.emit.loops.tiles import VectorTile, find_tile
-from stripe.emit.loops.transposes import Transpose, find_transpose
+from stripe.emit.loops.transposes import Squares, find_transpose
 from stripe.ir import Affine, Block
 
 
@@ -34,7 +34,7 @@ class BlockPlan:
     accumulators: Mapping[int, Accumulator] = field(default_factory=dict[int, Accumulator])
     hints: tuple[Hint | None, ...] = ()
     tile: VectorTile | None = None
-    transpose: Transpose | None = None
+    transpose: Squares | None = None
 
     @property
     def declares_first(self) -> bool:

@@ -10,7 +10,7 @@ from stripe.ir import Agg, Block, Load, Store, step
 
 
 @dataclass(frozen=True, slots=True)
-class Transpose:
+class Squares:
     """The two innermost loops of a copy: `along` moves its source by one element and its target by `to`, `across` the
     target by one and the source by `by`. Squares have `lanes` rows.
     """
@@ -24,7 +24,7 @@ class Transpose:
     to: int
 
 
-def find_transpose(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Transpose | None:
+def find_transpose(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Squares | None:
     """The transposition of a block with the tag `transpose`; None where plain loops suit it."""
     lanes, loops = block.tags.get("transpose"), nest.loops
     if not isinstance(lanes, int) or len(loops) < parallel + 2 or len(block.statements) != 2:
@@ -43,7 +43,7 @@ def find_transpose(block: Block, scope: CodeScope, nest: Loops, parallel: int) -
         ahead, by, to, ahead_too = steps
         wide = all(loop.is_plain and size(loop) >= lanes for loop in (along, across))
         if wide and (ahead, ahead_too) == (1, 1) and by is not None and to is not None:
-            return Transpose(lanes, load.ref, store.ref, along, across, by, to)
+            return Squares(lanes, load.ref, store.ref, along, across, by, to)
     return None
 
 
