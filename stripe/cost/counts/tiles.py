@@ -48,7 +48,7 @@ class _Term:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _StrideRun:
     """The values that indices of one stride reach together: 1 + `extra` + the sum of (size - 1) over `columns`."""
 
     stride: int
@@ -76,7 +76,7 @@ class _Dimension:
     """Coordinates of the box around all points that constraints of the block leave out, at both ends."""
     terms: Sequence[_Term] | None
     """The strided indices, the view's own size joined to an index of stride 1; None without a closed form."""
-    runs: Sequence[_Run]
+    runs: Sequence[_StrideRun]
     """The strides of a linear access."""
 
     @staticmethod
@@ -89,7 +89,8 @@ class _Dimension:
             if strides[name]:
                 by_stride.setdefault(strides[name], []).append(column)
         runs = [
-            _Run(each, tuple(by_stride[each]), size - 1 if each == 1 else 0) for each in sorted(by_stride)
+            _StrideRun(each, tuple(by_stride[each]), size - 1 if each == 1 else 0)
+            for each in sorted(by_stride)
         ]
         if size > 1:
             unit = next((term for term in terms if term.stride == 1), None)

@@ -89,7 +89,7 @@ _BUDGET = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Residency:
+class Retention:
     """The data that stay in the memory from one tile to the next, which is for the rest of a pass list to decide."""
 
     shared: bool = False
@@ -100,8 +100,8 @@ class Residency:
     """... and where each tile has all results."""
 
 
-NONE_STAYS = Residency()
-ALL_STAYS = Residency(shared=True, sums=True, whole_sums=True)
+NONE_STAYS = Retention()
+ALL_STAYS = Retention(shared=True, sums=True, whole_sums=True)
 
 
 class TileTimes:
@@ -124,7 +124,7 @@ class TileTimes:
         lanes: Sequence[TileLanes] = (),
         parallel: int = 1,
         *,
-        kept: Residency = NONE_STAYS,
+        kept: Retention = NONE_STAYS,
     ) -> None:
         self.ranges = np.asarray([index.range for index in block.iterated], dtype=np.int64)
         self.kept = kept
@@ -144,7 +144,7 @@ class TileTimes:
         self.parallel = parallel
         self._roles = _array_columns(block) if unit.array is not None else None
 
-    def assuming(self, kept: Residency) -> Self:
+    def assuming(self, kept: Retention) -> Self:
         """The same times where other data stay."""
         found = copy(self)
         found.kept = kept

@@ -12,7 +12,7 @@ import numpy as np
 
 from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
-from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Residency
+from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Retention
 from stripe.ir import Block, Program, Tags, canonical_names, replace_at
 from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose, company
 from stripe.passes.autotile.search import Ranked, TileSearch
@@ -96,7 +96,7 @@ class BlockTiler:
         self._searches: dict[tuple[object, ...], _Searched] = {}
         # By the tags of a block and of what may run with it: the data that stay in the memory from tile to tile, and
         # bytes beside those of a tile.
-        self._kept: dict[tuple[Tags, ...], Residency] = {}
+        self._kept: dict[tuple[Tags, ...], Retention] = {}
         self._beside: dict[tuple[Tags, ...], float] = {}
 
     def tiled(self, block: Block) -> Block | Refusal:

@@ -17,7 +17,7 @@ from stripe.cost.time.machine import Machine
 from stripe.cost.time.tile_core import OPERAND_WEIGHT, core_tiles
 from stripe.cost.time.tile_moves import find_operands, find_transfers
 from stripe.cost.time.tile_unit import find_unit
-from stripe.cost.time.tiles import Residency, TileTimes
+from stripe.cost.time.tiles import Retention, TileTimes
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Block, Refinement, step
 from stripe.passes.autotile.search import Ranked, TileSearch
@@ -101,7 +101,7 @@ class Tiling:
             taken = sum(self._taken(ref) for ref in block.refinements)
             self.limits.append(_Limit("", max(0, memory.size - taken) // self.depth, self.footprints))
 
-    def assuming(self, kept: Residency, beside: float) -> Self:
+    def assuming(self, kept: Retention, beside: float) -> Self:
         """The same block where data stay in the memory, with bytes beside those of a tile."""
         found = copy(self)
         found.times = self.times and self.times.assuming(kept)
@@ -149,7 +149,7 @@ class Tiling:
         sizes = np.array([tile], dtype=np.int64)
         return float(self._cost(sizes, sizes)[0])
 
-    def explained(self, tile: Ranked, cost: float, excess: float) -> Residency:
+    def explained(self, tile: Ranked, cost: float, excess: float) -> Retention:
         """The part of the assumed residency that explains the exact cost of a tile: all of it, unless the estimate of
         another is far nearer. `excess` is by how much other prices are over their estimates.
         """
@@ -159,12 +159,12 @@ class Tiling:
         if cost <= (1 + UNSURE) * (tile.cost + excess):
             return kept
 
-        def distance(assumed: Residency) -> float:
+        def distance(assumed: Retention) -> float:
             estimate = self.assuming(assumed, self.beside).estimate(tile.sizes)
             return abs(log(max(1.0, estimate + excess) / max(1.0, cost)))
 
         others = [
-            Residency(*each) for each in combinations(*((True, False)[not flag :] for flag in astuple(kept)))
+            Retention(*each) for each in combinations(*((True, False)[not flag :] for flag in astuple(kept)))
         ]
         nearest = min(others, key=distance)  # the first of equal ones, which assumes most
         return nearest if 2 * distance(nearest) < distance(kept) else kept
