@@ -58,7 +58,7 @@ class Excerpts:
         """
         while True:
             names: Names = {}
-            writers = [_Writer(self._unchanged, side, known[side], names) for side in (0, 1)]
+            writers = [_ExcerptWriter(self._unchanged, side, known[side], names) for side in (0, 1)]
             first = writers[0].excerpt(pair[0])
             second = None if first is None else writers[1].excerpt(pair[1])
             if first is None or second is None:
@@ -69,7 +69,7 @@ class Excerpts:
             known = (_without(known[0], made), _without(known[1], made))
 
 
-class _Writer:
+class _ExcerptWriter:
     """Writes the excerpt of one program. `arrays` are the names of known arrays, which both excerpts share."""
 
     def __init__(self, unchanged: Unchanged, side: int, known: Known, arrays: Names) -> None:

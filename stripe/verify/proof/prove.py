@@ -167,15 +167,18 @@ def _compare(
     verdict = _inlined(reachings, open_outputs, operations)
     if isinstance(verdict, Equal):
         return Equal(in_order({*relied, *verdict.assumptions}))
-    if isinstance(verdict, Unknown) and isinstance(first, Different):
+    return verdict if first is None else _with_cause(verdict, first)
+
+
+def _with_cause(verdict: Different | Unknown, first: Different | Unknown) -> Different | Unknown:
+    """The verdict on outputs with the first buffer that was seen to differ."""
+    if not isinstance(first, Different):
+        return verdict
+    if isinstance(verdict, Unknown):
         return Unknown(f"{verdict.reason}; first seen to differ was\n{first}")
-    if (
-        isinstance(verdict, Different)
-        and isinstance(first, Different)
-        and first.witness.buffer != verdict.witness.buffer
-    ):
-        return Different(replace(verdict.witness, cause=first.witness))
-    return verdict
+    if first.witness.buffer == verdict.witness.buffer:
+        return verdict
+    return Different(replace(verdict.witness, cause=first.witness))
 
 
 @dataclass(frozen=True, slots=True)
