@@ -232,7 +232,8 @@ class _Decider:
             if isinstance(chosen, Refusal):
                 return chosen
             coarse = Legality(a, b, pairs, self._owned(a, slots), {**options.tiles, **chosen}).plan()
-            assert isinstance(coarse, FusionPlan)
+            if isinstance(coarse, Refusal):
+                return coarse
             plan = replace(plan, shared=tuple(entry for entry in coarse.shared if entry.a_index in chosen))
         points = prod(entry.count for entry in plan.shared)
         if points < options.min_points:
