@@ -113,7 +113,7 @@ class UnitGraph:
         self._quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = {}
         self._reached: dict[tuple[str, float], frozenset[str]] = {}
         self._routes: dict[tuple[str, str], Route | None] = {}
-        self._before: dict[tuple[str, int], Mapping[str, str]] = {}
+        self._before: dict[tuple[str, frozenset[str]], Mapping[str, str]] = {}
         self._ordered: dict[str, tuple[str, ...]] = {}
         self._connections: dict[tuple[str, str], Route] = {}
 
@@ -324,16 +324,16 @@ class UnitGraph:
     def _chains_from(self, source: str, passed: frozenset[str]) -> Mapping[str, str]:
         """The unit before each unit that direct routes from `source` reach one after the other through units of
         `passed`."""
-        key = (source, len(passed))
+        import networkx
+
+        key = (source, passed)
         if key not in self._before:
-            before: dict[str, str] = {}
-            waiting = [source]
-            for unit in waiting:  # breadth first: it grows
-                for near in self._near(unit) if unit == source or unit in passed else ():
-                    if near not in before and near != source:
-                        before[near] = unit
-                        waiting.append(near)
-            self._before[key] = before
+            units: networkx.DiGraph[str] = networkx.DiGraph()
+            units.add_nodes_from(self.units)
+            steps = networkx.generic_bfs_edges(
+                units, source, lambda unit: iter(self._near(unit) if unit == source or unit in passed else ())
+            )
+            self._before[key] = {near: unit for unit, near in steps}
         return self._before[key]
 
     def _near(self, unit: str) -> tuple[str, ...]:

@@ -80,6 +80,6 @@ def test_a_rest_is_done_in_halves() -> None:
 
 def test_the_limits_are_those_of_emission() -> None:
     # the emitter's own numbers: a price of other code would be none
-    assert HELD_BYTES == memory._REGISTER_BYTES  # pyright: ignore[reportPrivateUsage]
-    assert TILE_VECTORS == tiles._COPIES  # pyright: ignore[reportPrivateUsage]
-    assert SUM_COPIES == tiles._SUM_COPIES  # pyright: ignore[reportPrivateUsage]
+    assert HELD_BYTES == memory.HELD_BYTES
+    assert TILE_VECTORS == tiles.TILE_VECTORS
+    assert SUM_COPIES == tiles.SUM_COPIES

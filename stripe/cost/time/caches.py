@@ -54,7 +54,7 @@ class _Side(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class LoopRegion:
     """The lines that a loop touches of a buffer: their bytes, the lines of a run without gaps, the steps in bytes at
     which runs lie, with their counts, and the box around the elements."""
 
@@ -63,7 +63,7 @@ class Region:
     steps: tuple[tuple[int, int], ...]
     box: tuple[_Side, ...]
 
-    def shared(self, other: Region) -> float:
+    def shared(self, other: LoopRegion) -> float:
         """Bytes of `other` that lie in this region; 0 where that depends on indices outside."""
         part = 1.0
         for here, there in zip(self.box, other.box, strict=True):
@@ -73,15 +73,15 @@ class Region:
             part *= max(0, common) / there.length
         return part * other.bytes
 
-    def at(self, name: str, value: int) -> Region:
+    def at(self, name: str, value: int) -> LoopRegion:
         """The region for one value of an index outside."""
         return self._with_box(name, value, keeps=False)
 
-    def later(self, name: str) -> Region:
+    def later(self, name: str) -> LoopRegion:
         """The region in the next iteration of the loop `name`."""
         return self._with_box(name, 1, keeps=True)
 
-    def _with_box(self, name: str, value: int, *, keeps: bool) -> Region:
+    def _with_box(self, name: str, value: int, *, keeps: bool) -> LoopRegion:
         sides = (
             _Side(
                 side.low + sum(factor * value for other, factor in side.outside if other == name),
@@ -93,7 +93,7 @@ class Region:
         return replace(self, box=tuple(sides))
 
 
-Regions: TypeAlias = Mapping[Buffer, Region]
+Regions: TypeAlias = Mapping[Buffer, LoopRegion]
 Bytes: TypeAlias = dict[tuple[Buffer, Path], float]
 """Bytes of a buffer by the block that touches them first, which is where they come in."""
 
@@ -189,7 +189,7 @@ class LoopRegions:
         found = self._known.get(loop)
         if found is None:
             fixed = outer | self.apart
-            kinds: dict[Buffer, dict[tuple[_Coordinate, ...], Region]] = {}
+            kinds: dict[Buffer, dict[tuple[_Coordinate, ...], LoopRegion]] = {}
             for touch in loop.touches:
                 known = kinds.setdefault(touch.buffer, {})
                 if touch.coordinates not in known:
@@ -198,7 +198,7 @@ class LoopRegions:
             self._known[loop] = found
         return found
 
-    def _region(self, touch: Touch, outer: frozenset[str]) -> Region:
+    def _region(self, touch: Touch, outer: frozenset[str]) -> LoopRegion:
         steps: dict[int, int] = {}
         box: list[_Side] = []
         for offset, terms, size, stride in touch.coordinates:
@@ -225,10 +225,10 @@ class LoopRegions:
         across = ceil(run / self.line)
         lines = across * (distinct_values(apart) or prod(count for _, count in apart))
         size = min(lines, ceil(touch.whole / self.line)) * self.line
-        return Region(size, across, tuple(apart), tuple(box))
+        return LoopRegion(size, across, tuple(apart), tuple(box))
 
 
-def _joined(regions: Sequence[Region]) -> Region:
+def _joined(regions: Sequence[LoopRegion]) -> LoopRegion:
     """The region of several accesses to one buffer: their box, or their sum where that is less or the box unknown."""
     first = max(regions, key=lambda region: region.bytes)
     if len(regions) == 1:
@@ -320,7 +320,7 @@ class CacheTraffic:
         for part in loop.parts:
             yield from self._loops_below(part, self.regions.inside(loop, outer), times * count)
 
-    def _lost(self, region: Region) -> float:
+    def _lost(self, region: LoopRegion) -> float:
         """The share of the lines of a region for which their sets have no ways."""
         places = prod(min(count, self.period // gcd(step, self.period)) for step, count in region.steps)
         sets = min(self.period // self.regions.line, region.across * places)

@@ -27,7 +27,7 @@ ALIGNMENT = 64
 _LIMIT = 1 << 62
 """More bytes than any machine has, and safe to compute with in 64 bits."""
 
-_REGISTER_BYTES = 2048
+HELD_BYTES = 2048
 """The largest local array that registers may hold: 32 of 64 bytes."""
 
 
@@ -73,7 +73,7 @@ class Homes:
         if ref.bytes <= self.stack_bytes and size <= scope.stack_left:
             scope.stack_left -= size
             self.has_local = True
-            return (Home.REGISTERS if ref.bytes <= _REGISTER_BYTES else Home.STACK), 0
+            return (Home.REGISTERS if ref.bytes <= HELD_BYTES else Home.STACK), 0
         if self.separate:
             return Home.HEAP, 0
         offset = scope.workspace

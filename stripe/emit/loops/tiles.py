@@ -31,11 +31,11 @@ from stripe.ir import (
     walk,
 )
 
-_COPIES = 32
+TILE_VECTORS = 32
 """Most vectors of results that a tile holds: the registers of the largest machines."""
 _VECTOR_OPS = frozenset(("add", "sub", "mul", "div", "min", "max", "relu", "zelu", "neg", "ident", "cast"))
 """Intrinsics that languages have on vectors, division on floats alone."""
-_SUM_COPIES = 8 * _COPIES
+SUM_COPIES = 8 * TILE_VECTORS
 """Most copies of the statements where a short sum is unrolled around a tile."""
 _LONGEST_DOT = 1 << 16
 """Most terms of a sum of products of 8 bits, one factor without a sign: 32 bits hold it."""
@@ -179,7 +179,7 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
         return None
     tile = _unrolled(loops, level, lanes, whole=bool(in_registers) or level < len(loops) - 1)
     first = _short_sum(loops, level, moving)
-    if parallel <= first < level and _copies(loops, first, lanes) <= _SUM_COPIES:
+    if parallel <= first < level and _copies(loops, first, lanes) <= SUM_COPIES:
         longer = _by_loads(_unrolled(loops, first, lanes, whole=True), [a for a in areas if a not in written])
         tile = longer or tile
     if any(vectors_of(tile, area) is None for area in in_registers):
@@ -206,7 +206,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
     steps = {step(scope.areas[ref.name].origin, along) for ref in block.inputs}
     if level <= parallel or not free or terms > _LONGEST_DOT or steps != {1}:
         return None
-    if any(loop.var not in place.names() for loop in free) or _copies(loops, level, 1) > _COPIES:
+    if any(loop.var not in place.names() for loop in free) or _copies(loops, level, 1) > TILE_VECTORS:
         return None
     tile = _unrolled(loops, level, 1, whole=True)
     accumulators = _accumulators(block, scope, nest, tile)
@@ -254,14 +254,14 @@ def _level(
         moved = {name for area in in_registers for name in area.origin.names()}
         level = min((n for n, loop in enumerate(loops) if loop.var in moved), default=last)
         plain = all(loop.is_plain for loop in loops[level:])
-        if not plain or _copies(loops, level, lanes) > 4 * _COPIES:
+        if not plain or _copies(loops, level, lanes) > 4 * TILE_VECTORS:
             return None
     else:
         level = last
         while level and loops[level - 1].is_plain and loops[level - 1].var in moving:
             level -= 1
         sums = any(loop.var not in moving for loop in loops[:level])
-        if not sums or _copies(loops, level, lanes) > _COPIES:
+        if not sums or _copies(loops, level, lanes) > TILE_VECTORS:
             return last
     return level
 
@@ -309,7 +309,7 @@ def _by_loads(tile: VectorTile, areas: Sequence[Area]) -> VectorTile | None:
     places = [[tile.element(area, point).offset for point in tile.points] for area in areas]
     key = max(places, key=lambda found: len(set(found))) if places else range(0)
     if len(set(key)) == len(key):
-        return tile if len(key) <= 4 * _COPIES else None
+        return tile if len(key) <= 4 * TILE_VECTORS else None
     ordered = sorted(zip(key, tile.points, strict=True), key=lambda pair: pair[0])
     return replace(tile, points=tuple(point for _, point in ordered))
 
