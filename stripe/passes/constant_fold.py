@@ -40,6 +40,10 @@ _MAX_POINTS = 1 << 24
 """The most points at which a kernel runs while compiling."""
 
 
+MAX_BYTES = 1 << 22
+"""Larger buffers stay: a program with their values would be longer than its computation is worth."""
+
+
 class ConstantFold(Pass):
     """Computes what depends on constants alone while compiling, and keeps the result as constants.
 
@@ -63,9 +67,6 @@ class ConstantFold(Pass):
     group: ClassVar[PassGroup] = PassGroup.DATA
 
     reqs: Reqs = ("kernel",)
-    max_bytes: int = Field(
-        default=1 << 22, ge=1, description="leave buffers alone that would be larger constants"
-    )
 
     def run(self, program: Program, context: PassContext) -> Program:
         main = program.main
@@ -103,10 +104,10 @@ class ConstantFold(Pass):
             whole = len(seen) == 1 and seen[0].sizes == ref.sizes and {*seen[0].access} <= {Affine()}
             if ref.role is Role.USER or ref.name not in written or not whole:
                 continue
-            if ref.bytes <= self.max_bytes:
+            if ref.bytes <= MAX_BYTES:
                 found.add(ref.name)
             elif all(flow.inputs <= constants for flow in flows if ref.name in flow.outputs):
-                limit = f"at most {self.max_bytes} are allowed"
+                limit = f"at most {MAX_BYTES} are allowed"
                 context.missed(ref.name, f"not folded: {ref.bytes} bytes, {limit}")
         self._keep_supported(found, flows, constants)
         if not found:

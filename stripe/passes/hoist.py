@@ -23,7 +23,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.nests import rewrite_below, rewrite_nests
 from stripe.rewrite.tile import tile_block
 
@@ -72,7 +72,6 @@ class Hoist(Pass):
     refused: ClassVar[str] = "not hoisted"
 
     reqs: Reqs
-    inner_set: TagSet = Field(default=(), description="tags of the inner blocks")
 
     def run(self, program: Program, context: PassContext) -> Program:
         def visit(nest: Nest) -> Block:
@@ -118,7 +117,6 @@ class Hoist(Pass):
             indices=tuple(index for index in inner.indices if index.is_passed or index.range > 1),
             refinements=tuple(views.get(r.name, r) for r in inner.refinements if r.name in used),
             statements=tuple(rest),
-            tags=inner.tags.add(*self.inner_set),
         )
         loads, stores = (
             [_moved_out(s, back) for s, fills in moved.items() if fills is wanted and isinstance(s, Block)]

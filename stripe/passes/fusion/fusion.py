@@ -72,7 +72,6 @@ class Fusion(Pass):
     a_reqs: TagReqs = Field(default=(), description="tags of the producer")
     b_reqs: TagReqs = Field(default=(), description="tags of the consumer")
     fused_set: TagSet = Field(default=(), description="tags that the fused block gets")
-    a_inner_set: TagSet = Field(default=(), description="tags that the producer's inner block gets")
     b_inner_set: TagSet = Field(default=(), description="tags that the consumer's inner block gets")
     overlap: Literal["recompute", "keep"] = Field(
         default="recompute",
@@ -298,7 +297,7 @@ class _Decider:
     def _inside(self, a: Block, b: Block) -> tuple[Block, Block]:
         """Both blocks with the tags that they have inside: they are no kernels any more."""
         return (
-            replace(a, tags=a.tags.remove("kernel").add(*self.options.a_inner_set)),
+            replace(a, tags=a.tags.remove("kernel")),
             replace(b, tags=b.tags.remove("kernel").add(*self.options.b_inner_set)),
         )
 

@@ -105,12 +105,6 @@ class Layout(Pass):
         description="with choose: vectors sum products of narrow integers (`widening`) along their reduction; kernels "
         "whose factors then lie along it get the tag `dots`",
     )
-    vector_bytes: int | None = Field(
-        default=None,
-        gt=0,
-        description="with choose: width of a vector in bytes, instead of the hardware model's",
-    )
-
     tiles: str = Field(
         default="",
         description="instead of all these, blocks such that what tiles read lies in one piece: the blocks of main with "
@@ -216,13 +210,7 @@ class Layout(Pass):
 
     def _chosen(self, program: Program, context: PassContext) -> dict[Buffer, IndexMap]:
         """The maps of the buffers that gain by another layout than they have."""
-        width = self.vector_bytes
-        if width is None:
-            width = (
-                context.need_hardware("layout{choose} without vector_bytes")
-                .exec_unit_with("vectors")
-                .vector_bytes
-            )
+        width = context.need_hardware("layout{choose}").exec_unit_with("vectors").vector_bytes or 1
         found = accesses(program.entry)
         tensors: dict[Buffer, FreeTensor] = {}
         for path, block in walk(program.entry):
@@ -238,13 +226,13 @@ class Layout(Pass):
                     present = wide[-1] if wide else ref.rank - 1
                     dims = [present, *(d for d in range(ref.rank) if d != present and ref.sizes[d] > 1)]
                     labels: list[Label] = [(dim, 1) for dim in dims]
-                    lanes = max(1, (width or 1) // ref.dtype.bytes)
+                    lanes = max(1, width // ref.dtype.bytes)
                     if self.pad is not None and path == (0,):
                         labels += [(dim, lanes) for dim in dims if ref.sizes[dim] % lanes]
                     copied = ref.role is Role.USER and not self.interface
                     tensors[Buffer(path, ref.name)] = FreeTensor(ref, tuple(labels), copied)
         maps: dict[Buffer, IndexMap] = {}
-        for buffer, (innermost, lanes) in choose(tensors, found, width or 1, dots=self.dots).items():
+        for buffer, (innermost, lanes) in choose(tensors, found, width, dots=self.dots).items():
             ref, present = tensors[buffer].ref, tensors[buffer].labels[0]
             if (innermost, lanes) != present:
                 order = (*(dim for dim in memory_order(ref) if dim != innermost), innermost)

@@ -22,7 +22,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
-from stripe.passes.base import LocationSpec, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
+from stripe.passes.base import LocationSpec, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.passes.subgroup.search import LaneMachine, LaneTile, LaneView, lane_index, search
 from stripe.rewrite.banks import Cut, rebanked
 from stripe.rewrite.cached import CacheOptions, cache_view
@@ -62,7 +62,6 @@ class Subgroup(Pass):
 
     reqs: Reqs
     register_loc: LocationSpec | None = Field(default=None, description="where the registers are")
-    outer_set: TagSet = Field(default=(), description="tags added to the outermost block")
 
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError without a hardware model that has subgroups, registers and a cache."""
@@ -110,7 +109,7 @@ class Subgroup(Pass):
         lanes = replace(lanes, indices=indices, refinements=refs, tags=lanes.tags.add("subgroup_thread"))
         points = replace(with_statements(points, [lanes]), tags=points.tags.add("subgroup_inner"))
         steps = replace(with_statements(steps, [points]), tags=steps.tags.add("subgroup_steps"))
-        return replace(with_statements(grid, [steps]), tags=grid.tags.add("subgroup_outer", *self.outer_set))
+        return replace(with_statements(grid, [steps]), tags=grid.tags.add("subgroup_outer"))
 
     def _with_registers(self, entry: Block, path: Path, block: Block, chosen: LaneTile) -> Block:
         """Copies in registers, spread over the lanes: of the inputs for each step, of the output for all of them."""
