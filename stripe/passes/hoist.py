@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pydantic import Field
-
 from stripe.ir import (
     Affine,
     Agg,
