@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 from typing import Any, TypeAlias
+
+from stripe.ir.frozen import frozen
 
 Interval: TypeAlias = tuple[int, int]
 """Inclusive lower and upper bound."""
@@ -14,7 +15,7 @@ Interval: TypeAlias = tuple[int, int]
 _NO_NAMES = frozenset[str]()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FloorDiv:
     """floor(arg / divisor), divisor >= 2."""
 
@@ -25,7 +26,7 @@ class FloorDiv:
         return f"floor({_grouped(self.arg)}/{self.divisor})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mod:
     """The remainder of arg by modulus >= 2, always in [0, modulus)."""
 
@@ -39,7 +40,7 @@ class Mod:
 Atom: TypeAlias = str | FloorDiv | Mod
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Affine:
     """`offset` plus the sum of coefficient times atom over `terms`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import copysign, isnan
 from typing import TypeAlias
 
@@ -11,6 +10,7 @@ from typing_extensions import override
 
 from stripe.ir.affine import Affine, Interval
 from stripe.ir.dtypes import DType
+from stripe.ir.frozen import frozen, replace
 from stripe.ir.location import Location
 from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement
@@ -20,7 +20,7 @@ from stripe.ir.tags import BLOCK_WORDS, INDEX_WORDS, Tags, TagValue, check_field
 _STENCIL = "stencil_"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index:
     """An index that runs over [0, range); or, with `affine`, one value passed in from the indices outside. The points
     of a spatial index run at the same time on units of their own. `stencil` is the index of a stencil that this one
@@ -61,7 +61,7 @@ class Index:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constraint:
     """The block runs only where `affine >= 0`."""
 
@@ -71,7 +71,7 @@ class Constraint:
         return f"{self.affine} >= 0"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Load(Printable):
     """`$into = load(ref)`: the element at the origin of the view."""
 
@@ -81,7 +81,7 @@ class Load(Printable):
     tags: Tags = Tags()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store(Printable):
     """`ref = store($value)`: merges the value into the element at the origin of the view by its aggregation."""
 
@@ -91,7 +91,7 @@ class Store(Printable):
     tags: Tags = Tags()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadIndex(Printable):
     """`$into = load_index(affine)`: the value of an affine over the block's indices, as i32."""
 
@@ -101,7 +101,7 @@ class LoadIndex(Printable):
     tags: Tags = Tags()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Constant(Printable):
     """`$into = (dtype)value`. Two are equal where their values are; 0.0 and -0.0 are two values, nan is one."""
 
@@ -127,7 +127,7 @@ class Constant(Printable):
         return (self.into, value, self.dtype, self.deps, self.tags)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intrinsic(Printable):
     """`$into = op($a, $b)`: a scalar operation of `stripe.ir.intrinsics`; `dtype` is given for `cast` alone."""
 
@@ -139,7 +139,7 @@ class Intrinsic(Printable):
     tags: Tags = Tags()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Special(Printable):
     """`(o1, o2) = op(i1, i2)`: an opaque operation on whole refinements (`stripe.ir.intrinsics`)."""
 
@@ -150,7 +150,7 @@ class Special(Printable):
     tags: Tags = Tags()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block(Printable):
     """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the
     statements.

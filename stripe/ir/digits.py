@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
 from stripe.ir.affine import Affine, Atom, FloorDiv, Mod
+from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stripe.ir.block import Block, Statement
+from stripe.ir.frozen import replace
 from stripe.ir.walk import with_statements
 
 

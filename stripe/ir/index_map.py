@@ -12,10 +12,11 @@ read against letters for the logical indices, says the same for blocked layouts:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from stripe.ir.affine import Affine
+from stripe.ir.frozen import replace
 
 
 @dataclass(frozen=True, slots=True)

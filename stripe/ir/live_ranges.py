@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from stripe.ir.block import Block
+from stripe.ir.frozen import replace
 from stripe.ir.refinement import Refinement
 from stripe.ir.uses import uses_by_name
 from stripe.ir.walk import Path, walk

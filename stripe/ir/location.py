@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from stripe.ir.affine import Affine
+from stripe.ir.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Device:
     """One level of a location: a unit's name and its number, an affine per axis. No units means any of them."""
 
@@ -20,7 +20,7 @@ class Device:
         return f"{self.name}[{', '.join(map(str, self.units))}]" if self.units else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """A path of devices from the outermost to the innermost; the empty path is nowhere yet."""
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from typing_extensions import override
 
 from stripe.ir.block import Block
 from stripe.ir.dtypes import DType
+from stripe.ir.frozen import frozen, replace
 from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement, Role
 from stripe.ir.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantBuffer:
     """The contents of the entry allocation called `name`: little-endian elements in row-major order of `sizes`."""
 
@@ -23,7 +22,7 @@ class ConstantBuffer:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program(Printable):
     """A whole program. Its tensors are the allocations of `entry` with the role of the user; `main` says which it
     reads and writes."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 
 from stripe.ir.affine import Affine
 from stripe.ir.dtypes import DType
+from stripe.ir.frozen import frozen, replace
 from stripe.ir.index_map import PhysicalLayout
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
@@ -94,7 +94,7 @@ class Agg(Enum):
         return not self._idempotent and dtype.kind != "bool"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dim:
     """Extent of one dimension of a view and its stride, both in elements."""
 
@@ -102,7 +102,7 @@ class Dim:
     stride: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refinement(Printable):
     """A view of `source` (a refinement of the block outside), or an allocation when `source` is empty.
 

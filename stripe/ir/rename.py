@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from stripe.ir.affine import Affine
 from stripe.ir.block import (
@@ -17,6 +16,7 @@ from stripe.ir.block import (
     Statement,
     Store,
 )
+from stripe.ir.frozen import replace
 from stripe.ir.refinement import Refinement
 from stripe.ir.uses import scalar_defined
 

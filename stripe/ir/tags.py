@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import nan
 
+from stripe.ir.frozen import frozen
 from stripe.ir.stage import STAGE_WORDS
 
 TagValue = bool | int | float | str
@@ -28,7 +28,7 @@ def check_field_word(word: str, value: TagValue | None) -> None:
         raise ValueError(f"'#{word}' takes no value")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tags:
     """An immutable set of words, each with a value or None, sorted by word."""
 

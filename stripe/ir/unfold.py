@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 
 from stripe.ir.access import address, separating
 from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod
 from stripe.ir.block import Block, Constraint, Index, LoadIndex
+from stripe.ir.frozen import replace
 from stripe.ir.nest import UNKNOWN, Nest
 from stripe.ir.rename import substitute
 from stripe.ir.text.names import fresh

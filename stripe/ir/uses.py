@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from stripe.ir.block import (
     Block,
@@ -15,6 +14,7 @@ from stripe.ir.block import (
     Statement,
     Store,
 )
+from stripe.ir.frozen import replace
 from stripe.ir.refinement import Agg, Direction, Refinement
 from stripe.ir.walk import map_statements
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
 from stripe.ir.block import Block, Statement
+from stripe.ir.frozen import replace
 from stripe.ir.program import Program
 from stripe.ir.refinement import Refinement
 

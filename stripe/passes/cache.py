@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from math import prod
 from typing import ClassVar, Literal, Self
 
@@ -25,6 +24,7 @@ from stripe.ir import (
     walk,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import (
     TILES,
     LocationSpec,

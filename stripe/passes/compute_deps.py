@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from stripe.ir import Block, Nest, Stage, with_statements
+from stripe.ir.frozen import replace
 from stripe.passes.base import NestPass, PassContext, PassGroup, Refusal, Reqs
 from stripe.poly import statement_deps
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from stripe.ir import (
@@ -24,6 +24,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly.definitions import DefinedElements
 from stripe.rewrite.copy import Element, copy_block, main_view

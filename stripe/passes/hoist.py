@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from stripe.ir import (
@@ -21,6 +21,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.nests import rewrite_below, rewrite_nests
 from stripe.rewrite.tile import tile_block

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ from stripe.ir import (
     walk,
     with_statements,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import (
     LOCATED,
     TILES,

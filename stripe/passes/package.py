@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
 
 from stripe.ir import Affine, Block, Index, Location, Program, Refinement, Tags, with_entry
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 
 

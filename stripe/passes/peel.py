@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from pydantic import Field
@@ -21,6 +21,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.poly import Points, pieces
 from stripe.rewrite.constraints import reduce_nest

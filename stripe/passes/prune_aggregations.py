@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import ClassVar
 
 from stripe.ir import Agg, Block, Path, Program, Store, aggregations, replace_at, rewrite_blocks, with_entry
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.poly.single_writes import single_writes
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from stripe.ir import Block, Nest
+from stripe.ir.frozen import replace
 from stripe.passes.base import TILES, NestPass, PassContext, PassExample, PassGroup, Reqs
 from stripe.rewrite.constraints import reduced_block
 from stripe.rewrite.nests import rewrite_below

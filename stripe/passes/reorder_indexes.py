@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -15,6 +14,7 @@ from stripe.ir import (
     step,
     walk,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassGroup, Reqs, matching
 
 

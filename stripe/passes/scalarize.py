@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from stripe.ir import (
@@ -23,6 +22,7 @@ from stripe.ir import (
     scalar_defined,
     uses_of,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Reqs
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
@@ -22,6 +21,7 @@ from stripe.ir import (
     step,
     substitute,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.rewrite.copy import Element, copy_block
 from stripe.rewrite.sharing import sharing

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
 from pydantic import Field
 
 from stripe.ir import Block, Index, separating, unfolded, with_statements
+from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.tile import tile_block
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import ClassVar
@@ -29,6 +28,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.dissolve import dissolve
 from stripe.rewrite.tile import used_indices

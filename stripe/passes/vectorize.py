@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -19,6 +18,7 @@ from stripe.ir import (
     unfolded_nest,
     with_statements,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import NestPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.nests import rewrite_below
 from stripe.rewrite.tile import tile_block

@@ -8,10 +8,11 @@ only if it lies within one bank, or is one row of all banks, for every point; ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from stripe.ir import Affine, Block, Dim, IndexMap, Refinement, Special, Statement, row_major, with_statements
+from stripe.ir.frozen import replace
 
 
 class _BankSpan(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from stripe.ir import (
@@ -31,6 +31,7 @@ from stripe.ir import (
     refs_used,
     replace_at,
 )
+from stripe.ir.frozen import replace
 from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union
 from stripe.rewrite.copy import Element, copy_block
 from stripe.rewrite.locate import placed_as, unknown_unit

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stripe.ir import Affine, Block, Index, Nest, substitute
+from stripe.ir.frozen import replace
 from stripe.poly import simplify_block, tighten
 from stripe.rewrite.nests import rewrite_below
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stripe.ir import (
     Affine,
@@ -24,6 +24,7 @@ from stripe.ir import (
     fresh,
     map_statements,
 )
+from stripe.ir.frozen import replace
 
 
 @dataclass(frozen=True, slots=True)

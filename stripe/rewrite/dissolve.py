@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stripe.ir import (
     Affine,
     Block,
@@ -18,6 +16,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.rewrite.refusal import Refusal
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from stripe.ir import (
     Affine,
@@ -18,6 +17,7 @@ from stripe.ir import (
     refs_used,
     with_directions,
 )
+from stripe.ir.frozen import replace
 from stripe.rewrite.prune import drop_constants
 
 

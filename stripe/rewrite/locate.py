@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 from stripe.ir import Block, Location, Refinement, map_views, walk
+from stripe.ir.frozen import replace
 from stripe.rewrite.refusal import Refusal
 
 

@@ -8,7 +8,7 @@ inwards as *pending*, down to the block that loads or stores.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
 from typing import TypeAlias
@@ -32,6 +32,7 @@ from stripe.ir import (
 )
 from stripe.ir.check.magnitude import LARGEST
 from stripe.ir.digits import Digit, digits_of_fold, digits_of_map
+from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap
 from stripe.poly.index_maps import collision, physical_sizes
 from stripe.rewrite.pass_in import passed_into

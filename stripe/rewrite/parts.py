@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from stripe.ir import Affine, Block, Location, Tags, separating, with_statements
+from stripe.ir.frozen import replace
 from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.tile import tile_block
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from stripe.ir import Affine, Block, Index, Path, block_at, fresh, replace_at
+from stripe.ir.frozen import replace
 
 
 def pass_index(root: Block, path: Path, depth: int, name: str) -> tuple[Block, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stripe.ir import (
     Affine,
     Block,
@@ -15,6 +13,7 @@ from stripe.ir import (
     substitute,
     uses_by_name,
 )
+from stripe.ir.frozen import replace
 from stripe.rewrite.tile import used_indices
 
 

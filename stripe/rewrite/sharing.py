@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from stripe.ir import Block, Index, Refinement, step
+from stripe.ir.frozen import replace
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from stripe.ir import Block, IndexMap, Path, Refinement, Role, walk, with_statements
+from stripe.ir.frozen import replace
 
 Maps: TypeAlias = Mapping[Path, Mapping[str, IndexMap]]
 """Maps without floors for allocations, by the path of the block that holds them and their names."""

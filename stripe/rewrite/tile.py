@@ -10,7 +10,7 @@ x = x_outer + count*x_inner), each once. `split_block` is the general form, whic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stripe.ir import (
     Affine,
@@ -29,6 +29,7 @@ from stripe.ir import (
     fresh,
     substitute,
 )
+from stripe.ir.frozen import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ moves between two memories, or moves each element once between a buffer and an a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from stripe.ir import Affine, Agg, Block, Buffer, ConfigError, Load, Location, Nest, Store, View
 from stripe.ir.access import determined
+from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap
 from stripe.ir.nest import UNKNOWN
 from stripe.poly import Access, PolyLimit, element_names, leaf_accesses

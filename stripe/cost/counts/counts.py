@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from stripe.cost.counts.copies import Copies, Transfer, as_transfer, memory_of
@@ -25,6 +24,7 @@ from stripe.cost.counts.traffic import ARRAY, HeldBuffer, KernelCounts, Traffic
 from stripe.cost.time.machine import check_locations
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Agg, Block, Nest, Program, StripeError, walk
+from stripe.ir.frozen import replace
 from stripe.poly import (
     Access,
     PolyLimit,

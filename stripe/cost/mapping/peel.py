@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from stripe.cost.mapping.machine import MappingRules, target_for
@@ -11,6 +11,7 @@ from stripe.cost.mapping.problem import Hierarchy, LoopNest
 from stripe.cost.mapping.search import Found, LoopMapping, Objective, search
 from stripe.hw.schema import HardwareModel
 from stripe.ir import DType
+from stripe.ir.frozen import replace
 
 UNRESTRICTED = MappingRules()
 FULL = 0.75

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+
+from stripe.ir.frozen import replace
 
 Coefficients = Mapping[str, int]
 """One dimension of a tensor as a linear form over the indices of the nest."""

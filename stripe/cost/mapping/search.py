@@ -10,7 +10,7 @@ mappings that are known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from heapq import heappush, heapreplace
 from itertools import product
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node, interleavings, residencies
 from stripe.cost.mapping.splits import IndexSplit, IndexSplits, fewer
 from stripe.cost.mapping.terms import Floats, PriceTerms, Skeleton, Slide
+from stripe.ir.frozen import replace
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Objective = Literal["energy", "latency", "edp"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, prod
 from typing import Literal, NamedTuple
 
 from stripe.cost.time.pieces import Compute, Stream
 from stripe.hw.engines import SystolicArray
 from stripe.ir import Affine, Agg, Block, Load, Nest, Store
+from stripe.ir.frozen import replace
 
 Role = Literal["reduction", "pixels", "filters", "batches"]
 

@@ -12,12 +12,13 @@ Units that have a cache each see the iterations of their own, units that share o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, gcd, prod
 from typing import NamedTuple, TypeAlias
 
 from stripe.hw.schema import MemUnit
 from stripe.ir import Block, Buffer, Nest, Path
+from stripe.ir.frozen import replace
 from stripe.poly import Access, distinct_values, leaf_accesses
 
 

@@ -7,7 +7,7 @@ points they spread. Where constraints make points unequal, one of them costs the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from typing_extensions import override
 from stripe.cost.counts.copies import Copies, Transfer, as_transfer
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.ir import Agg, Block, Location, Nest, nest_at, unfolded_nest
+from stripe.ir.frozen import replace
 from stripe.poly import (
     Access,
     count_domain,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, prod
 
 from stripe.cost.counts.operations import Operations, point_operations
@@ -15,6 +15,7 @@ from stripe.cost.time.stencils import body_of, unfit
 from stripe.hw.engines import Stencil
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError, DType, Index, Nest, step
+from stripe.ir.frozen import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import ceil, prod
 
 from stripe.cost.counts.energy import operations_energy, route_energy
@@ -30,6 +29,7 @@ from stripe.cost.time.uneven import tile_cycles
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Block, ConfigError, Nest, unfolded_nest
+from stripe.ir.frozen import replace
 
 MOST_KEPT = 2000
 """Statements whose costs a machine keeps."""

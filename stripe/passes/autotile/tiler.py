@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import inf, prod
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +14,7 @@ from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
 from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Retention
 from stripe.ir import Block, Program, Tags, canonical_names, replace_at
+from stripe.ir.frozen import replace
 from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose, company
 from stripe.passes.autotile.search import Ranked, TileSearch
 from stripe.passes.autotile.tiling import UNSURE, Tiling, cost_text

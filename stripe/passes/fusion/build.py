@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stripe.ir import (
     Affine,
@@ -26,6 +26,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.fusion.legality import FusionPlan
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import Split, split_block, used_indices

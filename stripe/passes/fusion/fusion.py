@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from stripe.ir import Block, Interval, Program, Refinement, Tags, step, with_entry, with_statements
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReqs, TagSet, matching
 from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue

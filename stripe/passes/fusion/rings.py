@@ -9,7 +9,7 @@ itself a producer or a consumer that can be fused so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from stripe.ir import (
@@ -28,6 +28,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.fusion.build import Fused
 from stripe.passes.fusion.reach import Reach, ViewPair, reaches
 from stripe.poly import accesses, box_of

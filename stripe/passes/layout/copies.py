@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from stripe.ir import (
     Affine,
@@ -21,6 +20,7 @@ from stripe.ir import (
     with_statements,
     writes_of,
 )
+from stripe.ir.frozen import replace
 from stripe.rewrite.copy import Element, beside, copy_block, names_in, temporary, with_temporaries
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from stripe.ir import Block, step
+from stripe.ir.frozen import replace
 
 
 def with_dots(block: Block) -> Block:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 from typing import ClassVar, Self
 
@@ -23,6 +22,7 @@ from stripe.ir import (
     with_entry,
 )
 from stripe.ir.check.layouts import layout_fault, pad_fault
+from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.text.index_maps import read_index_map
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs, matching

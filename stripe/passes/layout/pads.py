@@ -8,7 +8,7 @@ or any value where the hole has none. The holes that no kernel fills get a block
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
 
@@ -31,6 +31,7 @@ from stripe.ir import (
     surround,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext
 from stripe.poly import Access, Points, accesses, element_names, pieces, points_of, union, untouched
 from stripe.poly.access import leaf_accesses

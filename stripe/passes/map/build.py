@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from stripe.cost.mapping.peel import Mapper, PlannedNest
@@ -26,6 +26,7 @@ from stripe.ir import (
     replace_at,
     substitute,
 )
+from stripe.ir.frozen import replace
 from stripe.rewrite.cached import CacheOptions, cache_view
 from stripe.rewrite.prune import prune_indices
 from stripe.rewrite.refusal import Refusal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -16,6 +15,7 @@ from stripe.ir import (
     StripeError,
     walk,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.rewrite.excerpt import excerpt
 from stripe.rewrite.nests import rewrite_nests

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -22,6 +21,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.memory_placement.packing import Item, pack
 from stripe.passes.memory_placement.units import UnitPath, aliasing, index_intervals, may_alias, unit_path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
@@ -23,6 +23,7 @@ from stripe.ir import (
     surround,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 from stripe.passes.pad.plan import Growth, Judge, Margins, border, raised_ranges
 from stripe.poly import accesses, untouched

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isqrt
 
 from stripe.ir import Affine, Agg, Block, Domain, Interval, Refinement
+from stripe.ir.frozen import replace
 from stripe.poly import Points, bounds, points_of, union
 from stripe.rewrite.contribution import neutral_sets, output_of
 from stripe.rewrite.refusal import Refusal

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stripe.ir import Block, Refinement, Statement, map_statements
+from stripe.ir.frozen import replace
 from stripe.passes.base import Refusal, TagSet
 from stripe.rewrite.banks import Cut, rebanked
 from stripe.rewrite.tile import tile_block

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +16,7 @@ from stripe.ir import (
     separating,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import (
     UNIT_NAME,
     Pass,

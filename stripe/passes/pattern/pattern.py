@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field, field_validator
@@ -20,6 +19,7 @@ from stripe.ir import (
     rewrite_blocks,
     with_entry,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.passes.pattern.contraction_kinds import classify
 from stripe.passes.pattern.terms import (

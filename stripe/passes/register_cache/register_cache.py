@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -26,6 +26,7 @@ from stripe.ir import (
     with_entry,
     with_statement,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import (
     TILES,
     LocationSpec,

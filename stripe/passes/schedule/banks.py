@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from stripe.ir import Location
+from stripe.ir.frozen import replace
 
 WINDOW = 2
 """Ranges given back lately that are avoided."""

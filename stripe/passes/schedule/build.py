@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from stripe.ir import (
     Agg,
@@ -20,6 +19,7 @@ from stripe.ir import (
     replace_at,
     retarget,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext
 from stripe.passes.schedule.banks import BankRange
 from stripe.passes.schedule.plan import Execute, NearCopy, ScheduleStep, SwapIn

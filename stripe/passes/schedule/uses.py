@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stripe.ir import Block, Path, Refinement, Statement, reads_of, walk, with_statements, writes_of
+from stripe.ir.frozen import replace
 from stripe.passes.schedule.banks import Banks
 from stripe.rewrite.tile import tile_block
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -22,6 +21,7 @@ from stripe.ir import (
     with_entry,
     with_statements,
 )
+from stripe.ir.frozen import replace
 from stripe.passes.base import LocationSpec, Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.passes.subgroup.search import LaneMachine, LaneTile, LaneView, lane_index, search
 from stripe.rewrite.banks import Cut, rebanked

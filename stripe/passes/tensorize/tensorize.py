@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -11,6 +10,7 @@ from pydantic import Field
 from stripe.cost.time.stencils import Match, body_of, find_matches, unfit
 from stripe.hw.engines import Stencil
 from stripe.ir import Block, Program, rewrite_blocks, unfolded, with_entry, with_statements
+from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.rewrite.tile import tile_block
 
