@@ -93,7 +93,8 @@ def to_flat(ref: Refinement, array: Array) -> Array:
         flat = np.zeros(ref.span, ref.dtype.numpy())
         element_view(ref, flat)[...] = array
     else:
-        flat = np.full(ref.span, ref.layout.pad or 0, ref.dtype.numpy())
+        pad = ref.layout.pad
+        flat = np.full(ref.span, 0 if pad is None else pad, ref.dtype.numpy())
         element_view(ref, flat)[places(ref.layout)] = array
     return flat
 
@@ -110,7 +111,11 @@ def logical_array(ref: Refinement, elements: Array) -> Array:
     if layout is None:
         return np.array(elements, order="C")
     if layout.pad is not None:
-        wrong = np.argwhere(holes(ref.sizes, layout) & (elements != np.asarray(layout.pad, elements.dtype)))
+        pad = np.asarray(layout.pad, elements.dtype)
+        held = elements == pad
+        if ref.dtype.is_float and not pad:
+            held &= np.signbit(elements) == np.signbit(pad)
+        wrong = np.argwhere(holes(ref.sizes, layout) & ~held)
         if len(wrong):
             raise ExecutionError(
                 f"the output '{ref.name}' ends with {elements[tuple(wrong[0])]} in the hole {wrong[0].tolist()} of "

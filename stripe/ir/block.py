@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import copysign, isnan
 from typing import TypeAlias
 
 from typing_extensions import override
 
 from stripe.ir.affine import Affine, Interval
-from stripe.ir.dtypes import DType
+from stripe.ir.dtypes import DType, value_key
 from stripe.ir.frozen import frozen, replace
 from stripe.ir.location import Location
 from stripe.ir.printable import Printable
@@ -121,10 +120,7 @@ class Constant(Printable):
 
     @property
     def _key(self) -> tuple[object, ...]:
-        value: object = self.value
-        if isinstance(self.value, float):
-            value = "nan" if isnan(self.value) else (self.value, copysign(1.0, self.value))
-        return (self.into, value, self.dtype, self.deps, self.tags)
+        return (self.into, value_key(self.value), self.dtype, self.deps, self.tags)
 
 
 @frozen

@@ -143,6 +143,13 @@ DTYPES: dict[str, DType] = {
 }
 
 
+def value_key(value: bool | int | float) -> object:
+    """A key of a value of one dtype, equal for equal values: 0.0 and -0.0 are two values, nan is one."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
+    return value
+
+
 def common_type(left: DType, right: DType) -> DType:
     """The type of a mixed operation: a float beats an integer, then the wider wins, a tie keeps the left one.
 

@@ -15,7 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from typing_extensions import override
+
 from stripe.ir.affine import Affine
+from stripe.ir.dtypes import value_key
 from stripe.ir.frozen import replace
 
 
@@ -99,18 +102,30 @@ class IndexMap:
         return [self.results[first:last] for first, last in pairwise(ends)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PhysicalLayout:
     """The layout of a tensor of the user: its logical `sizes`, and the map from logical elements to those of the
     allocation.
 
     Other elements of the allocation are holes. They hold `pad`: the caller promises it for inputs, the program owes it
-    for outputs. Without a pad they are undefined.
+    for outputs. Without a pad they are undefined. The pads 0.0 and -0.0 are two.
     """
 
     map: IndexMap
     sizes: tuple[int, ...]
     pad: bool | int | float | None = None
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PhysicalLayout) and self._key == other._key
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return (self.map, self.sizes, None if self.pad is None else value_key(self.pad))
 
     def __str__(self) -> str:
         indices = ", ".join(f"{name}:{size}" for name, size in zip(self.map.names, self.sizes, strict=True))

@@ -16,6 +16,7 @@ from stripe.ir import (
     Program,
     Refinement,
     Store,
+    aggregations,
     reads_of,
     with_directions,
     with_statements,
@@ -171,11 +172,9 @@ def _transfers(nest: Nest) -> Iterator[_Hoistable]:
             written = {name for other in others for name in writes_of(other)}
             lawful = not makers and sink.agg is Agg.ASSIGN and not same & written
         else:
-            views = [ref for maker in makers if isinstance(maker, Block) for ref in maker.refinements]
-            sums = {ref.agg for ref in views if ref.source == near}
+            sums = aggregations(block, [near]).get(near)
             read = any(near in reads_of(other) for other in others)
-            lawful = sink.agg is not Agg.ASSIGN and sums == {sink.agg} and not read and not same & touched
-            lawful = lawful and all(isinstance(maker, Block) for maker in makers)
+            lawful = sink.agg is not Agg.ASSIGN and sums == (sink.agg,) and not read and not same & touched
         if not lawful:
             continue
         affines = [*block.ref(far).access, *(i.affine for i in statement.indices if i.affine is not None)]

@@ -21,6 +21,7 @@ from stripe.tile import compile_tile
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal
 from tests.passes.programs import run_pass
+from tests.support.programs import load
 
 MAPPINGS = Path(__file__).parents[2] / "examples" / "mappings"
 HALO = "refetch"
@@ -97,3 +98,11 @@ def test_every_order_keeps_the_meaning_and_moves_each_box_once(
 def test_nothing_to_move_gives_the_same_program() -> None:
     program = compile_tile("function (A[N=8]) -> (O) { O = relu(A); }")
     assert find_pass("hoist").model_validate({"reqs": ["all"]}).run(program, PassContext()) is program
+
+
+def test_a_maker_that_assigns_inside_of_a_summing_view_stays() -> None:
+    """The aggregation of a store is that of the view that it names, not that of a view around it."""
+    program = load("passes/hoist/inner_assignment")
+    after = find_pass("hoist").model_validate({"reqs": ["all"]}).run(program, PassContext())
+    assert isinstance(prove_equal(program, after), Equal)
+    assert after == program

@@ -21,6 +21,7 @@ from stripe.pipeline.checks.proof import ExactCheck, ProofError
 from stripe.pipeline.passlist import parse_passes
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY
+from stripe.verify.interface import moved_tensor
 from stripe.verify.proof.prove import prove_equal, prove_pads
 from stripe.verify.proof.witness import Different, Equal
 from tests.support.programs import PROGRAMS, checked, load, source
@@ -179,3 +180,20 @@ def test_a_pass_may_not_move_a_tensor_of_the_user(second: str) -> None:
     check.after(entry, before, before)
     with pytest.raises(ProofError, match="lies in memory in another way than before"):
         check.after(entry, before, after)
+
+
+def test_zeros_of_both_signs_are_two_pads() -> None:
+    """A hole that holds 0.0 does not hold -0.0: not for the proof, not for callers, not for passes."""
+    plus = load("verify/interface/written_hole")
+    minus = parse_program(print_program(plus).replace("else 0.0", "else -0.0"))
+    assert plus != minus
+    assert moved_tensor(plus, minus) == "O"
+    assert not isinstance(prove_equal(plus, minus), Equal)
+    assert isinstance(prove_pads(plus), Equal)
+    assert not isinstance(prove_pads(minus), Equal)
+    x = np.arange(3, dtype=np.float32)
+    assert interpret(plus, {"X": x})["O"].tolist() == [0, 1, 2]
+    with pytest.raises(ExecutionError, match=r"promises -0\.0"):
+        interpret(minus, {"X": x})
+    allocation = next(ref for ref in minus.entry.refinements if ref.name == "O")
+    assert np.signbit(to_flat(allocation, x)).tolist() == [False, False, False, True]

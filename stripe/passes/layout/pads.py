@@ -29,6 +29,7 @@ from stripe.ir import (
     Tags,
     replace_at,
     surround,
+    value_key,
     with_entry,
 )
 from stripe.ir.frozen import replace
@@ -292,7 +293,11 @@ class _Wider:
             if stored is None:
                 continue
             if write.agg is Agg.ASSIGN:
-                if target is not None and stored == target.pad:
+                if (
+                    target is not None
+                    and target.pad is not None
+                    and value_key(stored) == value_key(target.pad)
+                ):
                     parts.append(points & into_holes)
             elif stored == write.agg.identity(self.program.entry.ref(write.buffer.name).dtype):
                 same = target is None or target.pad is None or stored == target.pad
