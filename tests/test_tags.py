@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import stripe
 from stripe.cost.counts.counts import count_program
+from stripe.emit.c import emit_c
 from stripe.exec.compare import compare
 from stripe.exec.compile import compile_program
 from stripe.exec.data import random_inputs
@@ -20,13 +21,18 @@ from stripe.passes.base import LOCATED
 from stripe.verify.machine.claims import check_claims
 
 WORDS = (
-    "cache", "cache_load", "cached", "contraction", "conv", "init", "kernel", "parallel", "stencil", "swap_in",
-    "thread", "transfer", "unroll", "vector", "anything",
+    "cache", "cache_load", "cached", "contraction", "conv", "dot", "init", "kernel", "parallel", "stencil", "swap_in",
+    "thread", "transfer", "transpose", "unroll", "vector", "anything",
 )  # fmt: skip
+VALUES = (None, None, -2, 0, 1, 3, 6, 8, 16, 24, 5000, True, 2.5, "x")
+"""Values of tags; some of which a pass sets none."""
 PROGRAMS = {
     "convolution": "function (I[X=34, C=4]: i8, K[F=3, C, O=8]: i8) -> (R) {"
     " [[conv]] T[x, o : 32, O] = +(I[x + f, c] * K[f, c, o]); R = relu(T); }",
     "matmul": "function (A[M=12, K=20]: i8, B[K, N=16]: i8) -> (C) { C[m, n : M, N] = +(A[m, k] * B[k, n]); }",
+    "wide_sum": "function (A[M=4, K=20]: i8, B[N=6, K]: i8) -> (C) {"
+    " C[m, n : M, N]: i32 = +(A[m, k] * B[n, k]); }",
+    "turned": "function (X[M=26, N=25]: i8) -> (O) { O[n, m : N, M] = =(X[m, n]); }",
 }
 LISTS = {
     "": (),
@@ -50,7 +56,10 @@ def compiled(name: str, passes: str) -> Program:
 @st.composite
 def other_tags(draw: st.DrawFn, tags: Tags) -> Tags:
     kept = tags.remove(*draw(st.lists(st.sampled_from(tuple(tags)), max_size=3))) if len(tags) else tags
-    return kept.add(*draw(st.lists(st.sampled_from(WORDS), max_size=3)))
+    for word in draw(st.lists(st.sampled_from(WORDS), max_size=3)):
+        value = draw(st.sampled_from(VALUES))
+        kept = kept.add(word) if value is None else kept.set(word, value)
+    return kept
 
 
 def retagged(draw: st.DrawFn, block: Block) -> Block:
@@ -72,6 +81,12 @@ def pairs(draw: st.DrawFn) -> tuple[Program, Program]:
     """A program, and the same with other tags."""
     program = compiled(draw(st.sampled_from(sorted(PROGRAMS))), draw(st.sampled_from(sorted(LISTS))))
     return program, with_entry(program, retagged(draw, program.entry))
+
+
+@settings(max_examples=60)
+@given(pairs())
+def test_any_tags_have_code(pair: tuple[Program, Program]) -> None:
+    assert emit_c(pair[1])
 
 
 @settings(max_examples=12)

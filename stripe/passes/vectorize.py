@@ -78,8 +78,8 @@ class Vectorize(NestPass):
         against = {index.name: _unfit(block, index) for index in block.iterated}
         usable = [index for index in block.iterated if not against[index.name]]
         if not usable and self.only_tag and _transposes(block):
-            # the rows of a square of vectors; larger ones leave no registers
-            lanes = min(lanes, 16)
+            # the rows of a square of vectors, a power of two; larger ones leave no registers
+            lanes = 1 << (min(lanes, 16).bit_length() - 1)
             context.applied(block, f"copied in squares of {lanes} by {lanes}")
             return replace(block, tags=block.tags.set("transpose", lanes))
         if not usable:

@@ -13,7 +13,10 @@ import stripe
 from stripe.emit.c import emit_c
 from stripe.emit.c.dialect import FLAGS
 from stripe.exec.compile import CompileOptions, compile_program
+from stripe.exec.data import random_inputs
+from stripe.exec.interp import interpret
 from stripe.ir import Program
+from tests.support.programs import load
 
 
 def product(m: int, k: int, n: int) -> str:
@@ -76,3 +79,13 @@ def test_long_sums_and_other_factors_stay_as_they_are() -> None:
         .replace(", o]", "]")
     )
     assert "ST_FLIP" not in emit_c(through_the_list(depthwise))
+
+
+@pytest.mark.parametrize("name", ["registers", "two_stores", "other_scalars"])
+def test_the_tag_alone_makes_no_dots(name: str) -> None:
+    """Sums in registers, and statements other than those of a sum of products, stay what they are."""
+    program = load(f"emit/dots/{name}")
+    data = random_inputs(program, 1)
+    expected = interpret(program, data)
+    for output, array in compile_program(program).run(data).items():
+        assert np.array_equal(array, expected[output])

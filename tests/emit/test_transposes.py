@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import stripe
 from stripe.emit.c import emit_c
 from stripe.exec.compile import CompileOptions, compile_program
+from stripe.ir import rewrite_blocks, with_entry
 
 PASSES = "vectorize{reqs=[kernel],vector_bytes=64,only_tag=true}"
 
@@ -37,3 +39,23 @@ def test_all_elements_arrive(m: int, n: int, dtype: str, compiler: str, flags: t
 def test_short_rows_are_copied_one_by_one() -> None:
     assert "st_transpose" not in emit_c(program(15, 64, "fp32"))
     assert "st_transpose" not in emit_c(program(64, 7, "fp32"))
+
+
+@pytest.mark.parametrize("rows", [12, 24, 3, -2, 0, 100])
+def test_squares_have_a_power_of_two_of_rows(rows: int) -> None:
+    """Whatever the tag says: rounds of exchanged halves transpose nothing else."""
+    turned = program(37, 26, "fp32")
+    entry = rewrite_blocks(
+        turned.entry, lambda b: replace(b, tags=b.tags.set("transpose", rows)) if "transpose" in b.tags else b
+    )
+    x = np.arange(3 * 37 * 26, dtype=np.float32).reshape(3, 37, 26)
+    found = compile_program(with_entry(turned, entry)).run({"X": x})["O"]
+    assert np.array_equal(found, x.transpose(0, 2, 1))
+
+
+def test_a_width_of_six_elements_makes_squares_of_four() -> None:
+    text = "function (X[M=37, N=19]) -> (O) { O[j, i : N, M] = =(X[i, j]); }"
+    turned = stripe.run_passes(
+        stripe.parse(text, name="turned.tile"), "vectorize{reqs=[kernel],vector_bytes=24,only_tag=true}"
+    )
+    assert "#transpose=4" in str(turned)

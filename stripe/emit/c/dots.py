@@ -15,7 +15,7 @@ from typing_extensions import override
 from stripe.emit.c.tiles import TileWriter
 from stripe.emit.loops.scope import Area
 from stripe.emit.loops.tiles import TilePoint, dot_factors
-from stripe.ir import DTYPES, Affine, Load, Store
+from stripe.ir import DTYPES, Affine, Store
 
 
 @dataclass(slots=True)
@@ -72,10 +72,9 @@ class DotWriter(TileWriter):
 
     def _factors(self) -> tuple[Area, Area]:
         """The factor with more elements in the tile, whose sign is flipped, and the other one."""
-        block = self.plan.block
-        views = {s.into: s.ref for s in block.statements if isinstance(s, Load)}
-        ((first, second),) = dot_factors(block).values()
-        areas = [self.writer.scope.areas[views[name]] for name in (first, second)]
+        factors = dot_factors(self.plan.block)
+        assert factors is not None
+        areas = [self.writer.scope.areas[name] for name in factors]
         areas.sort(key=lambda area: -len({self.tile.element(area, point) for point in self.tile.points}))
         return areas[0], areas[1]
 

@@ -39,6 +39,8 @@ SUM_COPIES = 8 * TILE_VECTORS
 """Most copies of the statements where a short sum is unrolled around a tile."""
 _LONGEST_DOT = 1 << 16
 """Most terms of a sum of products of 8 bits, one factor without a sign: 32 bits hold it."""
+_MOST_LANES = 256
+"""Most elements of a vector: more are no vector of a machine."""
 _AHEAD = 4
 """Vectors of an iteration where a loop over vectors remains."""
 
@@ -110,32 +112,28 @@ def products(block: Block) -> dict[str, tuple[str, str]]:
     }
 
 
-def dot_factors(block: Block) -> dict[str, tuple[str, str]]:
-    """The products of two loaded integers of 8 bits, widened to the 32 bits of the sum that alone uses them, and the
-    names of the loaded values."""
-    uses = [name for statement in block.statements for name in scalars_used(statement)]
-    loads = {
-        s.into: s.into
-        for s in block.statements
-        if isinstance(s, Load) and block.ref(s.ref).dtype == DTYPES["i8"] and uses.count(s.into) == 1
-    }
-    for s in block.statements:
-        if isinstance(s, Intrinsic) and s.op == "cast" and s.dtype == DTYPES["i32"] and s.inputs[0] in loads:
-            loads[s.into] = loads[s.inputs[0]]
-    summed = {
-        s.value
-        for s in block.statements
-        if isinstance(s, Store)
-        and block.ref(s.ref).agg is Agg.ADD
-        and block.ref(s.ref).dtype == DTYPES["i32"]
-    }
-    found = {
-        s.into: (loads[s.inputs[0]], loads[s.inputs[1]])
-        for s in block.statements
-        if isinstance(s, Intrinsic) and s.op == "mul" and s.into in summed and loads.keys() >= set(s.inputs)
-    }
-    # Nothing else: two loads, two casts, the product, its store.
-    return found if len(found) == 1 and len(block.statements) == 6 else {}
+def dot_factors(block: Block) -> tuple[str, str] | None:
+    """The refinements of the factors, where a block does nothing but load two integers of 8 bits, widen them to the 32
+    bits of a sum, and add their product to it."""
+    loads: dict[str, str] = {}
+    casts: dict[str, str] = {}
+    products: dict[str, tuple[str, str]] = {}
+    sums = 0
+    for statement in block.statements:
+        match statement:
+            case Load(into, ref) if block.ref(ref).dtype == DTYPES["i8"]:
+                loads[into] = ref
+            case Intrinsic(into, "cast", (value,), dtype) if dtype == DTYPES["i32"] and value in loads:
+                casts[into] = value
+            case Intrinsic(into, "mul", (first, second)) if {first, second} == casts.keys():
+                products[into] = loads[casts[first]], loads[casts[second]]
+            case Store(ref, value) if value in products:
+                view = block.ref(ref)
+                sums += view.agg is Agg.ADD and view.dtype == DTYPES["i32"]
+            case _:
+                return None
+    whole = (len(loads), len(casts), len(products), sums, len(block.statements)) == (2, 2, 1, 1, 6)
+    return next(iter(products.values())) if whole and len(set(casts.values())) == 2 else None
 
 
 def fuses(block: Block) -> bool:
@@ -154,10 +152,12 @@ def fuses(block: Block) -> bool:
     return any(fused) and not others
 
 
-def lanes_of(block: Block) -> int:
-    """Elements of a vector of the block, as a pass has tagged it; 0 where none has."""
-    lanes = block.tags.get("vector")
-    return lanes if isinstance(lanes, int) and not isinstance(lanes, bool) and lanes > 0 else 0
+def lanes_of(block: Block, tag: str = "vector") -> int:
+    """Elements of a vector of the block, as a pass has tagged it: a power of two; 0 where none has."""
+    lanes = block.tags.get(tag)
+    if not isinstance(lanes, int) or isinstance(lanes, bool) or lanes < 1:
+        return 0
+    return 1 << (min(lanes, _MOST_LANES).bit_length() - 1)
 
 
 def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> VectorTile | None:
@@ -167,7 +167,6 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
     lanes, loops = lanes_of(block), nest.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
         return None
-    lanes = 1 << (lanes.bit_length() - 1)  # lanes of a whole vector that is partly used
     areas = _areas(block, scope, loops[-1].var)
     if areas is None:
         return None
@@ -196,7 +195,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
     """
     loops = nest.loops
     (result,) = block.outputs if len(block.outputs) == 1 else (None,)
-    if result is None or not dot_factors(block) or not all(loop.is_plain for loop in loops):
+    if result is None or dot_factors(block) is None or not all(loop.is_plain for loop in loops):
         return None
     place = scope.areas[result.name].origin
     level = next((n for n, loop in enumerate(loops) if loop.var in place.names()), len(loops))
@@ -208,9 +207,13 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
         return None
     if any(loop.var not in place.names() for loop in free) or _copies(loops, level, 1) > TILE_VECTORS:
         return None
+    if any(
+        area.pointer.registers is not None for area in (scope.areas[ref.name] for ref in block.refinements)
+    ):
+        return None
     tile = _unrolled(loops, level, 1, whole=True)
     accumulators = _accumulators(block, scope, nest, tile)
-    return None if accumulators is None else replace(tile, accumulators=accumulators)
+    return replace(tile, accumulators=accumulators) if accumulators else None
 
 
 def _interval(loop: ForLoop) -> tuple[int, int]:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.scope import CodeScope
+from stripe.emit.loops.tiles import lanes_of
 from stripe.ir import Agg, Block, Load, Store, step
+
+SQUARE = 16
+"""Most rows of a square; those of larger ones leave no registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +30,8 @@ class Squares:
 
 def find_transpose(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Squares | None:
     """The transposition of a block with the tag `transpose`; None where plain loops suit it."""
-    lanes, loops = block.tags.get("transpose"), nest.loops
-    if not isinstance(lanes, int) or len(loops) < parallel + 2 or len(block.statements) != 2:
+    lanes, loops = min(lanes_of(block, "transpose"), SQUARE), nest.loops
+    if lanes < 2 or len(loops) < parallel + 2 or len(block.statements) != 2:
         return None
     load, store = block.statements
     if not (isinstance(load, Load) and isinstance(store, Store) and store.value == load.into):
