@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import stat
@@ -14,10 +15,15 @@ from typing import BinaryIO
 from stripe.ir.errors import ConfigError
 
 
-def check_output(path: str | os.PathLike[str]) -> Path:
-    """The file to write, with links followed. Raises ConfigError where it plainly cannot be written."""
+def check_output(path: str | os.PathLike[str]) -> Path | int:
+    """The file to write, with links followed, or the number of an open descriptor, such as that of `/dev/stdout`.
+    Raises ConfigError where it plainly cannot be written.
+    """
     name = os.fspath(path)
     try:
+        if (descriptor := _descriptor(name)) is not None:
+            os.fstat(descriptor)
+            return descriptor
         target = Path(os.path.realpath(name))
         if target.is_dir():
             raise ConfigError("this is a directory", path=name, hint="name a file for the output")
@@ -35,6 +41,19 @@ def check_output(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def _descriptor(name: str) -> int | None:
+    """The descriptor of this process that a name stands for, with links followed. Raises OSError for endless links."""
+    path = Path(name)
+    for _ in range(40):
+        folder = os.path.realpath(path.parent)
+        if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd") and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = Path(folder) / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
 def unwritable(path: str, error: OSError) -> ConfigError:
     """The error of a file that the system refuses to write."""
     return ConfigError(f"cannot be written: {error.strerror or error}", path=path, hint="name another file")
@@ -44,18 +63,21 @@ def unwritable(path: str, error: OSError) -> ConfigError:
 def writing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
     """A stream to the file `path`: into a new file beside it, which takes its name at the end. Raises ConfigError.
 
-    A link is followed. A device or a pipe is written directly, and never replaced.
+    A link is followed. A device, a pipe or an open descriptor is written directly, and never replaced.
     """
     target = check_output(path)
     try:
-        if target.exists() and not target.is_file():
+        if isinstance(target, int) or (target.exists() and not target.is_file()):
             buffer = io.BytesIO()  # devices lie about positions
             yield buffer
-            with target.open("wb") as device:
+            # A descriptor keeps its position: what a shell writes before and after into the same file stays.
+            with os.fdopen(os.dup(target), "wb") if isinstance(target, int) else target.open("wb") as device:
                 device.write(buffer.getbuffer())
         else:
             with _replacing(target) as stream:
                 yield stream
+    except BrokenPipeError:
+        raise  # the reader has read enough
     except OSError as error:
         raise unwritable(os.fspath(path), error) from None
 

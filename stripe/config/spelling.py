@@ -13,6 +13,7 @@ above. NAME is that of a pass, a target or an engine. LABEL is the name of an en
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -208,7 +209,11 @@ class _SpellingParser:
             except ValueError:
                 raise self._error(f"{string} is no JSON string", None) from None
         if word := self._match(_WORD):
-            return _read_word(word)
+            value = _read_word(word)
+            if isinstance(value, float) and math.isinf(value) and not word.endswith("Infinity"):
+                self._pos -= len(word)
+                raise self._error("this number is too large", "the largest number is about 1.8e308")
+            return value
         if self._text.startswith("#", self._pos):
             raise self._error("expected a value, found '#'", "tags are written without '#'")
         raise self._error("expected a value", 'a word, a number, a "text", a list [a,b] or an object {k:v}')

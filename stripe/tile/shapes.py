@@ -59,8 +59,11 @@ def parse_shape(text: str) -> tuple[str, Binding]:
 
 def _number(text: str, value: str) -> int | float:
     try:
-        return int(value) if re.fullmatch(r"[-+]?\d{1,30}", value) else float(value)
+        number = int(value) if re.fullmatch(r"[-+]?\d{1,30}", value) else float(value)
     except ValueError:
         raise ConfigError(
             f"cannot read the constant in '{text}'", hint="write NAME==5 or NAME==0.5"
         ) from None
+    if abs(number) == float("inf"):
+        raise ConfigError(f"the constant in '{text}' is too large", hint="the largest is about 1.79e308")
+    return number

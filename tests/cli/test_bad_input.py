@@ -371,6 +371,7 @@ def test_wrong_usage(arguments: list[str], reason: str, hint: str, tmp_path: Pat
         ("A", "cannot read the shape"),
         ("X=4", "X"),
         ("A=99999999999999999999", "too large"),
+        ("A==-1e400", "too large"),
     ],
 )
 def test_wrong_shapes(shape: str, reason: str, tmp_path: Path, capsys: Capture) -> None:

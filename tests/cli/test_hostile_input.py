@@ -42,6 +42,16 @@ def _process(words: list[str], command: str = "opt", **settings: object) -> subp
         ("tag.stripe", MATMUL.replace("#kernel", f"#kernel #x={LONG}")),
         ("size.tile", f"function (A[N={LONG}]) -> (B) {{ B = A; }}"),
         ("number.tile", f"function (A[N=4]) -> (B) {{ B = A + {LONG}; }}"),
+        ("float.tile", TILE.replace("1", "1e400")),
+        ("float.stripe", MATMUL.replace("mul($A, $B)", "(fp32)1e400")),
+        ("tag_float.stripe", MATMUL.replace("#kernel", "#kernel #x=-1e400")),
+        (
+            "pad.stripe",
+            MATMUL.replace(
+                "A[0, 0] fp32(8:6, 6:1)", "A[0, 0] fp32(8:6, 6:1) = (i:8, k:6) -> (i, k) else 1e400", 1
+            ),
+        ),
+        ("float.json", '{"stripe_ir": 1,\n "a": [1e400]}'),
         ("number.json", f'{{"a": {LONG}}}'),
         ("nan.json", '{"a": NaN}'),
         ("deep.json", "[" * 100_000),

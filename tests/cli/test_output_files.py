@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -116,6 +118,47 @@ def test_bytes_to_a_pipe(tmp_path: Path) -> None:
         save_arrays(tmp_path / "pipe", {"A": np.zeros(3)})
         (tmp_path / "copy.npz").write_bytes(read.result())
     assert load_arrays(tmp_path / "copy.npz")["A"].tolist() == [0, 0, 0]
+
+
+COMMAND = f"{sys.executable} -c 'from stripe.cli.start import opt; raise SystemExit(opt())'"
+
+
+@pytest.mark.parametrize(
+    ("line", "begin", "end"),
+    [
+        ("COMMAND -o /dev/stdout | cat", "0: #program", "}\n"),
+        ("COMMAND -o /dev/stderr 2>&1 >/dev/null | cat", "0: #program", "}\n"),
+        ("COMMAND -o /proc/self/fd/1 | cat", "0: #program", "}\n"),
+        ("COMMAND -o >(cat)", "0: #program", "}\n"),
+        (
+            "(echo before; COMMAND -o /dev/fd/1; echo after) > file; cat file",
+            "before\n0: #program",
+            "}\nafter\n",
+        ),
+        ("echo before > file; COMMAND -o /dev/stdout >> file; cat file", "before\n0: #program", "}\n"),
+        ("ln -s /dev/stdout out; COMMAND -o out | cat", "0: #program", "}\n"),
+        ("COMMAND -o /dev/fd/77 2>&1", "/dev/fd/77: error: cannot be written: Bad file", "\n"),
+        ("ln -s b a; ln -s a b; COMMAND -o a 2>&1", "a: error: cannot be written: Too many levels", "\n"),
+    ],
+)
+def test_descriptors_are_written_in_place(
+    line: str, begin: str, end: str, program: str, tmp_path: Path
+) -> None:
+    words = ["bash", "-c", line.replace("COMMAND", f"{COMMAND} {program}") + "; wait $!"]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert found.stdout.startswith(begin)
+    assert found.stdout.endswith(end)
+    assert found.stderr == ""
+
+
+def test_a_reader_that_has_gone_is_no_error_of_the_file() -> None:
+    read, written = os.pipe()
+    os.close(read)
+    try:
+        with pytest.raises(BrokenPipeError), writing(f"/dev/fd/{written}") as stream:
+            stream.write(b"x")
+    finally:
+        os.close(written)
 
 
 @pytest.mark.parametrize("name", ["config.json", "00_input.stripe", "01_dce.stripe", "dumps.json"])

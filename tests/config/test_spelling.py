@@ -51,6 +51,8 @@ def test_trailing_commas_and_empty_braces_are_taken() -> None:
         ("dce{a=1,a=2}", 10, "'a' stands here twice"),
         ("dce{a={b 1}}", 10, "expected ':' after 'b'"),
         ('dce{a="x', 7, "expected a value"),
+        ("dce{a=1e400}", 7, "this number is too large"),
+        ("dce{a=[1, -1e400]}", 11, "this number is too large"),
         ("dce{a=" + "[" * 60, 57, "nested too deeply"),
         ("dce}", 4, "unexpected '}'"),
     ],

@@ -301,9 +301,13 @@ class IrBuilder:
     def integer(parts: Parts, _: int, __: int) -> int:
         return -int(parts[1][0]) if parts[0] else int(parts[1][0])
 
-    @staticmethod
-    def float(parts: Parts, _: int, __: int) -> builtins.float:
-        return -float(parts[1][0]) if parts[0] else float(parts[1][0])
+    def float(self, parts: Parts, _: int, __: int) -> builtins.float:
+        value = float(parts[1][0])
+        if value == float("inf"):
+            self._fail(
+                "the number is too large", parts[1], "the largest is about 1.79e308; infinity is 'inf'"
+            )
+        return -value if parts[0] else value
 
     @staticmethod
     def inf(parts: Parts, _: int, __: int) -> builtins.float:

@@ -48,17 +48,13 @@ def parse_json(text: str, filename: str = "<string>") -> Program:
     path.
     """
     try:
-        data: Json = json.loads(text)
+        data: Json = json.loads(text, parse_float=_number)
     except json.JSONDecodeError as error:
-        line = text.split("\n")[error.lineno - 1]
-        raise StripeError(
-            f"this is no JSON: {error.msg}",
-            path=filename,
-            line=error.lineno,
-            col=error.colno,
-            source=line,
-            hint="stripe-opt --emit json writes such files",
-        ) from None
+        hint = "stripe-opt --emit json writes such files"
+        raise _error(text, filename, error.pos, f"this is no JSON: {error.msg}", hint) from None
+    except OverflowError as error:
+        hint = 'the largest is about 1.79e308; infinity is "inf"'
+        raise _error(text, filename, text.index(str(error)), "the number is too large", hint) from None
     except ValueError:  # of int(), which refuses thousands of digits
         raise JsonPlace(filename).error("an integer is too large", "integers have 64 bits") from None
     except RecursionError:
@@ -68,6 +64,23 @@ def parse_json(text: str, filename: str = "<string>") -> Program:
     if found.pop("stripe_ir", None) != FORMAT_VERSION:
         raise place.error("this is no program as JSON", f'it begins with "stripe_ir": {FORMAT_VERSION}')
     return _read(found, Program, place)
+
+
+def _error(text: str, filename: str, at: int, reason: str, hint: str) -> StripeError:
+    """An error with the line of the offset `at`."""
+    before = text[:at].split("\n")
+    line, col = len(before), len(before[-1]) + 1
+    return StripeError(
+        reason, path=filename, line=line, col=col, source=text.split("\n")[line - 1], hint=hint
+    )
+
+
+def _number(word: str) -> float:
+    """The float that `word` spells. Raises OverflowError with the word where no float is as large."""
+    value = float(word)
+    if not isfinite(value):
+        raise OverflowError(word)
+    return value
 
 
 def json_schema() -> JsonObject:
