@@ -17,7 +17,7 @@ def write_stdout(text: str) -> None:
     """Writes and flushes, so that a full disk is noticed here. Raises UsageError; BrokenPipeError passes."""
     stdout: TextIO | None = sys.stdout  # None when the process was started with it closed
     if stdout is None:
-        raise UsageError("standard output is closed", "write to a file with -o")
+        raise UsageError("standard output is closed", "redirect it to another file")
     try:
         # Characters that the terminal's encoding lacks are written as escapes.
         encoding = stdout.encoding or "utf-8"
@@ -28,7 +28,7 @@ def write_stdout(text: str) -> None:
     except OSError as error:
         silence_stdout()
         raise UsageError(
-            f"standard output cannot be written: {error.strerror}", "write to a file with -o"
+            f"standard output cannot be written: {error.strerror}", "redirect it to another file"
         ) from None
 
 
