@@ -15,16 +15,12 @@ from stripe.cli.option import Spec
 from stripe.cli.streams import safe_stderr, silence_stdout, write_stdout
 from stripe.cli.usage import UsageError
 
-OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE, TERMINATED = (
-    0,
-    1,
-    2,
-    3,
-    70,
-    130,
-    141,
-    143,
-)
+OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 141
+SIGNALLED = 128
+"""The exit status of a signal, less its number."""
+
+_ENDS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end a process: of `kill`, and of a terminal that closes."""
 
 
 def guarded(spec_class: type[Spec], argv: Sequence[str] | None) -> int:
@@ -37,9 +33,9 @@ def guarded(spec_class: type[Spec], argv: Sequence[str] | None) -> int:
             # Foreign code makes other errors of an interrupt: a module of C that cannot load, for one.
             if not (interrupts or isinstance(error, KeyboardInterrupt)):
                 raise
-            terminated = signal.SIGTERM in interrupts
-            print(f"{spec_class.prog}: {'terminated' if terminated else 'interrupted'}", file=sys.stderr)
-            return TERMINATED if terminated else INTERRUPTED
+            ended = next((number for number in interrupts if number in _ENDS), None)
+            print(f"{spec_class.prog}: {'interrupted' if ended is None else 'terminated'}", file=sys.stderr)
+            return INTERRUPTED if ended is None else SIGNALLED + ended
 
 
 @contextmanager
@@ -52,8 +48,9 @@ def _interrupts() -> Generator[list[int]]:
 
     def note(number: int, frame: FrameType | None) -> None:
         noted.append(number)
-        if number == signal.SIGTERM:
-            signal.signal(number, signal.SIG_IGN)  # no second one while temporary files are removed
+        if number in _ENDS:
+            for other in ended:
+                signal.signal(other, signal.SIG_IGN)  # no second one while temporary files are removed
         elif callable(before):
             before(number, frame)
         raise KeyboardInterrupt
@@ -62,15 +59,15 @@ def _interrupts() -> Generator[list[int]]:
         yield noted
         return
     before = signal.signal(signal.SIGINT, note)
-    default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if default:
-        signal.signal(signal.SIGTERM, note)
+    ended = [number for number in _ENDS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ended:
+        signal.signal(number, note)
     try:
         yield noted
     finally:
         signal.signal(signal.SIGINT, before)
-        if default:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ended:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _reported(spec_class: type[Spec], words: Sequence[str], interrupts: Sequence[int]) -> int:

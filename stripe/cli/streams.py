@@ -42,7 +42,8 @@ def write_text(path: str | None, text: str) -> None:
         write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Those that a terminal obeys, and those that turn the direction of text."""
 _PROGRESS = re.compile("^\r\x1b\\[K")
 """Our own beginning of a line of progress."""
 
@@ -57,7 +58,7 @@ class _SafeStream:
 
     def write(self, text: str) -> int:
         begin = found[0] if (found := _PROGRESS.match(text)) else ""
-        shown = begin + _CONTROL.sub(lambda char: f"\\x{ord(char[0]):02x}", text[len(begin) :])
+        shown = begin + _CONTROL.sub(lambda char: ascii(char[0])[1:-1], text[len(begin) :])
         with suppress(OSError, ValueError):
             encoding = self._stream.encoding or "utf-8"
             self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))

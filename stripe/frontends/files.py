@@ -12,7 +12,7 @@ from stripe.ir.errors import StripeError, closest
 MAX_INPUT = (1 << 31) - 1
 """Bytes of a program: as many as a message of protobuf has, so that every network in one file can be read."""
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that a terminal obeys instead of showing them."""
 
 

@@ -58,6 +58,9 @@ def _process(words: list[str], command: str = "opt", **settings: object) -> subp
         ("objects.json", '{"a":' * 100_000),
         ("escape.tile", TILE.replace("A + 1", "A \x1b[31m + 1")),
         ("bell.stripe", MATMUL.replace("// mm", "// \a mm")),
+        ("turned.tile", f"// \u202e\n{TILE}"),
+        ("turned.stripe", MATMUL.replace("// mm", "// \u2067 mm")),
+        ("turned.json", '{"a": "\u202e"}'),
         ("c1.tile", f"// \x9b31m\n{TILE}"),
     ],
 )
@@ -69,13 +72,18 @@ def test_programs(name: str, text: str, tmp_path: Path, capsys: Capture) -> None
     assert captured.err.startswith(path)
     assert "error: " in captured.err
     assert "\n  hint: " in captured.err
-    assert not any(ord(char) < 32 and char != "\n" for char in captured.err)
+    assert not any((ord(char) < 32 and char != "\n") or char in "\u202e\u2067" for char in captured.err)
 
 
 def test_control_characters_of_options_and_names_are_escaped(tmp_path: Path, capsys: Capture) -> None:
-    for words in ([f"{tmp_path}/\x1b[31m.tile"], ["x.tile", "--\x1b[31m"], ["x.tile", "--hw", "\x1b[2J"]):
-        assert opt(words) in (1, 2)
-        assert "\x1b" not in capsys.readouterr().err
+    for char in "\x1b\u202e\u2067":
+        for words in (
+            [f"{tmp_path}/{char}[31m.tile"],
+            ["x.tile", f"--{char}[31m"],
+            ["x.tile", "--hw", f"{char}[2J"],
+        ):
+            assert opt(words) in (1, 2)
+            assert char not in capsys.readouterr().err
 
 
 def _archive(path: Path, damage: str) -> None:
@@ -162,7 +170,8 @@ def test_no_home(tmp_path: Path) -> None:
     assert _process([program, "--engine", "c"], "run", env=kept | {"TMPDIR": str(tmp_path)}).returncode == 0
 
 
-def test_termination_leaves_no_build_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_termination_leaves_no_build_folder(number: signal.Signals, tmp_path: Path) -> None:
     program = _file(tmp_path, "p.tile", TILE)
     (tmp_path / "bin").mkdir()
     compiler = Path(
@@ -180,9 +189,9 @@ def test_termination_leaves_no_build_folder(tmp_path: Path) -> None:
     deadline = time.monotonic() + 50
     while not list(cache.rglob("program.c")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     _, err = process.communicate(timeout=50)
-    assert (process.returncode, err) == (143, b"stripe-run: terminated\n")
+    assert (process.returncode, err) == (128 + number, b"stripe-run: terminated\n")
     assert list(cache.rglob("build-*")) == []
 
 
