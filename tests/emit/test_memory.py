@@ -69,6 +69,18 @@ def test_buffers_that_overlap_are_not_restrict() -> None:
 
 
 @pytest.mark.parametrize("options", BUILDS, ids=BUILD_NAMES)
+def test_temporaries_that_are_not_alive_together_share_memory(options: CompileOptions) -> None:
+    """V takes the memory of a temporary that is dead, and begins at zero only then."""
+    chain = checked(source("emit/memory/chain_of_temporaries"))
+    text = emit_c(chain)
+    assert f"st_allocate({2 * 64 * 256 * 4})" in text, "U and V; T lies where V does"
+    assert text.index("kernel_turn(T, U)") < text.index("memset(V") < text.index("kernel_sum(V, U)")
+    assert "const int32_t *restrict U" in text
+    data = {"A": np.arange(64 * 256, dtype=np.int32).reshape(64, 256)}
+    assert np.array_equal(compile_program(chain, options).run(data)["O"], interpret(chain, data)["O"])
+
+
+@pytest.mark.parametrize("options", BUILDS, ids=BUILD_NAMES)
 def test_specials_read_all_before_they_write(options: CompileOptions) -> None:
     """C wrote over elements that a later row reads."""
     data = {

@@ -84,7 +84,7 @@ class Emitter:
             for number, (name, area) in enumerate(zip(special.inputs, inputs, strict=True)):
                 if shared[number]:
                     copy = Refinement.alloc(f"{name}_before", area.pointer.dtype, area.sizes)
-                    inputs[number] = self.storage.declare(copy, inner, stack)
+                    inputs[number] = self.storage.scratch(copy, inner, stack)
                     inner.copy(inputs[number], area)
             emit_special(special, outputs, inputs, inner)
 

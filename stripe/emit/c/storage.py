@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
-from stripe.emit.c.function import WORKSPACE
+from stripe.emit.c.function import THREADS, WORKSPACE
 from stripe.emit.c.options import COptions
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.memory import (
@@ -17,9 +18,10 @@ from stripe.emit.loops.memory import (
     check_size,
     first_fill,
     is_placed,
+    lifetimes,
 )
 from stripe.emit.loops.scope import Area, Pointer
-from stripe.ir import Agg, Block, Refinement, beginnings, loaded_refs, reads_of, writes_of
+from stripe.ir import Agg, Block, Interval, Refinement, beginnings, loaded_refs
 
 
 class Storage:
@@ -35,14 +37,23 @@ class Storage:
 
         Calls that free memory at the end of the block are left on `stack`. Allocations without a use are left out.
         """
-        used = {name for s in block.statements for name in (*reads_of(s), *writes_of(s))}
-        needed = [ref for ref in refs if ref.name in used]
+        lives = lifetimes(block)
+        needed = [ref for ref in refs if ref.name in lives]
         if not needed:
             return
-        loaded, begins = loaded_refs(block), beginnings(block)
         for ref in needed:
             check_size(ref)
-            area = self.placed(ref, ref.name, writer) or self.declare(ref, writer, stack)
+        free = [ref for ref in needed if not self._has_arena(ref)]
+        homes = {ref.name: self.homes.find(ref, writer.scope) for ref in free}
+        moved = [ref for ref in free if homes[ref.name] is Home.WORKSPACE]
+        pieces = self._in_workspace(moved, lives, writer)
+        loaded, begins = loaded_refs(block), beginnings(block)
+        for ref in needed:
+            area = (
+                pieces.get(ref.name)
+                or self.placed(ref, ref.name, writer)
+                or self._declare(ref, homes[ref.name], writer, stack)
+            )
             writer.scope.areas[ref.name] = area
             if ref.name not in loaded:
                 writer.line(f"(void){area.pointer.name};")
@@ -55,7 +66,7 @@ class Storage:
 
     def placed(self, ref: Refinement, wanted: str, writer: Writer) -> Area | None:
         """Declares a pointer like `wanted` to a placed allocation in the arena of its location; None for others."""
-        if not (self._with_arenas and is_placed(ref)):
+        if not self._has_arena(ref):
             return None
         arena = self.arenas[arena_key(ref)]
         name = writer.scope.names.take(wanted)
@@ -64,14 +75,44 @@ class Storage:
         writer.line(writer.dialect.pointer_into(ref.dtype, name, memory, ref.address, restrict=False))
         return arena.area(ref, name, writer.scope)
 
-    def declare(self, ref: Refinement, writer: Writer, stack: ExitStack) -> Area:
-        """Declares an allocation that is in no arena. A call that frees its memory is left on `stack`."""
+    def _has_arena(self, ref: Refinement) -> bool:
+        return self._with_arenas and is_placed(ref)
+
+    def scratch(self, ref: Refinement, writer: Writer, stack: ExitStack) -> Area:
+        """Declares an allocation of the code itself, for the statement that follows."""
+        home = self.homes.find(ref, writer.scope)
+        if home is Home.WORKSPACE:
+            return self._in_workspace([ref], {ref.name: (0, 0)}, writer)[ref.name]
+        return self._declare(ref, home, writer, stack)
+
+    def _in_workspace(
+        self, refs: Sequence[Refinement], lives: Mapping[str, Interval], writer: Writer
+    ) -> dict[str, Area]:
+        """Declares pointers into the workspace. Allocations that are never alive at the same statement share bytes."""
+        offsets = self.homes.share([(ref.bytes, lives[ref.name]) for ref in refs], writer.scope)
+        space = THREADS if writer.scope.private else WORKSPACE
+        pointers: list[Pointer] = []
+        for ref, offset in zip(refs, offsets, strict=True):
+            name = writer.scope.names.take(ref.name)
+            writer.function.declare(name)
+            pointers.append(replace(Pointer.of(name, ref), arena=(space, offset, offset + ref.bytes)))
+        areas: dict[str, Area] = {}
+        for ref, pointer, offset in zip(refs, pointers, offsets, strict=True):
+            shares = any(pointer.may_alias(other) for other in pointers if other is not pointer)
+            memory = writer.function.use_bytes(WORKSPACE)
+            writer.line(
+                writer.dialect.pointer_into(ref.dtype, pointer.name, memory, offset, restrict=not shares)
+            )
+            areas[ref.name] = (pointer if shares else replace(pointer, arena=None)).whole()
+        return areas
+
+    def _declare(self, ref: Refinement, home: Home, writer: Writer, stack: ExitStack) -> Area:
+        """Declares an allocation on the stack or the heap. A call that frees its memory is left on `stack`."""
         dialect, name = writer.dialect, writer.scope.names.take(ref.name)
         writer.function.declare(name)
         c_type = dialect.memory_type(ref.dtype)
         # gcc 12 sets an array of 48 bytes by stores that need an alignment of 16, and aligns its stack for 32 alone.
         alignment = ALIGNMENT if ref.bytes >= ALIGNMENT else 32 if ref.bytes >= 32 else 0
-        home, offset = self.homes.find(ref, writer.scope)
         if home is Home.REGISTERS:
             writer.line(dialect.local_array(ref.dtype, name, ref.span, alignment))
         elif home is Home.STACK:
@@ -80,12 +121,9 @@ class Storage:
             array = writer.scope.names.take(f"{ref.name}_array")
             writer.line(dialect.local_array(ref.dtype, array, ref.span, alignment))
             writer.line(f"{c_type} *{dialect.restrict}{name} = {array};")
-        elif home is Home.HEAP:
+        else:
             source = f"{writer.helpers.need('allocate')}({ref.span} * sizeof({c_type}))"
             writer.line(f"{c_type} *{name} = {source};")
             writer.helpers.headers.add("stdlib")
             stack.callback(writer.line, f"free({name});")
-        else:
-            memory = writer.function.use_bytes(WORKSPACE)
-            writer.line(dialect.pointer_into(ref.dtype, name, memory, offset, restrict=True))
         return Pointer.of(name, ref).whole()

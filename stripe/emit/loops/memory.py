@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
@@ -18,6 +18,7 @@ from stripe.ir import (
     Statement,
     StripeError,
     reads_of,
+    uses_by_name,
     writes_of,
 )
 
@@ -57,8 +58,8 @@ class Home(Enum):
 @dataclass(slots=True)
 class Homes:
     """Gives each allocation that is in no arena its memory. `stack_bytes` is the largest on the stack; `separate` gives
-    each larger one a piece of the heap of its own. At the end `shared_bytes` and `thread_bytes` are the sizes of the
-    workspaces of the function and of each thread of a parallel loop.
+    each larger one a piece of the heap of its own. The others share the workspace. At the end `shared_bytes` and
+    `thread_bytes` are the sizes of the workspaces of the function and of each thread of a parallel loop.
     """
 
     stack_bytes: int
@@ -67,22 +68,50 @@ class Homes:
     thread_bytes: int = 0
     has_local: bool = False
 
-    def find(self, ref: Refinement, scope: CodeScope) -> tuple[Home, int]:
-        """The memory of `ref`, which it takes from `scope`, and the offset in the workspace."""
+    def find(self, ref: Refinement, scope: CodeScope) -> Home:
+        """The memory of `ref`; the stack is taken from `scope`."""
         size = align(ref.bytes)
         if ref.bytes <= self.stack_bytes and size <= scope.stack_left:
             scope.stack_left -= size
             self.has_local = True
-            return (Home.REGISTERS if ref.bytes <= HELD_BYTES else Home.STACK), 0
-        if self.separate:
-            return Home.HEAP, 0
-        offset = scope.workspace
-        scope.workspace += size
+            return Home.REGISTERS if ref.bytes <= HELD_BYTES else Home.STACK
+        return Home.HEAP if self.separate else Home.WORKSPACE
+
+    def share(self, pieces: Sequence[tuple[int, Interval]], scope: CodeScope) -> list[int]:
+        """Offsets in the workspace for pieces of these bytes, each with the first and the last statement that uses it.
+
+        Those that are alive at one statement lie apart. Larger ones come first, each at the lowest place that is free.
+        """
+        placed: dict[int, tuple[int, int]] = {}  # by number: begin and end
+        for number in sorted(range(len(pieces)), key=lambda n: -pieces[n][0]):
+            size, (first, last) = align(pieces[number][0]), pieces[number][1]
+            near = (n for n in placed if pieces[n][1][0] <= last and first <= pieces[n][1][1])
+            begin = scope.workspace
+            for low, high in sorted(placed[n] for n in near):
+                if begin + size <= low:
+                    break
+                begin = max(begin, high)
+            placed[number] = begin, begin + size
+        scope.workspace = max((end for _, end in placed.values()), default=scope.workspace)
         if scope.private:
             self.thread_bytes = max(self.thread_bytes, scope.workspace)
         else:
             self.shared_bytes = max(self.shared_bytes, scope.workspace)
-        return Home.WORKSPACE, offset
+        return [placed[number][0] for number in range(len(pieces))]
+
+
+def lifetimes(block: Block) -> dict[str, Interval]:
+    """The first and the last statement that use each refinement of `block`; of the entry, statements of main."""
+    lives = {name: (min(numbers), max(numbers)) for name, numbers in uses_by_name(block).items()}
+    main = next((inner for inner in block.blocks if inner.is_main), None)
+    if main is not None and len(block.statements) == 1:
+        inside = lifetimes(main)
+        spans: dict[str, list[int]] = {name: [] for name in lives}
+        for view in main.refinements:
+            if view.source in spans:
+                spans[view.source] += inside.get(view.name, ())
+        lives = {name: (min(span, default=0), max(span, default=0)) for name, span in spans.items()}
+    return lives
 
 
 @dataclass(frozen=True, slots=True)
