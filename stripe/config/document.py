@@ -62,9 +62,9 @@ class Document:
         self, reason: str, where: JsonPath, hint: str | None = None, *, on_key: bool = False
     ) -> ConfigError:
         """An error about the value (or the key) at `where`, or about the nearest part that exists."""
-        offset = self.json.keys.get(where) if on_key else None
+        offset = self.json.offsets.keys.get(where) if on_key else None
         nearest = where
-        while offset is None and (offset := self.json.values.get(nearest)) is None and nearest:
+        while offset is None and (offset := self.json.offsets.values.get(nearest)) is None and nearest:
             nearest = nearest[:-1]
         return self._error_at(reason, offset, hint, where=format_path(where))
 

@@ -28,7 +28,7 @@ def find_file(name_or_path: str, kind: str) -> Path:
     """
     if is_path(name_or_path):
         path = Path(name_or_path)
-        if path.name in shipped(kind) and not path.exists():
+        if not path.exists() and path.name in shipped(kind):
             hint = f"without a folder, '{path.name}' is the one that comes with the program"
             raise ConfigError("there is no such file", path=name_or_path, hint=hint)
         return path

@@ -5,9 +5,12 @@ The packages for JSON5 give values without positions; `tests/hw/test_jsontext.py
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 
 from pydantic import JsonValue
 
@@ -29,12 +32,24 @@ class JsonSyntaxError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class JsonText:
-    """A value with the offsets of its parts in the text: of keys and of values, by path from the root."""
+class Offsets:
+    """The offsets of the parts of a value in its text, by path from the root."""
 
-    data: JsonValue
     keys: dict[JsonPath, int] = field(default_factory=dict[JsonPath, int])
     values: dict[JsonPath, int] = field(default_factory=dict[JsonPath, int])
+
+
+@dataclass(frozen=True)
+class JsonText:
+    """A value and the text that it was read from, if it was read whole."""
+
+    data: JsonValue
+    text: str | None = None
+
+    @cached_property
+    def offsets(self) -> Offsets:
+        """The offsets of all parts, for messages: most values are read without any."""
+        return Offsets() if self.text is None else _JsonParser(self.text).document()[1]
 
 
 def parse_json5(text: str) -> JsonText:
@@ -43,7 +58,10 @@ def parse_json5(text: str) -> JsonText:
     Beyond JSON5, a comma may be left out between two texts in a list, as in templates that write lists by loops.
     A key that occurs twice in one object is refused. Raises JsonSyntaxError.
     """
-    return _JsonParser(text).document()
+    try:
+        return JsonText(_parse_plain(text), text)
+    except (ValueError, RecursionError):
+        return JsonText(_JsonParser(text).document()[0], text)
 
 
 def value_at(value: JsonValue, path: JsonPath) -> JsonValue:
@@ -81,6 +99,52 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _STRAIGHT = dict.fromkeys("“”„‟″«»", '"') | dict.fromkeys("‘’‚‛′", "'")
 
 
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
+_LAST_COMMA = re.compile(r",([ \t\r\n]*[\]}])")
+_LONE_COMMA = re.compile(r"[\[{][ \t\r\n]*,")
+_LEVELS = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def _parse_plain(text: str) -> JsonValue:
+    """The value of a text that is JSON but for commas before closing brackets, by the standard library's reader, which
+    is ten times faster. Raises ValueError for all texts on which the two readers may differ.
+    """
+    if "//" in text or "/*" in text or "\\u" in text:
+        raise ValueError
+    parts = _STRING.split(text)
+    structure = "\0".join(parts[::2])
+    depth = max(accumulate(_LEVELS[char] for char in structure if char in _LEVELS), default=0)
+    if structure.count("\0") != len(parts) // 2 or depth >= MAX_DEPTH or _LONE_COMMA.search(structure):
+        raise ValueError
+    parts[::2] = _LAST_COMMA.sub(r"\1", structure).split("\0")
+    return json.loads(
+        "".join(parts),
+        object_pairs_hook=_without_repetition,
+        parse_float=_finite,
+        parse_int=_short,
+        parse_constant=_finite,
+    )
+
+
+def _without_repetition(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError
+    return number
+
+
+def _short(text: str) -> int:
+    if len(text) > 100:
+        raise ValueError
+    return int(text)
+
+
 _SYNTAX = 'objects are {"key": value, ...}, lists [value, ...]'
 
 
@@ -92,11 +156,11 @@ class _JsonParser:
         self._keys: dict[JsonPath, int] = {}
         self._values: dict[JsonPath, int] = {}
 
-    def document(self) -> JsonText:
+    def document(self) -> tuple[JsonValue, Offsets]:
         data = self._value(())
         if self._peek():
             raise self._unexpected("the end of the file")
-        return JsonText(data, self._keys, self._values)
+        return data, Offsets(self._keys, self._values)
 
     def _peek(self) -> str:
         match = _SPACE.match(self._text, self._pos)

@@ -23,6 +23,7 @@ from jinja2 import (
     TemplateNotFound,
     Undefined,
     nodes,
+    pass_context,
 )
 from jinja2.bccache import Bucket
 from jinja2.environment import TemplateModule
@@ -47,6 +48,9 @@ MAX_ITEMS = 100_000
 
 _CALL = 20
 """The work of a call: with all that Jinja does around it, it takes as long as so many elements of a list."""
+
+_EMIT = " emit"
+"""The filter of all output, under a name that no template can spell: filters are called without the sandbox around."""
 
 MAX_TOKENS = 20_000
 """Words, numbers and signs between the tags of one file: Jinja takes long to compile many."""
@@ -157,6 +161,7 @@ class ConfigEnvironment(SandboxedEnvironment):
         own: dict[str, Callable[..., object]] = {"string": show, "join": self._join, "round": _round}
         filters = {name: known[name] for name in FILTER_NAMES} | own
         self.filters = {name: self._counted(function) for name, function in filters.items()}
+        self.filters[_EMIT] = self.emit
         self.tests = {name: cast("Mapping[str, Callable[..., bool]]", TESTS)[name] for name in TEST_NAMES}
 
     # Work
@@ -208,10 +213,11 @@ class ConfigEnvironment(SandboxedEnvironment):
 
     # Calls that `_Hooks` puts into the templates
 
-    def emit(self, value: object, name: str, line: int, exact: bool) -> Piece:
+    @pass_context  # with its context a filter is never computed while a template is compiled
+    def emit(self, _context: Context, value: object, name: str, line: int, exact: bool) -> Piece:
         """A piece of output."""
         text = show(value)
-        self.charge(1 + len(text))
+        self.charge(_CALL + len(text))
         return Piece.of(text, name, line, exact)
 
     def spend(self, work: int) -> str:
@@ -340,7 +346,8 @@ class _Hooks(NodeTransformer):
         value = (
             nodes.Const(child.data, lineno=child.lineno) if isinstance(child, nodes.TemplateData) else child
         )
-        return _hook("emit", child, value, *map(nodes.Const, (self._name, child.lineno, exact)))
+        origin: list[nodes.Expr] = [nodes.Const(part) for part in (self._name, child.lineno, exact)]
+        return nodes.Filter(value, _EMIT, origin, [], None, None, lineno=child.lineno)
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import NoReturn, TypeAlias
 
 from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError, meta
+from jinja2.environment import TemplateExpression
 from jinja2.exceptions import SecurityError, TemplateError
 
 from stripe.config.arithmetic import LimitError
@@ -74,15 +75,22 @@ def names_in(expression: str) -> frozenset[str]:
 
 def evaluate(expression: str, parameters: Mapping[str, Scalar]) -> Scalar:
     """The value of a Jinja expression, as templates compute it. Raises ConfigError, without a place."""
-    environment = ConfigEnvironment(Path(), "expression", "")
     try:
-        value = environment.compile_expression(expression, undefined_to_none=False)(**parameters)
+        environment, compiled = _compiled(expression)
+        environment.begin()
+        value = compiled(**parameters)
         environment.sized(value)
     except _TEMPLATE_FAULTS as error:
         raise ConfigError(f"'{expression}' cannot be computed: {_reason(error, parameters)[0]}") from None
     if not isinstance(value, (bool, int, float, str)):
         raise ConfigError(f"'{expression}' gives no number or text")
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> tuple[ConfigEnvironment, TemplateExpression]:
+    environment = ConfigEnvironment(Path(), "expression", "")
+    return environment, environment.compile_expression(expression, undefined_to_none=False)
 
 
 class TemplateFile:

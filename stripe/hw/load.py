@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import translate
+from functools import lru_cache
 
 from pydantic import JsonValue
 
@@ -48,12 +49,17 @@ def load_hardware(
 
 def _without_entry(model: HardwareModel, sources: Iterable[Documented]) -> Iterator[Documented]:
     """The numbers of the template for which no source is named, nor that it is unverified."""
-    entries = [translate(f"{entry.path}{below}") for entry in sources for below in ("", ".*")]
-    known = re.compile("|".join(entries)) if entries else None
+    known = _any_of(tuple(entry.path for entry in sources))
     values = model.model_dump(mode="json", exclude_unset=True, exclude={"parameters", "sources"})
     for place, value in _numbers(values):
-        if known is None or not known.match(place):
+        if not known.match(place):
             yield Documented(path=place, value=value, source="")
+
+
+@lru_cache(maxsize=64)
+def _any_of(places: tuple[str, ...]) -> re.Pattern[str]:
+    """The places that entries name, and all below them."""
+    return re.compile("|".join(translate(f"{p}{below}") for p in places for below in ("", ".*")) or r"(?!)")
 
 
 def _numbers(value: JsonValue, place: str = "") -> Iterator[tuple[str, int | float]]:

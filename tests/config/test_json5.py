@@ -38,13 +38,13 @@ def test_reads_what_json_writes(value: JsonValue, indent: int | None, ascii_only
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     read = parse_json5(text)
     assert read.data == value
-    for path, offset in read.values.items():
+    for path, offset in read.offsets.values.items():
         part = value_at(value, path)
         if isinstance(part, str):
             assert text[offset] == '"'
         if isinstance(part, (list, dict)):
             assert text[offset] in "[{"
-    assert all(text[offset] == '"' for offset in read.keys.values())
+    assert all(text[offset] == '"' for offset in read.offsets.keys.values())
 
 
 @given(st.text(alphabet="{}[]:,'\"/*ab01.-+xe \n\\“”", max_size=30))
@@ -59,6 +59,29 @@ def test_reads_or_explains(text: str) -> None:
     except (ValueError, RecursionError):
         return  # we read texts in lists without commas between them, and json5 has faults with some numbers
     assert read.data == other or (isinstance(other, float) and math.isnan(other))
+
+
+def outcome(text: str) -> str:
+    try:
+        return repr(parse_json5(text).data)
+    except JsonSyntaxError:
+        return "refused"
+
+
+@given(
+    st.text(alphabet="{}[]:,'\"\\01.-e \n", max_size=12)
+    | st.lists(st.sampled_from([*"{}[],:", '"a"', '"b,]"', "1e999", "-0", "1.5", " ", "NaN"])).map("".join)
+)
+def test_the_fast_reader_differs_in_nothing(text: str) -> None:
+    """A comment takes the reader to its own grammar; without one the standard library reads what is plain JSON."""
+    assert outcome(text) == outcome(text + "//")
+
+
+@pytest.mark.parametrize(
+    "text", ["[,]", "{,}", "[1,]", '{"a": 1,}', "[1,,]", '["a,]",]', "[1e999]", "[-0]", "[" * 99 + "]" * 99]
+)
+def test_commas_and_numbers_of_the_fast_reader(text: str) -> None:
+    assert outcome(text) == outcome(text + "//")
 
 
 def test_texts_in_a_list_need_no_commas() -> None:
