@@ -1,7 +1,10 @@
 """Results of evaluations on disk, by content: shared by sweeps, safe under parallel use, bounded.
 
-An entry is a result with the fields of the machine that it depends on (`stripe.hw.trace.Reads`). It is found for every
-machine that agrees in these fields. What is kept is JSON; a damaged file is begun anew.
+A result is kept with the fields of the machine that it depends on (`stripe.hw.trace.Reads`), and is found for every
+machine that agrees in these fields. A deterministic computation reads the same field next wherever it read the same
+values before, so that the fields read of all results of one key form a decision tree. A lookup walks one route from its
+root, with the values of the machine, whatever the number of results. The results of rendered points are found by their
+parameters as well, without a machine. What is kept is JSON; a damaged file is begun anew.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,16 +27,34 @@ from stripe.hw.trace import MachineFacts, Reads
 MAX_RESULTS = 100_000
 """Results that are kept; the least recently used are dropped."""
 
-_FORMAT = 1
+_STEP = 16
+"""Fields between two nodes of the tree."""
+
+_LATELY = 3600.0
+"""Seconds for which a result counts as just used: a lookup writes nothing."""
+
+_FORMAT = 2
 _TABLES = f"""
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 PRAGMA user_version = {_FORMAT};
-CREATE TABLE IF NOT EXISTS places (key TEXT, places TEXT, PRIMARY KEY (key, places));
-CREATE TABLE IF NOT EXISTS results (digest TEXT PRIMARY KEY, value BLOB, used REAL);
+CREATE TABLE IF NOT EXISTS reads (node TEXT, places TEXT, PRIMARY KEY (node, places)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS results (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, node TEXT UNIQUE, nodes TEXT, value BLOB, layers BLOB, used REAL
+);
+CREATE TABLE IF NOT EXISTS points (key TEXT PRIMARY KEY, result INTEGER, facts TEXT);
 CREATE INDEX IF NOT EXISTS by_use ON results (used);
 """
-_Result = TypeVar("_Result")
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """A result, with the packed layers of its simulation. `number` is that of its row."""
+
+    value: JsonValue
+    layers: bytes
+    number: int | None = None
 
 
 class ResultCache:
@@ -40,48 +62,98 @@ class ResultCache:
 
     def __init__(self, path: Path, most: int = MAX_RESULTS) -> None:
         self._path, self._most = path, most
+        self._turn = max(1, most // 10)
+        """Results from one clearing to the next."""
         self._database: sqlite3.Connection | None = None
 
-    def find(self, key: str, machine: MachineFacts) -> JsonValue:
-        """The result of `key` for a machine that agrees in all that it depends on; None without any."""
-        return self._safely(lambda database: self._find(database, key, machine))
+    def find(self, key: str, machine: MachineFacts) -> KeptResult | None:
+        """The result of `key` for a machine that agrees in all that it depends on."""
+        return self._safely(lambda database: self._walk(database, _digest(key), machine))
 
-    def add(self, key: str, reads: Reads, value: JsonValue) -> None:
-        """Keeps a result with the fields of the machine that it depends on."""
-        self._safely(lambda database: self._add(database, key, reads, value))
+    def add(self, key: str, reads: Reads, value: JsonValue, layers: bytes) -> KeptResult:
+        """Keeps a result with the fields of the machine that it depends on, in the order in which they were read."""
+        made = self._safely(lambda database: self._add(database, key, reads, value, layers))
+        return made or KeptResult(value, layers)
+
+    def find_point(self, key: str) -> tuple[JsonValue, KeptResult] | None:
+        """The facts of a rendered point, with its result."""
+        return self._safely(lambda database: self._find_point(database, key))
+
+    def add_point(self, key: str, facts: JsonValue, result: KeptResult) -> None:
+        """Keeps the facts of a rendered point, with a result that is kept."""
+
+        def insert(database: sqlite3.Connection) -> None:
+            with database:
+                row = (key, result.number, json.dumps(facts))
+                last = database.execute("INSERT OR REPLACE INTO points VALUES (?, ?, ?)", row).lastrowid or 0
+                if last % self._turn == 0:
+                    database.execute("DELETE FROM points WHERE rowid <= ?", (last - self._most,))
+
+        if result.number is not None:
+            self._safely(insert)
 
     def close(self) -> None:
         if self._database is not None:
             self._database.close()
             self._database = None
 
-    def _find(self, database: sqlite3.Connection, key: str, machine: MachineFacts) -> JsonValue:
-        for (places,) in database.execute("SELECT places FROM places WHERE key = ?", (key,)):
+    def _walk(self, database: sqlite3.Connection, node: str, machine: MachineFacts) -> KeptResult | None:
+        """The result at the end of the routes from a node along which the machine has the values that were read."""
+        found = database.execute("SELECT number, value, layers, used FROM results WHERE node = ?", (node,))
+        for row in found:
+            return self._used(database, row)
+        # More than one row where computations whose values differ within a step read on at different fields.
+        for (places,) in database.execute("SELECT places FROM reads WHERE node = ?", (node,)).fetchall():
             names: list[str] = json.loads(places)
-            digest = _digest(key, {name: machine.at(name) for name in names})
-            row = database.execute("SELECT value FROM results WHERE digest = ?", (digest,)).fetchone()
-            if row is not None:
-                database.execute("UPDATE results SET used = ? WHERE digest = ?", (time.time(), digest))
-                database.commit()
-                return json.loads(zlib.decompress(row[0]))
+            reached = _digest(node, [(name, machine.at(name)) for name in names])
+            if (result := self._walk(database, reached, machine)) is not None:
+                return result
         return None
 
-    def _add(self, database: sqlite3.Connection, key: str, reads: Reads, value: JsonValue) -> None:
-        packed = zlib.compress(json.dumps(value).encode())
-        with database:
-            database.execute("INSERT OR IGNORE INTO places VALUES (?, ?)", (key, json.dumps(sorted(reads))))
-            database.execute(
-                "INSERT OR REPLACE INTO results VALUES (?, ?, ?)",
-                (_digest(key, dict(reads)), packed, time.time()),
-            )
-            (count,) = database.execute("SELECT count(*) FROM results").fetchone()
-            if count > self._most:
-                database.execute(
-                    "DELETE FROM results WHERE digest IN (SELECT digest FROM results ORDER BY used LIMIT ?)",
-                    (count - self._most * 9 // 10,),
-                )
+    def _used(self, database: sqlite3.Connection, row: tuple[int, bytes, bytes, float]) -> KeptResult:
+        number, value, layers, used = row
+        if (now := time.time()) - used > _LATELY:
+            with database:
+                database.execute("UPDATE results SET used = ? WHERE number = ?", (now, number))
+        return KeptResult(json.loads(zlib.decompress(value)), layers, number)
 
-    def _safely(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
+    def _find_point(self, database: sqlite3.Connection, key: str) -> tuple[JsonValue, KeptResult] | None:
+        joined = "SELECT facts, number, value, layers, used FROM points JOIN results ON result = number WHERE key = ?"
+        row = database.execute(joined, (key,)).fetchone()
+        return (json.loads(row[0]), self._used(database, row[1:])) if row is not None else None
+
+    def _add(
+        self, database: sqlite3.Connection, key: str, reads: Reads, value: JsonValue, layers: bytes
+    ) -> KeptResult:
+        nodes = [_digest(key)]
+        values = list(reads.items())
+        with database:
+            for start in range(0, len(values), _STEP):
+                step = values[start : start + _STEP]
+                places = json.dumps([name for name, _ in step])
+                database.execute("INSERT OR IGNORE INTO reads VALUES (?, ?)", (nodes[-1], places))
+                nodes.append(_digest(nodes[-1], step))
+            packed = zlib.compress(json.dumps(value).encode())
+            number = database.execute(
+                "INSERT OR REPLACE INTO results (node, nodes, value, layers, used) VALUES (?, ?, ?, ?, ?)",
+                (nodes[-1], json.dumps(nodes), packed, layers, time.time()),
+            ).lastrowid
+            if number is not None and number % self._turn == 0:
+                self._drop(database)
+        return KeptResult(value, layers, number)
+
+    def _drop(self, database: sqlite3.Connection) -> None:
+        """Drops the results that were used least recently, with the parts of the tree that led to them alone."""
+        database.execute(
+            "DELETE FROM results WHERE number NOT IN (SELECT number FROM results ORDER BY used DESC LIMIT ?)",
+            (self._most - self._turn,),
+        )
+        database.execute("DELETE FROM points WHERE result NOT IN (SELECT number FROM results)")
+        database.execute(
+            "DELETE FROM reads WHERE node NOT IN (SELECT json_each.value FROM results, json_each(nodes))"
+        )
+
+    def _safely(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
         try:
             if self._database is None:
                 self._database = _opened(self._path)
@@ -112,5 +184,5 @@ def _opened(path: Path) -> sqlite3.Connection:
     raise sqlite3.DatabaseError(f"{path} has a format of another version")
 
 
-def _digest(key: str, values: dict[str, str | None]) -> str:
-    return hashlib.sha256(json.dumps([key, values], sort_keys=True).encode()).hexdigest()
+def _digest(node: str, values: Sequence[tuple[str, str | None]] = ()) -> str:
+    return hashlib.sha256(json.dumps([node, values]).encode()).hexdigest()[:32]

@@ -6,11 +6,12 @@ import hashlib
 import json
 import time
 import traceback
+import zlib
 from base64 import b64encode
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -27,7 +28,7 @@ from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.passlist import entry_json
 from stripe.pipeline.reproducer import Reproducer
-from stripe.sweeps.cache import ResultCache
+from stripe.sweeps.cache import KeptResult, ResultCache
 from stripe.sweeps.memo import PassMemo
 from stripe.sweeps.metrics import Metrics, metrics_of
 from stripe.sweeps.plan import SweepPlan, Workload, program_version
@@ -57,9 +58,14 @@ class ResultRow:
     metrics: Metrics = field(default_factory=dict[str, float])
     provenance: dict[str, str] = field(default_factory=dict[str, str])
     """Hashes of the rendered model, the rendered list and the workload, and the program's version."""
-    layers: JsonValue = None
-    """The statements of the simulation: name, kind, units, start, end, energy, stalls by cause, binding resource."""
+    packed_layers: bytes = b""
+    """`layers` as compressed JSON, as they travel and are kept."""
     seconds: float = 0.0
+
+    @property
+    def layers(self) -> JsonValue:
+        """Statements of the simulation: name, kind, units, start, end, energy, stalls by cause, binding resource."""
+        return json.loads(zlib.decompress(self.packed_layers)) if self.packed_layers else None
 
 
 def failed_rows(
@@ -72,6 +78,16 @@ def failed_rows(
     """The rows of a point that ended without results."""
     known = parameters or point.choices
     return tuple(ResultRow(point, workload.name, status, reason, known) for workload in plan.workloads)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFacts:
+    """Numbers of a rendered point that stand in its rows."""
+
+    area_mm2: float
+    model: str
+    passes: str
+    """Hashes of the rendered model and the rendered list."""
 
 
 @dataclass(slots=True)
@@ -89,84 +105,136 @@ class Evaluator:
         templates = self.plan.space.templates
         try:
             parameters = templates.resolved(point.choices, point.passes)
+            broken = self._broken(point, parameters)
+            if broken is not None:
+                return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
+            content = templates.content(point.passes) if self.cache else None
+            if content is not None and (known := self._known_rows(point, parameters, content)):
+                return known
             model, listed = templates.rendered(point.choices, point.passes)
+            if content is not None and templates.content(point.passes) != content:
+                content = None  # a template was edited meanwhile
         except StripeError as error:
             return failed_rows(self.plan, point, RowStatus.INFEASIBLE, str(error))
-        broken = self._broken({**parameters, "passes": point.passes, "area_mm2": model.total_area_mm2})
+        broken = self._broken(point, {**parameters, "area_mm2": model.total_area_mm2})
         if broken is not None:
             return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
-        facts = MachineFacts(_anonymous(model))
+        machine = MachineFacts(_anonymous(model))
         return tuple(
-            self._row(point, workload, listed.entries, facts, parameters) for workload in self.plan.workloads
+            self._row(point, workload, listed.entries, machine, parameters, content)
+            for workload in self.plan.workloads
         )
 
-    def _broken(self, known: dict[str, Scalar]) -> str | None:
+    def _broken(self, point: DesignPoint, parameters: dict[str, Scalar]) -> str | None:
         """The first constraint that is broken, among those over known names."""
+        known = {**parameters, "passes": point.passes}
         for constraint in self.plan.constraints:
             if names_in(constraint) <= known.keys() and not evaluate(constraint, known):
                 return f"breaks the constraint {constraint}"
         return None
+
+    def _known_rows(
+        self, point: DesignPoint, parameters: dict[str, Scalar], content: str
+    ) -> tuple[ResultRow, ...]:
+        """The rows of a point that was rendered before with the same parameters; none where a result is missing."""
+        rows: list[ResultRow] = []
+        for workload in self.plan.workloads:
+            start = time.perf_counter()
+            found = self.cache.find_point(_point_key(content, parameters, workload)) if self.cache else None
+            if found is None:
+                return ()
+            facts = RenderedFacts(**cast("dict[str, Any]", found[0]))
+            broken = self._broken(point, {**parameters, "area_mm2": facts.area_mm2})
+            if broken is not None:
+                return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
+            row = _row_of(found[1], point, workload, parameters, facts)
+            rows.append(replace(row, seconds=time.perf_counter() - start))
+        return tuple(rows)
 
     def _row(
         self,
         point: DesignPoint,
         workload: Workload,
         entries: tuple[PassEntry, ...],
-        facts: MachineFacts,
+        machine: MachineFacts,
         parameters: dict[str, Scalar],
+        content: str | None,
     ) -> ResultRow:
         start = time.perf_counter()
         spelled = json.dumps([entry_json(entry) for entry in entries], sort_keys=True)
-        provenance = {
-            "model": _short_hash(facts.model.model_dump_json(exclude_defaults=True)),
-            "passes": _short_hash(spelled),
-            "workload": workload.digest[:16],
-            "program": program_version(),
-        }
-        row = ResultRow(point, workload.name, RowStatus.OK, parameters=parameters, provenance=provenance)
+        rendered = _short_hash(machine.model.model_dump_json(exclude_defaults=True))
+        facts = RenderedFacts(machine.model.total_area_mm2, rendered, _short_hash(spelled))
         try:
-            metrics, layers = self._result(workload, entries, spelled, facts)
-        except StripeError as error:
-            row = replace(row, status=RowStatus.INFEASIBLE, reason=str(error))
+            result = self._result(workload, entries, spelled, machine)
         except Exception as error:  # noqa: BLE001 - a fault of ours is a row, with its reproducer
-            path = _reproducer(workload, entries, facts.model, error).write(self.crashes)
+            path = _reproducer(workload, entries, machine.model, error).write(self.crashes)
             reason = f"{type(error).__name__}: {error} (reproducer: {path})"
-            row = replace(row, status=RowStatus.CRASHED, reason=reason)
+            crashed = _row_of(KeptResult({}, b""), point, workload, parameters, facts)
+            row = replace(crashed, status=RowStatus.CRASHED, reason=reason)
         else:
-            row = replace(row, metrics={**metrics, "area_mm2": facts.model.total_area_mm2}, layers=layers)
+            row = _row_of(result, point, workload, parameters, facts)
+            if self.cache and content is not None:
+                key = _point_key(content, parameters, workload)
+                self.cache.add_point(key, cast("JsonValue", asdict(facts)), result)
         return replace(row, seconds=time.perf_counter() - start)
 
     def _result(
         self, workload: Workload, entries: tuple[PassEntry, ...], spelled: str, facts: MachineFacts
-    ) -> tuple[Metrics, JsonValue]:
-        """Metrics and layers: from the cache, else computed. Raises StripeError."""
+    ) -> KeptResult:
+        """The metrics, or the reason why the program does not fit: from the cache, else computed."""
         key = hashlib.sha256(json.dumps([program_version(), workload.digest, spelled]).encode()).hexdigest()
         known = self.cache.find(key, facts) if self.cache else None
-        if isinstance(known, dict):
-            if "refused" in known:
-                raise StripeError(str(known["refused"]))
-            return cast("Metrics", known["metrics"]), known["layers"]
+        if known is not None:
+            return known
         reads: Reads = {}
+        value: dict[str, JsonValue]
         try:
             program = self._memo(workload).run(entries, facts, reads)
             machine = facts.traced(reads)
             report = simulation_json(simulate_program(program, machine), workload.name, slices=False)
-            metrics = metrics_of(report, machine)
+            value = {"metrics": cast("JsonValue", metrics_of(report, machine))}
+            layers = zlib.compress(json.dumps(_layers(report)).encode())
         except StripeError as error:
-            self._keep(key, reads, {"refused": str(error)})
-            raise
-        layers = _layers(report)
-        self._keep(key, reads, {"metrics": cast("JsonValue", metrics), "layers": layers})
-        return metrics, layers
-
-    def _keep(self, key: str, reads: Reads, value: JsonValue) -> None:
-        if self.cache:
-            self.cache.add(key, reads, value)
+            value = {"refused": str(error)}
+            layers = b""
+        return self.cache.add(key, reads, value, layers) if self.cache else KeptResult(value, layers)
 
     def _memo(self, workload: Workload) -> PassMemo:
         if workload.name not in self._memos:
             self._memos[workload.name] = PassMemo(program_of(workload))
         return self._memos[workload.name]
+
+
+def _row_of(
+    result: KeptResult,
+    point: DesignPoint,
+    workload: Workload,
+    parameters: dict[str, Scalar],
+    facts: RenderedFacts,
+) -> ResultRow:
+    value = cast("dict[str, Any]", result.value)
+    provenance = {
+        "model": facts.model,
+        "passes": facts.passes,
+        "workload": workload.digest[:16],
+        "program": program_version(),
+    }
+    return ResultRow(
+        point,
+        workload.name,
+        RowStatus.INFEASIBLE if "refused" in value else RowStatus.OK,
+        reason=value.get("refused", ""),
+        parameters=parameters,
+        metrics={**value["metrics"], "area_mm2": facts.area_mm2} if "metrics" in value else {},
+        provenance=provenance,
+        packed_layers=result.layers,
+    )
+
+
+def _point_key(content: str, parameters: dict[str, Scalar], workload: Workload) -> str:
+    """Hash of all that the rows of a rendered point depend on."""
+    parts = [program_version(), content, workload.digest, sorted(parameters.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def program_of(workload: Workload) -> Program:

@@ -12,7 +12,6 @@ import io
 import json
 import shlex
 import sqlite3
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -120,7 +119,7 @@ class ResultStore:
                 json.loads(parameters),
                 json.loads(metrics),
                 json.loads(provenance),
-                json.loads(zlib.decompress(layers)),
+                layers,
                 seconds,
             )
 
@@ -137,7 +136,7 @@ def _packed(number: int, row: ResultRow) -> tuple[object, ...]:
     return (
         number, row.point.key, row.workload, row.status, row.reason, row.point.passes,
         json.dumps(row.point.choices), json.dumps(row.parameters), json.dumps(row.metrics),
-        json.dumps(row.provenance), zlib.compress(json.dumps(row.layers).encode()), row.seconds,
+        json.dumps(row.provenance), row.packed_layers, row.seconds,
     )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stripe.config.document import Document
-from stripe.config.files import find_file, is_path, load_parameters, resolve_parameters
+from stripe.config.document import Document, read_text
+from stripe.config.files import find_file, is_path, load_parameters, parameter_file, resolve_parameters
 from stripe.config.model import Scalar
 from stripe.config.parameters import Parameter, ParameterFile
 from stripe.config.template import free_names, names_in
@@ -42,6 +42,13 @@ class Template:
         """The parameters that may be given."""
         computed = self.described.parameters if self.described else {}
         return names_of(self.path) - {name for name, p in computed.items() if p.expression is not None}
+
+    def content(self) -> str | None:
+        """The texts of the template and its params file; None where it includes other files."""
+        if includes_files(self.path):
+            return None
+        described = parameter_file(self.path)
+        return f"{read_text(self.path)}\0{read_text(described) if described.exists() else ''}"
 
     @property
     def read(self) -> frozenset[str] | None:
@@ -97,6 +104,11 @@ class Templates:
         known = self.names
         values = resolve_parameters(self.machine.path, given, known)
         return {**given, **values, **resolve_parameters(template.path, given, known | values.keys())}
+
+    def content(self, list_name: str) -> str | None:
+        """All texts that a design point with this list is rendered from; None where they are not known."""
+        texts = [self.machine.content(), self.lists[list_name].content()]
+        return None if None in texts else json.dumps(texts)
 
     @property
     def described_names(self) -> frozenset[str]:
