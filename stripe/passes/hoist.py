@@ -10,6 +10,7 @@ from stripe.ir import (
     Affine,
     Agg,
     Block,
+    Constraint,
     Direction,
     Load,
     Nest,
@@ -100,6 +101,8 @@ class Hoist(Pass):
         split = tile_block(block, dict.fromkeys(outside, 1))
         (inner,) = split.blocks
         back = {index.name: index.affine for index in inner.passed if index.affine is not None}
+        # no constraint is over what goes inside
+        limits = tuple(Constraint(constraint.affine.subs(back)) for constraint in inner.constraints)
         moved = {inner.statements[each.number]: each.fills for each in transfers}
         allocs: list[Refinement] = []
         views: dict[str, Refinement] = {}
@@ -114,6 +117,7 @@ class Hoist(Pass):
         used = {name for statement in rest for name in (*reads_of(statement), *writes_of(statement))}
         inner = replace(
             inner,
+            constraints=(),
             indices=tuple(index for index in inner.indices if index.is_passed or index.range > 1),
             refinements=tuple(views.get(r.name, r) for r in inner.refinements if r.name in used),
             statements=tuple(rest),
@@ -124,6 +128,7 @@ class Hoist(Pass):
         )
         outer = replace(
             split,
+            constraints=limits,
             indices=tuple(index for index in split.indices if index.is_passed or index.range > 1),
             refinements=(*split.refinements, *allocs),
         )

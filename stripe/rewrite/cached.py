@@ -10,6 +10,7 @@ from stripe.ir import (
     Affine,
     Agg,
     Block,
+    Buffer,
     Constraint,
     Direction,
     Index,
@@ -24,6 +25,7 @@ from stripe.ir import (
     Store,
     Tags,
     aggregations_of,
+    beginnings,
     fresh,
     map_views,
     moved_down,
@@ -32,7 +34,8 @@ from stripe.ir import (
     replace_at,
 )
 from stripe.ir.frozen import replace
-from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union
+from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union, untouched
+from stripe.poly.deps import common_depth, overlap
 from stripe.rewrite.copy import Element, copy_block
 from stripe.rewrite.locate import placed_as, unknown_unit
 from stripe.rewrite.options import TagSet
@@ -84,7 +87,9 @@ def cache_view(
             return Refusal(f"'{other}' touches the same elements meanwhile")
     loads = _regions(nest, name, [part for part in parts if not part.is_write], box, exact=False)
     writes = [part for part in parts if part.is_write]
-    agg = writes[0].agg if writes else Agg.ASSIGN
+    agg = _merged_by(entry, nest, parts)
+    if isinstance(agg, Refusal):
+        return agg
     stores = _regions(nest, name, writes, box, exact=agg is Agg.ASSIGN)
     if writes and loads:
         if not _written_first(nest, parts):
@@ -165,8 +170,7 @@ def _regions(
     known = Points.build((*prefix, *names), {**nest.domain.ranges, **bounds}, nest.domain.constraints)
     found = [Region(_simplified(piece, known)) for piece in pieces(touched)]
     view = nest.views[name]
-    # only the buffers of the entry have a value in every element
-    if len(found) == 1 or exact or len(view.buffer.path) > 1:
+    if len(found) == 1 or exact or not _is_whole(nest.blocks[0], view.buffer):
         return found
     sizes = nest_at(nest.blocks[0], view.buffer.path).block.ref(view.buffer.name).sizes
     inside: list[Affine] = []
@@ -175,9 +179,58 @@ def _regions(
     return [Region(_simplified(Points.build(known.names, {}, inside), known))]
 
 
+def _is_whole(entry: Block, buffer: Buffer) -> bool:
+    """Whether all elements of a buffer have a value: those of tensors that the program is given, and of temporaries of
+    the entry that are written as a whole."""
+    owner = nest_at(entry, buffer.path)
+    ref = owner.block.ref(buffer.name)
+    writes = [part for part in through_view(owner, buffer.name) if part.is_write]
+    given = ref.is_kept and not writes
+    return len(buffer.path) == 1 and (given or untouched(ref.sizes, writes).is_empty)
+
+
 def _simplified(region: Points, known: Points) -> tuple[Affine, ...]:
     gist = region.gist(known).coalesced()
     return gist.affines() if len(list(pieces(gist))) == 1 else region.affines()
+
+
+def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refusal:
+    """The aggregation by which a copy without earlier contents is stored. Elements that are assigned before all else
+    inside hold there what they hold in the end; others hold what is merged inside.
+    """
+    writes = [part for part in parts if part.is_write]
+    merges = [part for part in writes if part.agg is not Agg.ASSIGN]
+    if all(_assigned_before(merge, writes) for merge in merges):
+        return Agg.ASSIGN
+    agg = merges[0].agg
+    if any(part.agg is not agg for part in writes):
+        return Refusal(f"some elements are merged by {agg.value} inside, others in another way")
+    if len(writes) < len(parts) and not _begins_inside(entry, nest, parts, agg):
+        return Refusal(f"it is read inside, where a copy lacks what {agg.value} merges with")
+    return agg
+
+
+def _assigned_before(merge: Access, writes: Sequence[Access]) -> bool:
+    """Whether each point of a block around assigns, in statements before, all elements that it merges."""
+    earlier = [
+        (common_depth(part, merge), part)
+        for part in writes
+        if part.agg is Agg.ASSIGN and part.path < merge.path
+    ]
+    return any(
+        _covered([merge], [part for shared, part in earlier if shared >= depth], merge.nest.prefix(depth))
+        for depth in {depth for depth, _ in earlier}
+    )
+
+
+def _begins_inside(entry: Block, nest: Nest, parts: Sequence[Access], agg: Agg) -> bool:
+    """Whether the elements of a view begin at the identity of `agg` and nothing writes them before the block."""
+    buffer = parts[0].buffer
+    owner = nest_at(entry, buffer.path)
+    if beginnings(owner.block)[buffer.name] is not agg or owner.block.ref(buffer.name).is_kept:
+        return False
+    earlier = [part for part in through_view(owner, buffer.name) if part.is_write and part.path < nest.path]
+    return all(overlap(part, mine).is_empty for part in earlier for mine in parts)
 
 
 def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
@@ -186,7 +239,9 @@ def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
     readers = [part for part in parts if not part.is_write]
     writers = [part for part in parts if part.is_write]
     first_read = min(part.path[depth] for part in readers)
-    return max(part.path[depth] for part in writers) < first_read and _covered(readers, writers, nest)
+    return max(part.path[depth] for part in writers) < first_read and _covered(
+        readers, writers, nest.prefix(nest.depth)
+    )
 
 
 def _merges_gaps(entry: Block, path: Path, parts: Sequence[Access]) -> bool:
@@ -201,12 +256,13 @@ def _merges_gaps(entry: Block, path: Path, parts: Sequence[Access]) -> bool:
     inside = [part for part in everywhere if not part.is_write and part.path[: len(path)] == path]
     writers = [part for part in everywhere if part.is_write]
     earlier = [part for part in writers if part.path[: len(path)] <= path]
-    return any(part.agg is not Agg.ASSIGN for part in writers) and not _covered(inside, earlier, owner)
+    return any(part.agg is not Agg.ASSIGN for part in writers) and not _covered(
+        inside, earlier, owner.prefix(owner.depth)
+    )
 
 
-def _covered(reads: Sequence[Access], writers: Sequence[Access], nest: Nest) -> bool:
-    """Whether, at each point of the nest's block, all elements read are written."""
-    prefix = nest.prefix(nest.depth)
+def _covered(reads: Sequence[Access], writers: Sequence[Access], prefix: Sequence[str]) -> bool:
+    """Whether, at each point of the indices `prefix`, all elements read are written."""
     names = (*prefix, *element_names(len(reads[0].index)))
     read, written = (union((touched_at(part, prefix) for part in side), names) for side in (reads, writers))
     return read.subset_of(written)

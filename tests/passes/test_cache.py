@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import Block, Program, print_block, rewrite_matching, with_entry
+from stripe.ir import Agg, Block, Program, print_block, print_program, rewrite_matching, with_entry
 from stripe.rewrite.tile import tile_block
 from tests.passes.programs import CHAIN, SRAM, STRIDED, lines_of, run_pass, tiled
 from tests.support.programs import source
@@ -96,3 +96,32 @@ def test_what_is_read_before_it_is_written_is_declined() -> None:
 @given(st.integers(1, 10), st.integers(1, 4), st.integers(1, 3), st.integers(1, 2))
 def test_any_tiling_keeps_its_meaning(x: int, ci: int, k: int, co: int) -> None:
     run_pass(tiled(x=x, ci=ci, k=k, co=co), "cache", reqs=["conv"], **SRAM)
+
+
+def test_elements_that_are_merged_in_two_ways_are_declined() -> None:
+    """A copy is stored in one way; where all that is merged was assigned before inside, it is assigned."""
+    text = source("passes/cache/mixed")
+    _, remarks = run_pass(text, "cache", reqs=["k"])
+    assert "O is not cached: some elements are merged by add inside, others in another way" in str(remarks)
+    whole = text.replace("block [] ( // first", "block [i:2] ( // first").replace(
+        "out<[0]> O[0]:assign fp32(1:1)", "out<[0]> O[i]:assign fp32(1:1)"
+    )
+    result, remarks = run_pass(whole, "cache", reqs=["k"])
+    assert "O: 8 bytes in a copy" in str(remarks)
+    store = next(block for block in result.main.blocks if "k" in block.tags).statements[-1]
+    assert isinstance(store, Block)
+    assert store.outputs[0].agg is Agg.ASSIGN
+
+
+def test_sums_that_something_else_adds_to_are_not_read_from_a_copy() -> None:
+    text = source("passes/cache/partial_sum")
+    _, remarks = run_pass(text, "cache", reqs=["k"])
+    assert "O is not cached: it is read inside, where a copy lacks what add merges with" in str(remarks)
+    # without the earlier assignment, in a temporary, the copy holds the sum
+    _, remarks = run_pass(source("passes/cache/whole_sum"), "cache", reqs=["k"])
+    assert "O: 8 bytes in a copy" in str(remarks)
+
+
+def test_elements_that_nothing_writes_are_not_copied() -> None:
+    result, _ = run_pass(source("passes/cache/gaps"), "cache", reqs=["k"])
+    assert "load_T" in print_program(result)

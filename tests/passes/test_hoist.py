@@ -106,3 +106,10 @@ def test_a_maker_that_assigns_inside_of_a_summing_view_stays() -> None:
     after = find_pass("hoist").model_validate({"reqs": ["all"]}).run(program, PassContext())
     assert isinstance(prove_equal(program, after), Equal)
     assert after == program
+
+
+def test_constraints_of_the_loops_outside_hold_for_the_transfer() -> None:
+    program = load("passes/hoist/constraint")
+    after = find_pass("hoist").model_validate({"reqs": ["tile"]}).run(program, PassContext())
+    assert isinstance(prove_equal(program, after), Equal)
+    assert after != program
