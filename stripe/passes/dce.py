@@ -23,7 +23,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
-from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_inputs
+from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_interface
 
 
 class DeadCodeElimination(Pass):
@@ -61,7 +61,7 @@ class DeadCodeElimination(Pass):
                 return rewrite_blocks(rest, partial(prune_refinements, user=user))
             return map_statements(block, lambda s: visit(s) if isinstance(s, Block) else s)
 
-        return drop_constants(with_entry(program, with_inputs(visit(program.entry), program)))
+        return drop_constants(with_entry(program, with_interface(visit(program.entry), program)))
 
 
 def _eliminate(

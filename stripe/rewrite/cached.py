@@ -36,6 +36,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union, untouched
 from stripe.poly.deps import common_depth, overlap
+from stripe.poly.relations import Relation
 from stripe.rewrite.copy import Element, copy_block
 from stripe.rewrite.locate import placed_as, unknown_unit
 from stripe.rewrite.options import TagSet
@@ -203,11 +204,14 @@ def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refus
     if all(_assigned_before(merge, writes) for merge in merges):
         return Agg.ASSIGN
     agg = merges[0].agg
-    if any(part.agg is not agg for part in writes):
-        return Refusal(f"some elements are merged by {agg.value} inside, others in another way")
-    if len(writes) < len(parts) and not _begins_inside(entry, nest, parts, agg):
-        return Refusal(f"it is read inside, where a copy lacks what {agg.value} merges with")
-    return agg
+    is_mixed = any(part.agg is not agg for part in writes)
+    if (is_mixed or len(writes) < len(parts)) and not _begins_inside(entry, nest, parts[0].buffer, agg):
+        return Refusal(
+            f"some elements are merged by {agg.value} inside, others in another way"
+            if is_mixed
+            else f"it is read inside, where a copy lacks what {agg.value} merges with"
+        )
+    return Agg.ASSIGN if is_mixed else agg
 
 
 def _assigned_before(merge: Access, writes: Sequence[Access]) -> bool:
@@ -223,14 +227,22 @@ def _assigned_before(merge: Access, writes: Sequence[Access]) -> bool:
     )
 
 
-def _begins_inside(entry: Block, nest: Nest, parts: Sequence[Access], agg: Agg) -> bool:
-    """Whether the elements of a view begin at the identity of `agg` and nothing writes them before the block."""
-    buffer = parts[0].buffer
+def _begins_inside(entry: Block, nest: Nest, buffer: Buffer, agg: Agg) -> bool:
+    """Whether each element of a buffer that the block touches begins at the identity of `agg`, and one point of the
+    block alone touches it until the block ends."""
     owner = nest_at(entry, buffer.path)
     if beginnings(owner.block)[buffer.name] is not agg or owner.block.ref(buffer.name).is_kept:
         return False
-    earlier = [part for part in through_view(owner, buffer.name) if part.is_write and part.path < nest.path]
-    return all(overlap(part, mine).is_empty for part in earlier for mine in parts)
+    everywhere = through_view(owner, buffer.name)
+    inside = [part for part in everywhere if part.path[: len(nest.path)] == nest.path]
+    earlier = [part for part in everywhere if part.is_write and part.path < nest.path]
+    around, prefix = owner.prefix(owner.depth), nest.prefix(nest.depth)
+    names = element_names(len(inside[0].index))
+    touched = union((touched_at(part, prefix) for part in inside), (*prefix, *names))
+    return (
+        all(overlap(part, mine).is_empty for part in earlier for mine in inside)
+        and Relation.from_points(touched, prefix[len(around) :], (*around, *names)).injective
+    )
 
 
 def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:

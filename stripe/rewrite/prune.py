@@ -34,20 +34,22 @@ def prune_refinements(block: Block, user: frozenset[str]) -> Block:
     return block if len(kept) == len(block.refinements) else replace(block, refinements=kept)
 
 
-def with_inputs(entry: Block, program: Program) -> Block:
-    """`entry`, rewritten from that of `program`, with a main that still reads all inputs, as the caller passes them."""
-    inputs = {ref.name for ref in program.inputs}
+def with_interface(entry: Block, program: Program) -> Block:
+    """`entry`, rewritten from that of `program`, with a main that still reads all inputs and writes all outputs, as the
+    caller passes them."""
+    views = [ref for block in entry.blocks for ref in block.refinements]
+    lost = {ref.name for ref in program.inputs} - {ref.source for ref in views if ref.dir.reads}
+    lost |= {ref.name for ref in program.outputs} - {ref.source for ref in views if ref.dir.writes}
 
     def signed(statement: Statement) -> Statement:
         if not isinstance(statement, Block) or not statement.is_main:
             return statement
         refs = tuple(
-            replace(ref, dir=Direction.INOUT) if ref.source in inputs and ref.dir is Direction.OUT else ref
-            for ref in statement.refinements
+            replace(ref, dir=Direction.INOUT) if ref.source in lost else ref for ref in statement.refinements
         )
-        return statement if refs == statement.refinements else replace(statement, refinements=refs)
+        return replace(statement, refinements=refs)
 
-    return map_statements(entry, signed)
+    return map_statements(entry, signed) if lost else entry
 
 
 def drop_constants(program: Program) -> Program:

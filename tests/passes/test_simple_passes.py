@@ -6,7 +6,7 @@ import pytest
 
 from stripe.ir import parse_program, print_program
 from tests.passes.programs import CHAIN, lines_of, matmul, run_pass
-from tests.support.programs import source
+from tests.support.programs import load, source
 
 
 def test_localize_moves_the_temporary_to_where_it_is_used() -> None:
@@ -119,6 +119,13 @@ def test_dce_drops_what_reaches_no_output() -> None:
     result, _ = run_pass(text, "dce")
     assert result == run_pass(CHAIN, "dce")[0]
     assert "D[" not in print_program(result)
+
+
+def test_dce_keeps_an_output_that_nothing_writes() -> None:
+    before = load("passes/simple_passes/unwritten_output")
+    after, _ = run_pass(before, "dce")
+    assert [ref.name for ref in after.outputs] == [ref.name for ref in before.outputs] == ["O", "P"]
+    assert [ref.name for ref in after.inputs] == [ref.name for ref in before.inputs]
 
 
 def test_dce_changes_nothing_where_all_is_live() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from stripe.ir import ConfigError, Program, parse_program, print_program
+from stripe.ir import ConfigError, Program, Role, parse_program, print_program, with_entry
 from stripe.passes.base import Remark
 from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 from stripe.pipeline.dumps import Dumps
@@ -83,6 +84,17 @@ def test_a_crash_is_our_fault_and_names_the_pass() -> None:
     ) as caught:
         _run("x:crash")
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_another_interface_is_our_fault() -> None:
+    outputs = {ref.name for ref in PROGRAM.outputs}
+    refs = tuple(
+        replace(ref, role=Role.TEMPORARY) if ref.name in outputs else ref for ref in PROGRAM.entry.refinements
+    )
+    after = with_entry(PROGRAM, replace(PROGRAM.entry, refinements=refs))
+    (entry,) = parse_passes("dce")
+    with pytest.raises(InternalFault, match="pass 'dce' changed the interface of the program"):
+        StructureCheck().after(entry, PROGRAM, after)
 
 
 @pytest.mark.usefixtures("bad_passes")

@@ -58,7 +58,7 @@ from stripe.passes.schedule.plan import (
 from stripe.passes.schedule.time import Timetable, list_schedule, load_of
 from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.poly import statement_deps
-from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
+from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_interface
 
 POLICIES = (
     (Residency.COPY, 2), (Residency.MIXED, 16), (Residency.STREAM, 16), (Residency.MIXED, 4), (Residency.STREAM, 4)
@@ -162,7 +162,7 @@ class Schedule(Pass):
         if entry is program.entry:
             return program
         entry = prune_refinements(with_directions(entry), user_tensors(program))
-        return drop_constants(with_entry(program, entry))
+        return drop_constants(with_entry(program, with_interface(entry, program)))
 
     def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block | Refusal:
         """The entry with the block at `path` scheduled: by each of the policies, of which the quickest is taken.

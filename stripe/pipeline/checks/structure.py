@@ -42,6 +42,10 @@ class StructureCheck(Instrument):
             return
         found = verify_structural(after, after.stage, self._valid if after.stage == before.stage else None)
         self._valid = after
+        if not found and (moved := sorted(_signature(before) ^ _signature(after))):
+            raise InternalFault(
+                f"pass {entry.label} changed the interface of the program", tuple(map(" ".join, moved))
+            )
         if not found and self._hardware is not None:
             require_units(entry, after, self._hardware)
         if not found:
@@ -61,6 +65,15 @@ class StructureCheck(Instrument):
 
         found = check_schedule(program, self._hardware) if program.stage >= Stage.SCHEDULED else []
         return found or check_placement(program, self._hardware)
+
+
+def _signature(program: Program) -> set[tuple[str, str]]:
+    """What callers pass and take: the tensors, each with its role."""
+    return {
+        (word, f"{ref.dtype} {ref.name}{list(ref.logical_sizes)}")
+        for word, refs in (("input", program.inputs), ("output", program.outputs))
+        for ref in refs
+    }
 
 
 def require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -> None:
