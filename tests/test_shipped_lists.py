@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -92,3 +93,11 @@ def test_threads_of_the_list_for_processors_give_the_same_results(example: Path)
     assert expected.keys() == found.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_numbers_of_the_list_for_processors_come_from_the_model() -> None:
+    """Between its templates the list has no number but 0, for none, and the one vector of a last sum."""
+    text = (ROOT / "optconfigs" / "cpu.json.j2").read_text("utf-8")
+    named = r'"(hardware|name)": "\w+"'
+    ignored = rf"^\s*(##|//)[^\n]*|{{{{.*?}}}}|{{%.*?%}}|{named}"
+    assert re.findall(r"\d+", re.sub(ignored, "", text, flags=re.MULTILINE | re.DOTALL)) == ["0", "1"]

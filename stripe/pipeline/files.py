@@ -102,8 +102,9 @@ def names_of(path: Path) -> frozenset[str]:
 
 
 def load_pass_list(path: Path, parameters: Mapping[str, Scalar]) -> PassList:
-    """Renders and checks the pass list at `path`. Raises ConfigError with all that is wrong, by line and JSON path."""
-    found = read_pass_list(render_json(path, parameters))
+    """Renders and checks the pass list at `path`; its own parameters that are not given have their defaults. Raises
+    ConfigError with all that is wrong, by line and JSON path."""
+    found = read_pass_list(render_json(path, {**parameters_of(path, {}, ()), **parameters}))
     if found.hardware != hardware_of(path):
         hint = 'write it as "hardware": "NAME" on a line of its own, without a template expression'
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from stripe.pipeline.native import load_machine, native_remarks
 ZEN3 = "fpu sse sse2 avx avx2 fma bmi2"
 ICE_LAKE = f"{ZEN3} avx512f avx512bw avx512dq avx512vl"
 MEASURED = Measurement(
-    clock_mhz=3249.0, gflops=103.5, latency_cycles=4.02, loads_per_cycle=1.9, gb_per_s={1: 205.0, 2: 101.4, 3: 60.2},
-    core_memory_gb_per_s=20.0, memory_gb_per_s=33.3,
+    clock_mhz=3249.0, gflops=103.5, latency_cycles=4.02, dot_gops=95.0, loads_per_cycle=1.9,
+    gb_per_s={1: 205.0, 2: 101.4, 3: 60.2}, core_memory_gb_per_s=20.0, memory_gb_per_s=33.3,
 )  # fmt: skip
 
 
@@ -129,6 +130,21 @@ def test_the_model_has_what_was_read_and_measured(known: Processor) -> None:
     assert native_remarks() == ()
 
 
+@pytest.mark.parametrize(("gops", "rate"), [(40.0, 1), (60.0, 2), (110.0, 2), (240.0, 4), (410.0, 4)])
+@pytest.mark.parametrize("kind", ["x86_avx2", "x86_avx512"])
+def test_products_of_bytes_are_those_that_the_compiler_makes(
+    kind: str, gops: float, rate: int, known: Processor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "this_processor", lambda: replace(known, model=kind))
+    monkeypatch.setattr(native, "_measurement", lambda: replace(MEASURED, dot_gops=gops))
+    model = load_machine("native")
+    assert model.parameters["I8_RATE"] == rate
+    operations = model.exec_unit("CORE").ops_per_cycle
+    assert operations["i8"] == rate * operations["fp32"]
+    assert {e.path: e.source for e in model.sources}["parameters.I8_RATE"] == "measured on this machine"
+    assert load_machine("native", {"I8_RATE": 1}).parameters["I8_RATE"] == 1
+
+
 def test_without_a_compiler_the_model_has_its_own_speeds(
     known: Processor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +179,7 @@ def test_this_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path
     lanes = this_processor().vector_bytes / 4
     assert 0.2 < first.gflops * 1e3 / (first.clock_mhz * 2 * lanes) < 9, "multiply-adds of vectors in a cycle"
     assert 1 < first.latency_cycles < 20
+    assert 0.05 < first.dot_gops / first.gflops < 9
     monkeypatch.setattr("stripe.exec.native.measure._measure", None)
     measured.cache_clear()
     assert measured() == first

@@ -200,7 +200,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
     place = scope.areas[result.name].origin
     level = next((n for n, loop in enumerate(loops) if loop.var in place.names()), len(loops))
     summed, free = loops[:level], loops[level:]
-    terms = prod(high - low for low, high in map(_interval, summed))
+    terms = prod(high - low for low, high in map(interval, summed))
     along = summed[-1].var if summed else ""
     steps = {step(scope.areas[ref.name].origin, along) for ref in block.inputs}
     if level <= parallel or not free or terms > _LONGEST_DOT or steps != {1}:
@@ -216,7 +216,7 @@ def _find_dots(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Ve
     return replace(tile, accumulators=accumulators) if accumulators else None
 
 
-def _interval(loop: ForLoop) -> tuple[int, int]:
+def interval(loop: ForLoop) -> tuple[int, int]:
     """The bounds of a plain loop."""
     return max(bound.offset for bound in loop.lower), min(bound.offset for bound in loop.upper)
 
@@ -278,8 +278,8 @@ def _short_sum(loops: Sequence[ForLoop], level: int, moving: set[str]) -> int:
 
 
 def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
-    low, high = _interval(loops[-1])
-    sizes = [_interval(loop) for loop in loops[level:-1]]
+    low, high = interval(loops[-1])
+    sizes = [interval(loop) for loop in loops[level:-1]]
     return prod(end - start for start, end in sizes) * len(list(_vectors(low, high, lanes)))
 
 
@@ -293,11 +293,11 @@ def _vectors(low: int, high: int, lanes: int) -> Iterator[tuple[int, int]]:
 
 
 def _unrolled(loops: Sequence[ForLoop], level: int, lanes: int, *, whole: bool) -> VectorTile:
-    low, high = _interval(loops[-1])
+    low, high = interval(loops[-1])
     var = loops[-1].var
     step = 0 if whole or high - low <= _AHEAD * lanes else _AHEAD * lanes
     end = low + (high - low) // step * step if step else low
-    ranges = [[(loop.var, value) for value in range(*_interval(loop))] for loop in loops[level:-1]]
+    ranges = [[(loop.var, value) for value in range(*interval(loop))] for loop in loops[level:-1]]
     rest = [TilePoint(at, *vector) for at in product(*ranges) for vector in _vectors(end, high, lanes)]
     if not step:
         return VectorTile(level, var, tuple(rest))

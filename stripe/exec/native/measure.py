@@ -28,18 +28,21 @@ _SUMS = 12
 """Multiply-adds of a step of `st_peak`."""
 _UNROLLED = 8
 """Vectors of a step of `st_read`, and elements of one of `st_load`."""
+_DOT_OPS = 2 * 9 * 2048
+"""Operations of a step of `st_dots`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Figures of one core, but for `memory_gb_per_s`, which all cores reach together: fp32 multiply-adds (two
-    operations each), cycles from one of them to the next one of its sum, loads of one element for all lanes, reading
-    from levels of cache and from memory.
+    operations each), cycles from one of them to the next one of its sum, sums of products of bytes as the compiler
+    makes them, loads of one element for all lanes, reading from levels of cache and from memory.
     """
 
     clock_mhz: float
     gflops: float
     latency_cycles: float
+    dot_gops: float
     loads_per_cycle: float
     gb_per_s: dict[int, float]
     core_memory_gb_per_s: float
@@ -50,29 +53,33 @@ class Measurement:
 def measured() -> Measurement:
     """The figures of this machine, from the cache where they are there. Raises ConfigError without a C compiler."""
     processor = this_processor()
-    source = Path(__file__).with_name("measure.c").read_text(encoding="utf-8")
+    source, dots = (
+        Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("measure.c", "dots.c")
+    )
     flags = (f"-DVECTOR_BYTES={processor.vector_bytes}", "-ffp-contract=fast", "-fno-tree-vectorize")
     tools = toolchain(CompileOptions(extra_flags=flags))
     library = tools.build(source, shared=True)
+    dot_library = toolchain(CompileOptions()).build(dots, shared=True)
     key = "\0".join(
         [
             "measurement",
             *Measurement.__annotations__,
             source,
+            dots,
             processor.identity,
             identity(tools.compiler, True),
         ]
     )
 
     def measure() -> str:
-        return json.dumps(asdict(isolated(lambda: _measure(library, processor))))
+        return json.dumps(asdict(isolated(lambda: _measure(library, dot_library, processor))))
 
     kept = json.loads(user_cache().text(key, measure))
     return Measurement(**kept | {"gb_per_s": {int(level): rate for level, rate in kept["gb_per_s"].items()}})
 
 
-def _measure(library: Path, processor: Processor) -> Measurement:
-    code = ctypes.CDLL(str(library))
+def _measure(library: Path, dot_library: Path, processor: Processor) -> Measurement:
+    code, dot_code = (ctypes.CDLL(str(path)) for path in (library, dot_library))
     for name in ("st_steps", "st_chain", "st_peak", "st_read", "st_load"):
         code[name].restype = ctypes.c_float if name in ("st_chain", "st_peak") else ctypes.c_uint64
     floats = ctypes.c_float(0.999), ctypes.c_float(1e-3)
@@ -92,7 +99,9 @@ def _measure(library: Path, processor: Processor) -> Measurement:
         address = ctypes.c_void_p(buffer.ctypes.data)
         return _rate(lambda n: code.st_read(address, count, ctypes.c_int64(n)), least) * buffer.nbytes
 
-    line = _buffer(4096, processor)
+    line, rows = (_buffer(size, processor) for size in (4096, 6 * 2048))
+    address = ctypes.c_void_p(rows.ctypes.data)
+    dots = _rate(lambda count: dot_code.st_dots(address, ctypes.c_int64(count), ctypes.c_int16(0)))
     loads = _rate(lambda count: code.st_load(ctypes.c_void_p(line.ctypes.data), ctypes.c_int64(count)))
 
     with ThreadPoolExecutor(processor.cores) as pool:
@@ -101,6 +110,7 @@ def _measure(library: Path, processor: Processor) -> Measurement:
         clock_mhz=steps * _STEP_CYCLES / 1e6,
         gflops=peak * lanes * 2 / 1e9,
         latency_cycles=steps * _STEP_CYCLES / chain,
+        dot_gops=dots * _DOT_OPS / 1e9,
         loads_per_cycle=loads * _UNROLLED / (steps * _STEP_CYCLES),
         gb_per_s={level: read(buffer) / 1e9 for level, buffer in buffers.items()},
         core_memory_gb_per_s=read(memory[0]) / 1e9,
