@@ -60,8 +60,9 @@ class Instrument:
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
         """Just after a pass; the same object twice when it changed nothing. What this raises ends the run."""
 
-    def priced(self, entry: PassEntry) -> None:
-        """The running pass asks for the price of a candidate, which the entries behind it decide too."""
+    def asked_list(self, entry: PassEntry) -> None:
+        """The running pass asks about its list: for the price of a candidate, which the entries behind it decide
+        too, or for the words of all entries."""
 
     def remark(self, entry: PassEntry, remark: Remark) -> None:
         """A remark of the running pass."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from stripe.ir import ConfigError, Program, Stage, StripeError, closest, verify_structural, walk
@@ -105,9 +104,12 @@ class PassManager:
                 instrument.remark(entry, remark)
 
         listener = listen if self.instruments else None
-        context = PassContext(
-            self.hardware, listener, _evaluate, self._pricing(number), partial(words_named, self.entries)
-        )
+
+        def words() -> frozenset[str]:
+            self._asked(entry)
+            return words_named(self.entries)
+
+        context = PassContext(self.hardware, listener, _evaluate, self._pricing(number), words)
         if self.instruments:
             say_unmatched(entry, program, context)
         try:
@@ -127,11 +129,14 @@ class PassManager:
         rest = PassManager(self.entries[number + 1 :], self.hardware, pricing=self.pricing)
 
         def price(program: Program) -> Price:
-            for instrument in self.instruments:
-                instrument.priced(entry)
+            self._asked(entry)
             return self.pricing.price(rest, program)
 
         return price
+
+    def _asked(self, entry: PassEntry) -> None:
+        for instrument in self.instruments:
+            instrument.asked_list(entry)
 
     def _report(self, entry: PassEntry, program: Program, error: Exception) -> None:
         for instrument in self.instruments:

@@ -1,9 +1,10 @@
 """Results of passes that hold for other machines too.
 
-A pass is run on a recording machine (`stripe.hw.trace`). Its result is taken again wherever the same entries ran before
-on the same program, and the machine agrees in all that they read. So a point that changes only a bus does not tile
-again where tiling never asked for the bus. A pass that asked for prices depends on the entries behind it, too; the
-programs that it had priced, and their prices, hold for other machines in the same way.
+A pass is run on a recording machine (`stripe.hw.trace`). Its result is taken again wherever the same entry meets the
+same program, and the machine agrees in all that was read. So a point that changes only a bus does not tile again where
+tiling never asked for the bus. A pass that asked about its list (for prices, or for the words of its options) depends
+on that, too. Where a pass has to run again and makes an equal program, the results of the entries behind it are taken
+again. The programs of candidates that it had priced go through the rest of the list in the same way.
 """
 
 from __future__ import annotations
@@ -21,11 +22,23 @@ from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import entry_json
 
-MAX_PROGRAMS = 400
-"""Programs that a memo keeps, over all workloads."""
+MAX_RESULTS = 20_000
+"""Results of passes that a memo keeps; most of them share their blocks with others."""
 
-MAX_PRICED = 5_000
-"""Programs of tiles that a memo keeps with their prices."""
+MAX_CANDIDATES = 5_000
+"""Programs that passes had priced, of which a memo knows where they are in its graph."""
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """A program, the results of entries on it, and its prices."""
+
+    program: Program
+    next: dict[str, list[_Result]] = field(default_factory=dict[str, "list[_Result]"])
+    """By the entry as JSON."""
+    prices: list[tuple[Reads, Price | StripeError]] = field(
+        default_factory=list[tuple[Reads, "Price | StripeError"]]
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,86 +46,61 @@ class _Result:
     """The result of an entry, and all that it depends on beside the entry and the program."""
 
     reads: Reads
-    rest: tuple[str, ...] | None
-    """The entries behind, as JSON, where the pass asked for prices."""
-    after: _Programs | StripeError
-
-
-@dataclass(slots=True, eq=False)
-class _Programs:
-    """A program reached by some entries, and the results of the next entry on it."""
-
-    program: Program
-    next: dict[str, list[_Result]] = field(default_factory=dict[str, "list[_Result]"])
-    """By the entry as JSON."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PricedProgram:
-    """A program that a pass asked the price of, after the rest of the list; and its prices on machines."""
-
-    reads: Reads
-    after: Program | StripeError
-    prices: list[tuple[Reads, Price | StripeError]]
+    spelled: tuple[str, ...] | None
+    """The entries of the list, as JSON, where the result depends on them."""
+    after: _Node | StripeError
 
 
 @dataclass(slots=True)
 class PassMemo:
-    """The programs that passes made of one workload, as a tree of entries; the least recently used are dropped."""
+    """The programs that passes made of one workload, as a graph of entries; the least recently used are dropped."""
 
     root: Program
-    kept: int = MAX_PROGRAMS
+    kept: int = MAX_RESULTS
     passes_run: int = 0
     passes_reused: int = 0
     priced: int = 0
     """Simulations of candidates."""
-    _tree: _Programs | None = None
+    _start: _Node | None = None
     _used: OrderedDict[_Result, list[_Result]] = field(default_factory=OrderedDict[_Result, "list[_Result]"])
     """The results, the least recently used first, each with the list that holds it."""
-    _priced_programs: OrderedDict[tuple[str, Program], list[_PricedProgram]] = field(
-        default_factory=OrderedDict[tuple[str, Program], "list[_PricedProgram]"]
-    )
-    """By the entries behind, as JSON, and the program; the least recently used first."""
+    _candidates: OrderedDict[Program, _Node] = field(default_factory=OrderedDict[Program, _Node])
+    """Programs that passes had priced, the least recently used first."""
 
     def run(self, entries: tuple[PassEntry, ...], machine: MachineFacts, reads: Reads) -> Program:
         """The program after all entries. `reads` receives the fields of the machine that it, or the error, depends on.
         Raises StripeError.
         """
-        reached = self._tree = self._tree or _Programs(self.root)
-        spelled = tuple(json.dumps(entry_json(entry), sort_keys=True) for entry in entries)
-        for number in range(len(entries)):
-            result = self._step(reached, entries, spelled, number, machine)
+        self._start = self._start or _Node(self.root)
+        return self._run(self._start, _Listed.of(entries), machine, reads).program
+
+    def _run(self, node: _Node, listed: _Listed, machine: MachineFacts, reads: Reads) -> _Node:
+        for number in range(len(listed.entries)):
+            result = self._step(node, listed, number, machine)
             reads |= result.reads
             if isinstance(result.after, StripeError):
                 raise result.after.with_traceback(None)
-            reached = result.after
-        return reached.program
+            node = result.after
+        return node
 
-    def _step(
-        self,
-        reached: _Programs,
-        entries: tuple[PassEntry, ...],
-        spelled: tuple[str, ...],
-        number: int,
-        machine: MachineFacts,
-    ) -> _Result:
-        rest = spelled[number + 1 :]
-        known = reached.next.setdefault(spelled[number], [])
+    def _step(self, node: _Node, listed: _Listed, number: int, machine: MachineFacts) -> _Result:
+        known = node.next.setdefault(listed.spelled[number], [])
         for found in known:
-            if found.rest in (None, rest) and machine.agree(found.reads):
+            if found.spelled in (None, listed.spelled) and machine.agree(found.reads):
                 self.passes_reused += 1
                 self._used.move_to_end(found)
                 return found
         self.passes_run += 1
         reads: Reads = {}
-        watch = _PriceWatch()
-        pricing = _KnownPrices(self, spelled, machine, reads)
+        watch = _ListWatch()
+        pricing = _KnownPrices(self, listed, machine, reads)
+        manager = PassManager(listed.entries, machine.traced(reads), (watch,), pricing=pricing)
         try:
-            manager = PassManager(entries, machine.traced(reads), (watch,), pricing=pricing)
-            after = _Programs(manager.step(number, reached.program))
+            after = self._node_after(node, manager.step(number, node.program), known, watch.asked)
         except StripeError as error:
             after = error
-        made = _Result(reads, rest if watch.asked else None, after)
+        of_list = watch.asked or isinstance(after, StripeError)  # an error may name the entries before
+        made = _Result(reads, listed.spelled if of_list else None, after)
         known.append(made)
         self._used[made] = known
         while len(self._used) > self.kept:
@@ -120,27 +108,49 @@ class PassMemo:
             holding.remove(oldest)
         return made
 
-    def priced_program(
-        self, spelled: tuple[str, ...], rest: PassManager, program: Program, machine: MachineFacts
-    ) -> _PricedProgram:
-        """`program` after the entries of `rest`, the last of those that are `spelled`, on a machine."""
-        key = (json.dumps(spelled[len(spelled) - len(rest.entries) :]), program)
-        known = self._priced_programs.setdefault(key, [])
-        self._priced_programs.move_to_end(key)
-        for found in known:
-            if machine.agree(found.reads):
-                return found
-        reads: Reads = {}
-        try:
-            pricing = _KnownPrices(self, spelled, machine, reads)
-            after = PassManager(rest.entries, machine.traced(reads), pricing=pricing).run(program)
-        except StripeError as error:
-            after = error
-        made = _PricedProgram(reads, after, [])
-        known.append(made)
-        while len(self._priced_programs) > MAX_PRICED:
-            self._priced_programs.popitem(last=False)
-        return made
+    def _node_after(self, node: _Node, program: Program, known: list[_Result], priced: bool) -> _Node:
+        """The node of a program that an entry made: one that is there, if the program is equal to it."""
+        if program is node.program:
+            return node
+        nodes = (found.after for found in known if isinstance(found.after, _Node))
+        equal = next((other for other in nodes if other.program == program), None)
+        return equal or (self._candidate(program) if priced else _Node(program))
+
+    def _candidate(self, program: Program) -> _Node:
+        node = self._candidates.setdefault(program, _Node(program))
+        self._candidates.move_to_end(program)
+        if len(self._candidates) > MAX_CANDIDATES:
+            self._candidates.popitem(last=False)
+        return node
+
+    def price(self, listed: _Listed, program: Program, machine: MachineFacts, reads: Reads) -> Price:
+        """The price of a program after a list. Raises StripeError."""
+        node = self._run(self._candidate(program), listed, machine, reads)
+        known = next((pair for pair in node.prices if machine.agree(pair[0])), None)
+        if known is None:
+            self.priced += 1
+            made: Reads = {}
+            try:
+                known = made, price_program(node.program, machine.traced(made))
+            except StripeError as error:
+                known = made, error
+            node.prices.append(known)
+        reads |= known[0]
+        if isinstance(known[1], StripeError):
+            raise known[1].with_traceback(None)
+        return known[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The entries of a list, and their spellings as JSON."""
+
+    entries: tuple[PassEntry, ...]
+    spelled: tuple[str, ...]
+
+    @staticmethod
+    def of(entries: tuple[PassEntry, ...]) -> _Listed:
+        return _Listed(entries, tuple(json.dumps(entry_json(entry), sort_keys=True) for entry in entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,37 +158,21 @@ class _KnownPrices:
     """Prices of candidates on one machine, those known included. `reads` receives the fields that they depend on."""
 
     memo: PassMemo
-    spelled: tuple[str, ...]
+    listed: _Listed
     machine: MachineFacts
     reads: Reads
 
     def price(self, rest: PassManager, program: Program) -> Price:
-        found = self.memo.priced_program(self.spelled, rest, program, self.machine)
-        self.reads.update(found.reads)
-        if isinstance(found.after, StripeError):
-            raise found.after.with_traceback(None)
-        known = next((pair for pair in found.prices if self.machine.agree(pair[0])), None)
-        if known is None:
-            self.memo.priced += 1
-            made: Reads = {}
-            try:
-                known = made, price_program(found.after, self.machine.traced(made))
-            except StripeError as error:
-                known = made, error
-            found.prices.append(known)
-        reads, price = known
-        self.reads.update(reads)
-        if isinstance(price, StripeError):
-            raise price.with_traceback(None)
-        return price
+        listed = _Listed(rest.entries, self.listed.spelled[len(self.listed.spelled) - len(rest.entries) :])
+        return self.memo.price(listed, program, self.machine, self.reads)
 
 
-class _PriceWatch(Instrument):
-    """Notices whether a pass asks for prices."""
+class _ListWatch(Instrument):
+    """Notices whether a pass asks about its list."""
 
     def __init__(self) -> None:
         self.asked = False
 
     @override
-    def priced(self, entry: PassEntry) -> None:
+    def asked_list(self, entry: PassEntry) -> None:
         self.asked = True
