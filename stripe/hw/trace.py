@@ -10,10 +10,11 @@ different numbers of memories have the same route from the first of them.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import Any, Literal, TypeVar, cast
+from functools import cache, cached_property, partial
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -35,43 +36,45 @@ Reads = dict[str, str]
 about routes with their answers."""
 
 
-def traced(model: HardwareModel, reads: Reads, graph: UnitGraph | None = None) -> HardwareModel:
-    """A model with the fields of `model`, which records in `reads` what is read of it. `graph` is that of `model`."""
-    made = _traced_part(model, reads, "")
-    vars(made)[_GRAPH] = graph
-    return made
+def traced(model: HardwareModel, reads: Reads) -> HardwareModel:
+    """A model with the fields of `model`, which records in `reads` what is read of it."""
+    return MachineFacts(model).traced(reads)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MachineFacts:
     """The values of a model at places of `Reads`."""
 
     model: HardwareModel
-    _found: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    _graphs: list[UnitGraph] = field(default_factory=list[UnitGraph])
+    _found: dict[str, str | None] = field(default_factory=dict[str, "str | None"], init=False)
 
     def at(self, place: str) -> str | None:
         """The value as canonical JSON; None where the model has no such place."""
         if place not in self._found:
             self._found[place] = (
-                _spelled(_answer(self._graph(), place))
-                if place.startswith(_ROUTES)
-                else _look_up(self.model, place)
+                self.answers.spelled(place) if place.startswith(_ROUTES) else _look_up(self.model, place)
             )
         return self._found[place]
 
     def traced(self, reads: Reads) -> HardwareModel:
         """The model as one that records in `reads` what is read of it."""
-        return traced(self.model, reads, self._graph())
+        return self._shape.made(_Record(reads, self))
 
-    def _graph(self) -> UnitGraph:
-        if not self._graphs:
-            self._graphs.append(UnitGraph(self.model))
-        return self._graphs[0]
+    @cached_property
+    def answers(self) -> RouteAnswers:
+        """The answers to questions about routes, which machines with equal buses share."""
+        return _answers_of(self.model)
+
+    @cached_property
+    def _shape(self) -> _Shape[HardwareModel]:
+        return _shape_of(self.model, "")
 
     def agree(self, reads: Reads) -> bool:
         """Whether the model has the same values at all places that were read."""
-        return all(self.at(place) == value for place, value in reads.items())
+        found = self._found
+        return all(
+            (found[place] if place in found else self.at(place)) == value for place, value in reads.items()
+        )
 
 
 def _look_up(model: HardwareModel, place: str) -> str | None:
@@ -102,32 +105,63 @@ def _canonical(value: object) -> str:
         parts = cast("tuple[object, ...]", value)
         if any(isinstance(part, _PARTS) for part in parts):
             return json.dumps(len(parts))
+    if value is None or isinstance(value, (str, int, float)):
+        return json.dumps(value)
     return json.dumps(to_jsonable_python(value), sort_keys=True)
 
 
-def _traced_part(part: _Model, reads: Reads, place: str) -> _Model:
-    values: dict[str, object] = {}
+class _Record(NamedTuple):
+    """The record of a computation, and the machine that it reads."""
+
+    reads: Reads
+    facts: MachineFacts
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape(Generic[_Model]):
+    """A part of a model, its place and the parts in it: all that recording copies of it have in common."""
+
+    part: _Model
+    place: str
+    named: tuple[tuple[str, dict[str, _Shape[Any]]], ...]
+    """Fields that hold parts by name."""
+    listed: tuple[tuple[str, tuple[_Shape[Any], ...]], ...]
+    """Fields that hold lists of parts."""
+
+    def made(self, record: _Record) -> _Model:
+        """A copy that records. (Its class checks nothing that the part does not hold already.)"""
+        recording = _recording_class(type(self.part))
+        made = recording.__new__(recording)
+        values = dict(self.part.__dict__)
+        for name, shapes in self.named:
+            values[name] = {key: shape.made(record) for key, shape in shapes.items()}
+        for name, shapes in self.listed:
+            values[name] = tuple(shape.made(record) for shape in shapes)
+        values[_RECORD] = (record, self.place, self.part)
+        object.__setattr__(made, "__dict__", values)
+        for slot in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            object.__setattr__(made, slot, getattr(self.part, slot))
+        return cast("_Model", made)
+
+
+def _shape_of(part: _Model, place: str) -> _Shape[_Model]:
+    named: list[tuple[str, dict[str, _Shape[Any]]]] = []
+    listed: list[tuple[str, tuple[_Shape[Any], ...]]] = []
     for name in type(part).model_fields:
         value: object = part.__dict__[name]
         inside = f"{place}.{name}" if place else name
         if isinstance(value, dict):
-            named = cast("dict[str, object]", value)
-            value = {key: _traced_value(item, reads, f"{inside}.{key}") for key, item in named.items()}
+            entries = cast("dict[str, object]", value)
+            shapes = {k: _shape_of(v, f"{inside}.{k}") for k, v in entries.items() if isinstance(v, _PARTS)}
+            named += [(name, shapes)] if shapes else []
         elif isinstance(value, tuple):
             parts = cast("tuple[object, ...]", value)
-            value = tuple(_traced_value(item, reads, f"{inside}.{n}") for n, item in enumerate(parts))
-        values[name] = value
-    made = _recording_class(type(part)).model_construct(None, **values)
-    vars(made)[_RECORD] = (reads, place, part)
-    return cast("_Model", made)
-
-
-def _traced_value(value: object, reads: Reads, place: str) -> object:
-    return _traced_part(value, reads, place) if isinstance(value, _PARTS) else value
+            several = [_shape_of(v, f"{inside}.{n}") for n, v in enumerate(parts) if isinstance(v, _PARTS)]
+            listed += [(name, tuple(several))] if several else []
+    return _Shape(part, place, tuple(named), tuple(listed))
 
 
 _RECORD = "_record"
-_GRAPH = "_graph"
 
 
 class _RecordedField:
@@ -143,10 +177,10 @@ class _RecordedField:
             raise AttributeError(self.name)
         values = instance.__dict__
         value = values[self.name]
-        reads, place, _ = values[_RECORD]
+        record, place, _ = values[_RECORD]
         inside = f"{place}.{self.name}" if place else self.name
-        if inside not in reads:
-            reads[inside] = _canonical(value)
+        if inside not in record.reads:
+            record.reads[inside] = record.facts.at(inside)
         return value
 
     def __set__(self, instance: BaseModel, _value: object) -> None:
@@ -231,20 +265,69 @@ def unit_graph(model: HardwareModel) -> UnitGraph:
     return _RecordingGraph(model) if _RECORD in model.__dict__ else UnitGraph(model)
 
 
-def _answer(graph: UnitGraph, place: str) -> _Answer:
-    """The answer to a question; an error that it raises is one."""
-    method, *words = json.loads(place.removeprefix(_ROUTES))
-    asked: dict[str, Callable[..., _Answer]] = {
-        "find_route": graph.find_route,
-        "connection": graph.connection,
-        "memories_of": graph.memories_of,
-        "reads": partial(graph.nearest, writes=False),
-        "writes": partial(graph.nearest, writes=True),
-    }
-    try:
-        return asked[method](*words)
-    except ConfigError as error:
-        return error
+class RouteAnswers:
+    """The answers to questions about the routes of a machine; an error that a question raises is one."""
+
+    def __init__(self, graph: UnitGraph) -> None:
+        self._graph = graph
+        self._found: dict[str, tuple[_Answer, str]] = {}
+
+    def at(self, place: str) -> _Answer:
+        """The answer to the question at a place of `Reads`."""
+        return self._entry(place)[0]
+
+    def spelled(self, place: str) -> str:
+        """The answer as canonical JSON."""
+        return self._entry(place)[1]
+
+    def _entry(self, place: str) -> tuple[_Answer, str]:
+        if place not in self._found:
+            answer = self._asked(place)
+            self._found[place] = answer, _spelled(answer)
+        return self._found[place]
+
+    def _asked(self, place: str) -> _Answer:
+        method, *words = json.loads(place.removeprefix(_ROUTES))
+        graph = self._graph
+        asked: dict[str, Callable[..., _Answer]] = {
+            "find_route": graph.find_route,
+            "connection": graph.connection,
+            "memories_of": graph.memories_of,
+            "reads": partial(graph.nearest, writes=False),
+            "writes": partial(graph.nearest, writes=True),
+        }
+        try:
+            return asked[method](*words)
+        except ConfigError as error:
+            return error
+
+
+MAX_GRAPHS = 256
+"""Graphs whose routes are kept."""
+
+_graphs: OrderedDict[tuple[object, ...], RouteAnswers] = OrderedDict()
+
+
+def _answers_of(model: HardwareModel) -> RouteAnswers:
+    """The answers for a machine: those of any machine that has the same units and buses as far as routes go by them."""
+    memories = tuple((name, memory.count, memory.kind) for name, memory in model.mem_units.items())
+    computing = tuple((name, unit.count) for name, unit in model.exec_units.items())
+    moving = tuple((name, unit.count, unit.latency_cycles) for name, unit in model.tx_units.items())
+    key = (memories, computing, moving, model.buses)
+    if key not in _graphs:
+        # Routes are found in a model that has nothing else: they cannot depend on more than the key.
+        bare = HardwareModel.model_construct(
+            clock_mhz=1.0,
+            mem_units={n: MemUnit.model_construct(count=count, kind=kind) for n, count, kind in memories},
+            exec_units={n: ExecUnit.model_construct(count=count) for n, count in computing},
+            tx_units={n: TxUnit.model_construct(count=c, latency_cycles=each) for n, c, each in moving},
+            buses=model.buses,
+        )
+        _graphs[key] = RouteAnswers(UnitGraph(bare))
+    _graphs.move_to_end(key)
+    if len(_graphs) > MAX_GRAPHS:
+        _graphs.popitem(last=False)
+    return _graphs[key]
 
 
 def _spelled(answer: _Answer) -> str:
@@ -262,16 +345,16 @@ class _RecordingGraph(UnitGraph):
 
     def __init__(self, model: HardwareModel) -> None:
         super().__init__(model)
-        self._reads: Reads = model.__dict__[_RECORD][0]
-        known: UnitGraph | None = model.__dict__.get(_GRAPH)
-        self._original = known or UnitGraph(cast("HardwareModel", _plain(model)))
+        record: _Record = model.__dict__[_RECORD][0]
+        self._reads = record.reads
+        self._original = record.facts.answers
         self._answers: dict[str, _Answer] = {}
 
     def _asked(self, *question: str) -> Any:
         place = _ROUTES + json.dumps(question)
         if place not in self._answers:
-            answer = _answer(self._original, place)
-            self._reads[place] = _spelled(answer)
+            answer = self._original.at(place)
+            self._reads[place] = self._original.spelled(place)
             if isinstance(answer, Route):
                 hops = (Hop(h.source, h.sink, h.index, self.model.buses[h.index]) for h in answer.hops)
                 answer = replace(answer, hops=tuple(hops)) if answer.hops else answer

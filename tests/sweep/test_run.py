@@ -79,6 +79,22 @@ def test_rows_are_those_of_whole_runs_of_the_list(plan_of: Plans, tmp_path: Path
     assert memo.passes_reused >= memo.passes_run  # the list reads no clock
 
 
+def test_an_equal_result_of_a_pass_that_ran_again_leads_to_the_results_behind_it(plan_of: Plans) -> None:
+    """Passes that ask for costs read energies, and make the same program for another energy of the SRAM."""
+    example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
+    plan = plan_of(workloads=[str(example)])
+    machine = load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 64})
+    entries = load_pass_list(plan.space.templates.lists["dsp_conv"].path, dict(machine.parameters)).entries
+    memo = PassMemo(program_of(plan.workloads[0]))
+    first = memo.run(entries, MachineFacts(machine), {})
+    before, memo.passes_run = memo.passes_run, 0
+    sram = machine.mem_units["SRAM"].model_copy(update={"read_pJ_per_byte": 1000.0})
+    other = machine.model_copy(update={"mem_units": {**machine.mem_units, "SRAM": sram}})
+    assert memo.run(entries, MachineFacts(other), {}) is first
+    assert PassManager(entries, other).run(memo.root) == first
+    assert memo.passes_run < before / 3
+
+
 def test_prices_of_other_entries_are_not_taken(plan_of: Plans) -> None:
     """autotile asks what the rest of the list makes of a tile: its result holds under the same rest alone."""
     example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
