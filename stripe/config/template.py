@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import NoReturn, TypeAlias
 
 from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError, meta
@@ -129,21 +128,18 @@ def _raise_config_error(
         known = error.name in sources  # while names are collected, Jinja calls the template `<introspection>`
         name, line = error.name if known and error.name else path.name, error.lineno
     else:
-        name, line = _template_line(error.__traceback__) or (path.name, None)
+        # the innermost place in a template: compiled templates know which line each of theirs comes from
+        traceback = error.__traceback__
+        place: tuple[str, int] | None = None
+        while traceback is not None:
+            template = traceback.tb_frame.f_globals.get("__jinja_template__")
+            if template is not None and template.name is not None:
+                place = template.name, template.get_corresponding_lineno(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        name, line = place or (path.name, None)
     lines = sources.get(name, "").splitlines()
     source = lines[line - 1] if line is not None and 0 < line <= len(lines) else None
     raise ConfigError(reason, path=str(path.with_name(name)), line=line, hint=hint, source=source) from None
-
-
-def _template_line(traceback: TracebackType | None) -> tuple[str, int] | None:
-    """The innermost place in a template: compiled templates know which line each of theirs comes from."""
-    place: tuple[str, int] | None = None
-    while traceback is not None:
-        template = traceback.tb_frame.f_globals.get("__jinja_template__")
-        if template is not None and template.name is not None:
-            place = template.name, template.get_corresponding_lineno(traceback.tb_lineno)
-        traceback = traceback.tb_next
-    return place
 
 
 _UNDEFINED = re.compile(r"'(\w+)' is undefined")

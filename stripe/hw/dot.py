@@ -21,7 +21,7 @@ def to_dot(model: HardwareModel, *, collapse_over: int = 16) -> str:
         '  edge [fontname="Helvetica", fontsize=9];',
     ]
     for name, unit in model.units.items():
-        kind = _kind(unit)
+        kind = "mem" if isinstance(unit, MemUnit) else "exec" if isinstance(unit, ExecUnit) else "tx"
         text = _caption(unit)
         for label in _nodes(model, name, collapse_over):
             lines.append(
@@ -57,10 +57,6 @@ def _node(model: HardwareModel, unit: str, collapse_over: int) -> str:
     name = parse_unit(unit)[0]
     nodes = _nodes(model, name, collapse_over)
     return unit if unit in nodes else nodes[0]
-
-
-def _kind(unit: object) -> str:
-    return "mem" if isinstance(unit, MemUnit) else "exec" if isinstance(unit, ExecUnit) else "tx"
 
 
 def _caption(unit: MemUnit | ExecUnit | TxUnit) -> str:

@@ -82,7 +82,14 @@ class PassManager:
                 instrument.before(entry, program)
             require_no_addresses(program, entry)
             result = self._apply(number, program)
-            _check_ensured(entry, program.stage, result.stage)
+            # raises InternalFault for a stage that a pass lowers, or raises further than it declares
+            before = program.stage
+            latest = max(before, entry.pass_.ensures or before)
+            if not before <= result.stage <= latest:
+                declared = f"it keeps '{before.word}'" if latest == before else f"it ensures '{latest.word}'"
+                raise InternalFault(
+                    f"pass {entry.label} gives a program of the stage '{result.stage.word}', though {declared}"
+                )
             for instrument in self.instruments:
                 instrument.after(entry, program, result)
         except (StripeError, InternalFault) as error:
@@ -182,16 +189,6 @@ def require_stage(program: Program, entry: PassEntry, ran: Sequence[PassEntry]) 
         + f": {first.message} ({first.name or 'the program'})",
         hint=f"{_who_ensures(wanted) or first.hint or 'put what establishes it'} before it",
     )
-
-
-def _check_ensured(entry: PassEntry, before: Stage, after: Stage) -> None:
-    """Raises InternalFault for a stage that a pass lowers, or raises further than it declares."""
-    latest = max(before, entry.pass_.ensures or before)
-    if not before <= after <= latest:
-        declared = f"it keeps '{before.word}'" if latest == before else f"it ensures '{latest.word}'"
-        raise InternalFault(
-            f"pass {entry.label} gives a program of the stage '{after.word}', though {declared}"
-        )
 
 
 _BLOCK_TAGS = frozenset({"reqs", "a_reqs", "b_reqs"})

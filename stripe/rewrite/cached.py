@@ -81,7 +81,13 @@ def cache_view(
     box = _local_box(parts)
     if box is None:
         return Refusal("nothing is touched through it")
-    for other in _other_views(nest, name):
+    # the other views that the innermost block has of the buffer of `name`
+    buffer = nest.views[name].buffer
+    for other in [
+        ref.name
+        for ref in nest.block.refinements
+        if ref.name != name and nest.views[ref.name].buffer == buffer
+    ]:
         if any(
             _meet_while_copied(mine, part, nest) for mine in parts for part in _through(nest, name, other)
         ):
@@ -108,16 +114,6 @@ def cache_view(
     size = prod(sizes) * nest.block.ref(name).dtype.bytes
     where = options.memory or "a copy"
     return Cached(cached, f"{name}: {size} bytes in {where}, {'x'.join(map(str, sizes)) or '1'}")
-
-
-def _other_views(nest: Nest, name: str) -> list[str]:
-    """The other views that the innermost block has of the buffer of `name`."""
-    buffer = nest.views[name].buffer
-    return [
-        ref.name
-        for ref in nest.block.refinements
-        if ref.name != name and nest.views[ref.name].buffer == buffer
-    ]
 
 
 def _through(nest: Nest, name: str, other: str) -> list[Access]:

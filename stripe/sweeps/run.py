@@ -65,7 +65,9 @@ def swept(
     """The results of all points of the strategy as they come; those that have rows in the store first, of each batch.
     `seconds` is the time that a point may take."""
     weights = {workload.name: workload.weight for workload in plan.workloads}
-    known = _known_rows(store)
+    known: dict[DesignPoint, list[ResultRow]] = {}
+    for row in store.rows():
+        known.setdefault(row.point, []).append(row)
     while points := strategy.ask():
         outcomes: dict[DesignPoint, Outcome] = {}
 
@@ -104,10 +106,3 @@ def run_sweep(
     for _ in swept(plan, store, strategy, executor, progress, seconds=seconds, batch=batch):
         watch(progress)
     return progress
-
-
-def _known_rows(store: ResultStore) -> dict[DesignPoint, list[ResultRow]]:
-    known: dict[DesignPoint, list[ResultRow]] = {}
-    for row in store.rows():
-        known.setdefault(row.point, []).append(row)
-    return known

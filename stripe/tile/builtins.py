@@ -38,7 +38,14 @@ def call(scope: Calls, node: ast.Call, target: str | None) -> Value:
     if (function := scope.function(name)) is not None:
         return _call(scope, node, function, [scope.value(part, None) for part in node.arguments], target)
     if name.startswith("assert_"):
-        return _assertion(scope, node)
+        check_count(scope, node, 1, None)
+        value = scope.operand(node.arguments[0])
+        if not isinstance(value, Const):
+            raise scope.error(f"'{node.function}' checks constants, not tensors", node.span, "compare sizes")
+        if not value.value:
+            reason = f"the assertion '{node.function}' fails"
+            raise FailedAssertion(scope.error(reason, node.span, "check the shapes that are passed in"))
+        return value
     if name not in BUILTINS:
         hint = did_you_mean(node.function, FUNCTION_NAMES, f"the functions are {' '.join(FUNCTION_NAMES)}")
         raise scope.error(f"unknown function '{node.function}'", node.span, hint)
@@ -66,31 +73,16 @@ def _call(
     operands = [value for value in values if isinstance(value, (Tensor, Const))]
     is_softmax = function is library().get(function.name) and "softmax" in function.name
     if is_softmax:
-        _check_softmax(scope, node, function.name, operands)
+        data, *sizes = operands
+        numbers = [size.value if isinstance(size, Const) else None for size in sizes]
+        if data.sizes != tuple(numbers):
+            given = " by ".join("a tensor" if number is None else str(number) for number in numbers)
+            found = f"the argument is {sizes_text(data.sizes)}, the sizes {given}"
+            reason = f"'{function.name}' takes a matrix and its two sizes; {found}"
+            raise scope.error(reason, node.span, "reshape the argument to two dimensions first")
     value = scope.expansion(function, node, values, target)
     if is_softmax and isinstance(value, Tensor):
         scope.softmaxes[value.name] = tuple(operands)
-    return value
-
-
-def _check_softmax(scope: Calls, node: ast.Call, name: str, arguments: Sequence[Operand]) -> None:
-    data, *sizes = arguments
-    numbers = [size.value if isinstance(size, Const) else None for size in sizes]
-    if data.sizes != tuple(numbers):
-        given = " by ".join("a tensor" if number is None else str(number) for number in numbers)
-        found = f"the argument is {sizes_text(data.sizes)}, the sizes {given}"
-        reason = f"'{name}' takes a matrix and its two sizes; {found}"
-        raise scope.error(reason, node.span, "reshape the argument to two dimensions first")
-
-
-def _assertion(scope: Calls, node: ast.Call) -> Value:
-    check_count(scope, node, 1, None)
-    value = scope.operand(node.arguments[0])
-    if not isinstance(value, Const):
-        raise scope.error(f"'{node.function}' checks constants, not tensors", node.span, "compare sizes")
-    if not value.value:
-        reason = f"the assertion '{node.function}' fails"
-        raise FailedAssertion(scope.error(reason, node.span, "check the shapes that are passed in"))
     return value
 
 

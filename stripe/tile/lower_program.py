@@ -75,7 +75,12 @@ def lower(
     Raises StripeError for all contractions without a finite, exact index set.
     """
     typed = _without_read_outputs(typed)
-    names = _tensor_names(typed)
+    # the name of each tensor in the program: its own, but for words that the text of Stripe reserves
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for tensor in _tensors(typed):
+        names[tensor.name] = fresh(tensor.name, taken)
+        taken.add(names[tensor.name])
     kernels: list[Block] = []
     errors: list[StripeError] = []
     for number, op in enumerate(typed.ops):
@@ -107,16 +112,6 @@ def _without_read_outputs(typed: TypedFunction) -> TypedFunction:
     if not renames:
         return typed
     return replace(typed, ops=(*(rename_tensors(op, renames) for op in typed.ops), *copies))
-
-
-def _tensor_names(typed: TypedFunction) -> dict[str, str]:
-    """The name of each tensor in the program: its own, but for words that the text of Stripe reserves."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for tensor in _tensors(typed):
-        names[tensor.name] = fresh(tensor.name, taken)
-        taken.add(names[tensor.name])
-    return names
 
 
 def _tensors(typed: TypedFunction) -> tuple[Tensor, ...]:

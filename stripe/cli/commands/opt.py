@@ -38,7 +38,7 @@ Product: TypeAlias = "str | Mapping[str, bytes]"
 
 def perform(job: Job, spec: OptSpec) -> int:
     """Compiles; gives the exit status."""
-    target = _target(spec.emit)
+    target = None if spec.emit == "stripe" else _parsed(spec.emit)
     if spec.verify_against is not None and _source_target(target) is not None:
         reason = f"--verify-against compares results, and --emit {spec.emit} has none"
         raise UsageError(reason, "leave one out")
@@ -107,11 +107,6 @@ def _require_folder(spec: OptSpec, folder: FolderTarget) -> None:
                 f"--emit {spec.emit} writes one folder, and {option} takes several parts", "leave one out"
             )
     check_folder(spec.output, folder.mark)
-
-
-def _target(spelled: str) -> Target | None:
-    """The target; None for Stripe itself, so that compiles without passes load neither the registry nor pydantic."""
-    return None if spelled == "stripe" else _parsed(spelled)
 
 
 def _parsed(spelled: str) -> Target:

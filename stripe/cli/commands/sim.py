@@ -32,7 +32,10 @@ def perform(job: Job, spec: SimSpec) -> int:
     loaded, reading = load(job, source, spec)
     program = run_passes(job, spec, loaded.program, reading)
     if spec.counts or job.hardware is None:
-        _count(program, source.name, job.hardware, spec)
+        report = _counted(program, source.name, job.hardware, spec)
+        _write_json(report, spec.json)
+        if spec.json != "-":
+            write_tables(counts_tables(report), unverified_notes(report.unverified))
         warn_of_idle_parameters(job, lambda machine: _numbers(_counted(program, source.name, machine, spec)))
     else:
         _simulate(program, source.name, job.hardware, spec)
@@ -55,13 +58,6 @@ def _numbers(report: SimulationJson | CountsJson) -> BaseModel:
 def _counted(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> CountsJson:
     halo = cast("Halo", spec.halo or "refetch")
     return counts_json(counts.count_program(program, halo, hardware), halo, name, hardware)
-
-
-def _count(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> None:
-    report = _counted(program, name, hardware, spec)
-    _write_json(report, spec.json)
-    if spec.json != "-":
-        write_tables(counts_tables(report), unverified_notes(report.unverified))
 
 
 def _simulate(program: Program, name: str, hardware: HardwareModel, spec: SimSpec) -> None:

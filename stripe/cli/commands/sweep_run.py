@@ -15,7 +15,7 @@ from stripe.cli.streams import write_stdout
 from stripe.exec.cache import make_private, user_cache
 from stripe.ir import ConfigError
 from stripe.sweeps.cluster import cluster
-from stripe.sweeps.plan import SweepPlan, read_plan
+from stripe.sweeps.plan import read_plan
 from stripe.sweeps.run import SweepProgress, run_sweep
 from stripe.sweeps.store import writing_store
 from stripe.sweeps.strategy import strategy_of
@@ -28,7 +28,14 @@ def perform(_job: Job, spec: RunSweepSpec) -> int:
     strategy = strategy_of(plan, spec.limit)
     counts = [n for n in (plan.space.size, plan.points, spec.limit) if n is not None]
     if spec.dry_run:
-        write_stdout(_preview(plan, min(counts)))
+        most = min(counts)
+        space = plan.space
+        lines = [f"at most {most} points of a grid of {space.size}, {len(plan.workloads)} workloads"]
+        lines += [
+            f"  {axis.name}: {', '.join(map(str, axis.values))} {axis.unit}".rstrip() for axis in space.axes
+        ]
+        lines += [f"point {point.key}" for point in islice(space.grid(), 10)]
+        write_stdout("\n".join(lines) + "\n")
         return OK
     folder = Path(spec.out or "")
     with writing_store(folder, plan, spec.resume) as store:
@@ -64,16 +71,6 @@ def _cache() -> Path:
             hint="set XDG_CACHE_HOME to a folder that can be written, or do without: --no-cache",
         ) from None
     return folder / "results.sqlite"
-
-
-def _preview(plan: SweepPlan, most: int) -> str:
-    space = plan.space
-    lines = [f"at most {most} points of a grid of {space.size}, {len(plan.workloads)} workloads"]
-    lines += [
-        f"  {axis.name}: {', '.join(map(str, axis.values))} {axis.unit}".rstrip() for axis in space.axes
-    ]
-    lines += [f"point {point.key}" for point in islice(space.grid(), 10)]
-    return "\n".join(lines) + "\n"
 
 
 def _progress(state: SweepProgress) -> None:

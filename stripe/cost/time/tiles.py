@@ -43,13 +43,6 @@ def _array_columns(block: Block) -> _Roles | None:
     return found
 
 
-def _array_cycles(array: SystolicArray, roles: _Roles, ranges: Ints, low: Ints, high: Ints) -> Floats:
-    """Cycles of all tiles on a systolic array, for the better order of the factors; a lower bound for sizes between
-    `low` and `high`."""
-    swapped: _Roles = {**roles, "pixels": roles["filters"], "filters": roles["pixels"]}
-    return np.minimum(*(_ordered_cycles(array, each, ranges, low, high) for each in (roles, swapped)))
-
-
 def _ordered_cycles(array: SystolicArray, roles: _Roles, ranges: Ints, low: Ints, high: Ints) -> Floats:
     """Cycles where the second factor stays in the array.
 
@@ -197,7 +190,13 @@ class TileTimes:
         """Cycles by kinds of lanes; `uses` are the instructions along each index."""
         unit, instructions = self.unit, self.instructions
         if unit.array is not None and self._roles is not None:
-            work = _array_cycles(unit.array, self._roles, self.ranges, low, high)[None, :]
+            # cycles of all tiles on a systolic array, for the better order of the factors; a lower bound
+            # for sizes between `low` and `high`
+            roles = self._roles
+            swapped: _Roles = {**roles, "pixels": roles["filters"], "filters": roles["pixels"]}
+            work = np.minimum(
+                *(_ordered_cycles(unit.array, each, self.ranges, low, high) for each in (roles, swapped))
+            )[None, :]
         else:
             work = self.points * unit.cycles_per_point / instructions.share(high)
             stencils = [kind.stencil for kind in instructions.kinds]

@@ -115,7 +115,12 @@ class GraphScope:
             return self._outputs(node, schema, inputs)
         except Unsupported as problem:
             self.writer.refuse(node, self.name(node), problem.reason, problem.hint)
-        return self._placeholders(node, schema, inputs)
+        # outputs of a node that is refused, so that the nodes behind it are checked as well
+        try:
+            types = self._types(node, schema, inputs)
+        except Unsupported:
+            return [UnknownValue()] * len(node.output)
+        return [AbsentValue() if type is None else TensorValue(type, "refused") for type in types]
 
     def _with_attributes(self, node: NodeProto) -> NodeProto:
         """The node of a body with the attributes of the node that calls it."""
@@ -204,14 +209,6 @@ class GraphScope:
                 raise Unsupported(f"elements of type {element} have no counterpart")
             found.append(type)
         return found
-
-    def _placeholders(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Outputs of a node that is refused, so that the nodes behind it are checked as well."""
-        try:
-            types = self._types(node, schema, inputs)
-        except Unsupported:
-            return [UnknownValue()] * len(node.output)
-        return [AbsentValue() if type is None else TensorValue(type, "refused") for type in types]
 
     def _called(
         self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], types: Sequence[TensorType | None]

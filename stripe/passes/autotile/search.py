@@ -106,16 +106,8 @@ class TileSearch:
         least, most = self._sizes(low), self._sizes(high)
         widest = np.argmax(np.where(high > low, most / least, 0.0), axis=1)
         rows = np.arange(len(low))
-        middle = self._middle(low, high, widest)
-        left_high, right_low = high.copy(), low.copy()
-        left_high[rows, widest] = middle
-        right_low[rows, widest] = middle + 1
-        return self._promising(np.concatenate([low, right_low]), np.concatenate([left_high, high]))
-
-    def _middle(self, low: Ints, high: Ints, widest: Ints) -> Ints:
-        """The last candidate of the lower half: halves are equal in ratio, since costs go with ratios of
-        sizes.
-        """
+        # the last candidate of the lower half: halves are equal in ratio, since costs go with ratios of
+        # sizes
         middle = np.empty(len(low), dtype=np.int64)
         for column, sizes in enumerate(self.candidates):
             here = widest == column
@@ -123,7 +115,10 @@ class TileSearch:
                 first, last = low[here, column], high[here, column]
                 target = np.sqrt(sizes[first].astype(np.float64) * sizes[last])
                 middle[here] = np.clip(np.searchsorted(sizes, target, side="right") - 1, first, last - 1)
-        return middle
+        left_high, right_low = high.copy(), low.copy()
+        left_high[rows, widest] = middle
+        right_low[rows, widest] = middle + 1
+        return self._promising(np.concatenate([low, right_low]), np.concatenate([left_high, high]))
 
     def _promising(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
         """The boxes that may hold one of the best, with their bounds."""

@@ -286,10 +286,5 @@ def nameless(block: Block, named: frozenset[str] = frozenset()) -> Block:
     but for those that options of passes name. Names of indices stay, as do other tags, locations and all numbers.
     """
     found = canonical_names(block, {ref.source: "s" for ref in block.refinements if ref.source})
-    named_only = (tag for tag in found.tags if _names_statement(tag) and tag not in named)
+    named_only = (tag for tag in found.tags if (tag == "pid" or tag.startswith("node_")) and tag not in named)
     return replace(found, tags=found.tags.remove(*named_only))
-
-
-def _names_statement(tag: str) -> bool:
-    """Whether front ends give the tag to a statement as its name: `pid`, and `node_NAME` from ONNX."""
-    return tag == "pid" or tag.startswith("node_")

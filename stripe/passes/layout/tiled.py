@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from stripe.ir import Affine, Path, Program, Refinement
 from stripe.ir.index_map import IndexMap
 from stripe.rewrite.refusal import Refusal
@@ -17,7 +15,7 @@ def tiled_map(program: Program, path: Path, ref: Refinement, tag: str) -> IndexM
     other dimensions.
     """
     views = [view for view in program.main.refinements if view.source == ref.name]
-    if len(path) != 1 or len(views) != 1 or views[0].sizes != ref.sizes or any(map(_moves, views[0].access)):
+    if len(path) != 1 or len(views) != 1 or views[0].sizes != ref.sizes or {*views[0].access} != {Affine()}:
         return Refusal("main does not see all of it by one view")
     name = views[0].name
     users = [
@@ -35,21 +33,14 @@ def tiled_map(program: Program, path: Path, ref: Refinement, tag: str) -> IndexM
     return IndexMap.blocked(order, found[0])
 
 
-def _moves(affine: Affine) -> bool:
-    return affine != Affine()
-
-
 def _blocks(ref: Refinement, view: Refinement) -> dict[int, int] | None:
     """The extents of a view in the dimensions of which it covers a part; None where it moves by less than that."""
     blocks: dict[int, int] = {}
     for dim, (affine, size, extent) in enumerate(zip(view.access, ref.sizes, view.sizes, strict=True)):
         if extent == size:
             continue
-        if not affine.is_linear or any(step % extent for step in (affine.offset, *_steps(affine))):
+        steps = (affine.offset, *(factor for _, factor in affine.terms))
+        if not affine.is_linear or any(step % extent for step in steps):
             return None
         blocks[dim] = extent
     return blocks
-
-
-def _steps(affine: Affine) -> Sequence[int]:
-    return [factor for _, factor in affine.terms]

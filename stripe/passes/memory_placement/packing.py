@@ -117,18 +117,12 @@ def _greedy(
         if number in always:
             taken = by_all.ranges()
         else:
-            near = sorted(_taken(items, conflicts[number], placed))
+            neighbours = conflicts[number]
+            near = sorted((placed[n], placed[n] + items[n].bytes) for n in neighbours if n in placed)
             taken = heapq.merge(by_always.ranges(), near)
         # The smallest gap that holds the item.
         put(number, min((end - address, address) for address, end in _fits(taken, items[number]))[1])
     return [placed[number] for number in range(len(items))]
-
-
-def _taken(
-    items: Sequence[Item], neighbours: Iterable[int], placed: Mapping[int, int]
-) -> Iterator[tuple[int, int]]:
-    """Starts and ends of the neighbours that have an address."""
-    return ((placed[n], placed[n] + items[n].bytes) for n in neighbours if n in placed)
 
 
 def _fits(taken: Iterable[tuple[int, int]], item: Item) -> Iterator[tuple[int, int]]:

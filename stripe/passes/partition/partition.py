@@ -129,9 +129,6 @@ class Partition(Pass):
 
         return with_entry(program, rewrite_blocks(program.entry, split))
 
-    def _units(self, name: str, context: PassContext) -> int:
-        return context.need_hardware("partition without num_parts").exec_unit(name).count
-
     def _over_units(self, block: Block, context: PassContext) -> Block:
         if self.set_tags and block.words.has_all(self.set_tags):
             return block
@@ -141,7 +138,7 @@ class Partition(Pass):
                 f"partition knows no number of parts for '{block.name}'",
                 hint="give num_parts or unit, or locate the block first",
             )
-        parts = self.num_parts or self._units(name, context)
+        parts = self.num_parts or context.need_hardware("partition without num_parts").exec_unit(name).count
         times = self._times(block, context)
         tiles = part_tiles(block, parts, times.of_parts if times is not None else None)
         counts = {i.name: -(-i.range // tiles.get(i.name, i.range)) for i in block.iterated}
