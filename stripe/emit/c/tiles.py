@@ -220,7 +220,7 @@ def declare_registers(block: Block, writer: Writer, options: COptions) -> set[st
     """
     users: dict[str, list[Block] | None] = {}
     for statement in block.statements:
-        tiled = isinstance(statement, Block) and lanes_of(statement) > 0
+        tiled = isinstance(statement, Block) and lanes_of(statement.tags.get("vector")) > 0
         for name in (*reads_of(statement), *writes_of(statement)):
             seen = users.setdefault(name, [])
             users[name] = (

@@ -50,7 +50,7 @@ def _inner_hint(block: Block, index: Index, buffers: Mapping[str, object]) -> Hi
 def widest_vector(entry: Block) -> int:
     """Bytes of the largest vector that a block is tagged with."""
     return max(
-        lanes_of(block) * max((ref.dtype.bytes for ref in block.refinements), default=0)
+        lanes_of(block.tags.get("vector")) * max((ref.dtype.bytes for ref in block.refinements), default=0)
         for _, block in walk(entry)
     )
 

@@ -152,9 +152,8 @@ def fuses(block: Block) -> bool:
     return any(fused) and not others
 
 
-def lanes_of(block: Block, tag: str = "vector") -> int:
-    """Elements of a vector of the block, as a pass has tagged it: a power of two; 0 where none has."""
-    lanes = block.tags.get(tag)
+def lanes_of(lanes: object) -> int:
+    """Elements of a vector, by the value of the tag that a pass gave a block: a power of two; 0 where none has."""
     if not isinstance(lanes, int) or isinstance(lanes, bool) or lanes < 1:
         return 0
     return 1 << (min(lanes, _MOST_LANES).bit_length() - 1)
@@ -164,7 +163,7 @@ def find_tile(block: Block, scope: CodeScope, nest: Loops, parallel: int) -> Vec
     """The tile of a block that is tagged for vectors or dots; None where straight code does not suit it."""
     if "dot" in block.tags:
         return _find_dots(block, scope, nest, parallel)
-    lanes, loops = lanes_of(block), nest.loops
+    lanes, loops = lanes_of(block.tags.get("vector")), nest.loops
     if lanes < 2 or not loops or not loops[-1].is_plain:
         return None
     areas = _areas(block, scope, loops[-1].var)
