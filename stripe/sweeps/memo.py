@@ -30,7 +30,7 @@ MAX_CANDIDATES = 5_000
 
 
 @dataclass(slots=True, eq=False)
-class _Node:
+class _KnownProgram:
     """A program, the results of entries on it, and its prices."""
 
     program: Program
@@ -48,7 +48,7 @@ class _Result:
     reads: Reads
     spelled: tuple[str, ...] | None
     """The entries of the list, as JSON, where the result depends on them."""
-    after: _Node | StripeError
+    after: _KnownProgram | StripeError
 
 
 @dataclass(slots=True)
@@ -61,20 +61,24 @@ class PassMemo:
     passes_reused: int = 0
     priced: int = 0
     """Simulations of candidates."""
-    _start: _Node | None = None
+    _start: _KnownProgram | None = None
     _used: OrderedDict[_Result, list[_Result]] = field(default_factory=OrderedDict[_Result, "list[_Result]"])
     """The results, the least recently used first, each with the list that holds it."""
-    _candidates: OrderedDict[Program, _Node] = field(default_factory=OrderedDict[Program, _Node])
+    _candidates: OrderedDict[Program, _KnownProgram] = field(
+        default_factory=OrderedDict[Program, _KnownProgram]
+    )
     """Programs that passes had priced, the least recently used first."""
 
     def run(self, entries: tuple[PassEntry, ...], machine: MachineFacts, reads: Reads) -> Program:
         """The program after all entries. `reads` receives the fields of the machine that it, or the error, depends on.
         Raises StripeError.
         """
-        self._start = self._start or _Node(self.root)
-        return self._run(self._start, _Listed.of(entries), machine, reads).program
+        self._start = self._start or _KnownProgram(self.root)
+        return self._run(self._start, _SpelledEntries.of(entries), machine, reads).program
 
-    def _run(self, node: _Node, listed: _Listed, machine: MachineFacts, reads: Reads) -> _Node:
+    def _run(
+        self, node: _KnownProgram, listed: _SpelledEntries, machine: MachineFacts, reads: Reads
+    ) -> _KnownProgram:
         for number in range(len(listed.entries)):
             result = self._step(node, listed, number, machine)
             reads |= result.reads
@@ -83,7 +87,9 @@ class PassMemo:
             node = result.after
         return node
 
-    def _step(self, node: _Node, listed: _Listed, number: int, machine: MachineFacts) -> _Result:
+    def _step(
+        self, node: _KnownProgram, listed: _SpelledEntries, number: int, machine: MachineFacts
+    ) -> _Result:
         known = node.next.setdefault(listed.spelled[number], [])
         for found in known:
             if found.spelled in (None, listed.spelled) and machine.agree(found.reads):
@@ -108,22 +114,24 @@ class PassMemo:
             holding.remove(oldest)
         return made
 
-    def _node_after(self, node: _Node, program: Program, known: list[_Result], priced: bool) -> _Node:
+    def _node_after(
+        self, node: _KnownProgram, program: Program, known: list[_Result], priced: bool
+    ) -> _KnownProgram:
         """The node of a program that an entry made: one that is there, if the program is equal to it."""
         if program is node.program:
             return node
-        nodes = (found.after for found in known if isinstance(found.after, _Node))
+        nodes = (found.after for found in known if isinstance(found.after, _KnownProgram))
         equal = next((other for other in nodes if other.program == program), None)
-        return equal or (self._candidate(program) if priced else _Node(program))
+        return equal or (self._candidate(program) if priced else _KnownProgram(program))
 
-    def _candidate(self, program: Program) -> _Node:
-        node = self._candidates.setdefault(program, _Node(program))
+    def _candidate(self, program: Program) -> _KnownProgram:
+        node = self._candidates.setdefault(program, _KnownProgram(program))
         self._candidates.move_to_end(program)
         if len(self._candidates) > MAX_CANDIDATES:
             self._candidates.popitem(last=False)
         return node
 
-    def price(self, listed: _Listed, program: Program, machine: MachineFacts, reads: Reads) -> Price:
+    def price(self, listed: _SpelledEntries, program: Program, machine: MachineFacts, reads: Reads) -> Price:
         """The price of a program after a list. Raises StripeError."""
         node = self._run(self._candidate(program), listed, machine, reads)
         known = next((pair for pair in node.prices if machine.agree(pair[0])), None)
@@ -142,15 +150,17 @@ class PassMemo:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _SpelledEntries:
     """The entries of a list, and their spellings as JSON."""
 
     entries: tuple[PassEntry, ...]
     spelled: tuple[str, ...]
 
     @staticmethod
-    def of(entries: tuple[PassEntry, ...]) -> _Listed:
-        return _Listed(entries, tuple(json.dumps(entry_json(entry), sort_keys=True) for entry in entries))
+    def of(entries: tuple[PassEntry, ...]) -> _SpelledEntries:
+        return _SpelledEntries(
+            entries, tuple(json.dumps(entry_json(entry), sort_keys=True) for entry in entries)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +168,14 @@ class _KnownPrices:
     """Prices of candidates on one machine, those known included. `reads` receives the fields that they depend on."""
 
     memo: PassMemo
-    listed: _Listed
+    listed: _SpelledEntries
     machine: MachineFacts
     reads: Reads
 
     def price(self, rest: PassManager, program: Program) -> Price:
-        listed = _Listed(rest.entries, self.listed.spelled[len(self.listed.spelled) - len(rest.entries) :])
+        listed = _SpelledEntries(
+            rest.entries, self.listed.spelled[len(self.listed.spelled) - len(rest.entries) :]
+        )
         return self.memo.price(listed, program, self.machine, self.reads)
 
 

@@ -22,7 +22,7 @@ from stripe.ir.frozen import replace
 from stripe.poly import Access, distinct_values, leaf_accesses
 
 
-class _Coordinate(NamedTuple):
+class _StridedCoordinate(NamedTuple):
     """A coordinate of an access: offset + the sum of factor * index, of so many elements, and the bytes between
     neighbours. Terms are (name, factor, first, last) by name."""
 
@@ -37,7 +37,7 @@ class Touch:
     """An access of a kernel, with the bytes of an element and of the whole buffer."""
 
     access: Access
-    coordinates: tuple[_Coordinate, ...]
+    coordinates: tuple[_StridedCoordinate, ...]
     element: int
     whole: int
 
@@ -46,7 +46,7 @@ class Touch:
         return self.access.buffer
 
 
-class _Side(NamedTuple):
+class _BoxSide(NamedTuple):
     """The side of a box: its least coordinate, low + the sum of factor * index outside, and its length."""
 
     low: int
@@ -62,7 +62,7 @@ class LoopRegion:
     bytes: int
     across: int
     steps: tuple[tuple[int, int], ...]
-    box: tuple[_Side, ...]
+    box: tuple[_BoxSide, ...]
 
     def shared(self, other: LoopRegion) -> float:
         """Bytes of `other` that lie in this region; 0 where that depends on indices outside."""
@@ -84,7 +84,7 @@ class LoopRegion:
 
     def _with_box(self, name: str, value: int, *, keeps: bool) -> LoopRegion:
         sides = (
-            _Side(
+            _BoxSide(
                 side.low + sum(factor * value for other, factor in side.outside if other == name),
                 side.outside if keeps else tuple(term for term in side.outside if term[0] != name),
                 side.length,
@@ -150,7 +150,7 @@ def kernel_touches(nest: Nest, registers: int) -> dict[tuple[int, ...], list[Tou
 def _touch(access: Access) -> Touch:
     ref = access.nest.block.ref(access.ref)
     ranges = access.nest.domain.ranges
-    coordinates: list[_Coordinate] = []
+    coordinates: list[_StridedCoordinate] = []
     for affine, size, stride in zip(access.index, access.sizes, ref.strides, strict=True):
         names = sorted(affine.names()) if affine.is_linear else ()
         offset, length = affine.offset, size
@@ -158,7 +158,7 @@ def _touch(access: Access) -> Touch:
             offset, last = affine.bounds(ranges)
             length += last - offset
         terms = tuple((name, affine.coeff(name), *ranges[name]) for name in names)
-        coordinates.append(_Coordinate(offset, terms, length, abs(stride) * ref.dtype.bytes))
+        coordinates.append(_StridedCoordinate(offset, terms, length, abs(stride) * ref.dtype.bytes))
     whole = access.nest.blocks[len(access.buffer.path) - 1].ref(access.buffer.name).bytes
     return Touch(access, tuple(coordinates), ref.dtype.bytes, whole)
 
@@ -190,7 +190,7 @@ class LoopRegions:
         found = self._known.get(loop)
         if found is None:
             fixed = outer | self.apart
-            kinds: dict[Buffer, dict[tuple[_Coordinate, ...], LoopRegion]] = {}
+            kinds: dict[Buffer, dict[tuple[_StridedCoordinate, ...], LoopRegion]] = {}
             for touch in loop.touches:
                 known = kinds.setdefault(touch.buffer, {})
                 if touch.coordinates not in known:
@@ -201,7 +201,7 @@ class LoopRegions:
 
     def _region(self, touch: Touch, outer: frozenset[str]) -> LoopRegion:
         steps: dict[int, int] = {}
-        box: list[_Side] = []
+        box: list[_BoxSide] = []
         for offset, terms, size, stride in touch.coordinates:
             low, length = offset, size
             outside: list[tuple[str, int]] = []
@@ -215,7 +215,7 @@ class LoopRegions:
                 length += abs(factor) * (last - first)
                 step = abs(factor) * stride
                 steps[step] = steps.get(step, 1) + last - first
-            box.append(_Side(low, tuple(outside), length))
+            box.append(_BoxSide(low, tuple(outside), length))
         run = touch.element
         apart: list[tuple[int, int]] = []
         for step, count in sorted(steps.items()):
@@ -235,12 +235,12 @@ def _joined(regions: Sequence[LoopRegion]) -> LoopRegion:
     if len(regions) == 1:
         return first
     total = sum(region.bytes for region in regions)
-    box: list[_Side] = []
+    box: list[_BoxSide] = []
     for sides in zip(*(region.box for region in regions), strict=True):
         if len({side.outside for side in sides}) > 1:
             return replace(first, bytes=total)
         low = min(side.low for side in sides)
-        box.append(_Side(low, sides[0].outside, max(side.low + side.length for side in sides) - low))
+        box.append(_BoxSide(low, sides[0].outside, max(side.low + side.length for side in sides) - low))
     hull = first.bytes * prod(new.length / old.length for new, old in zip(box, first.box, strict=True))
     return replace(first, bytes=min(total, ceil(hull)), box=tuple(box))
 

@@ -43,7 +43,7 @@ def pieces_of(count: int, lanes: int) -> int:
     return whole + rest.bit_count()
 
 
-class _Tile:
+class _UnrolledTile:
     """The loops of a block that are written out, and those outside them. `held` are accesses to allocations that
     registers may hold."""
 
@@ -117,7 +117,7 @@ def core_work(leaf: Nest, depth: int, unit: ExecUnit) -> CoreWork | None:
         a.buffer for a in accesses if len(a.buffer.path) >= depth and _bytes(leaf, a) <= HELD_BYTES
     )
     written = [a for a in accesses if a.is_write]
-    tile = _Tile(leaf, lanes, [a for a in accesses if a.buffer in held], written)
+    tile = _UnrolledTile(leaf, lanes, [a for a in accesses if a.buffer in held], written)
     held = held if tile.is_plain else frozenset[Buffer]()
     loads = 0
     streams: list[Stream] = []

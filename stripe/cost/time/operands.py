@@ -22,7 +22,7 @@ from stripe.hw.graph import Hop, Route, parse_unit
 from stripe.ir import Agg, Buffer, Location, Nest, Path
 
 
-class _Part(NamedTuple):
+class _RoutePart(NamedTuple):
     """A part of a route: from a memory or a cache to the next one, or to the unit."""
 
     source: str
@@ -34,7 +34,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class _BufferUse:
     """How a kernel uses a buffer: where it lies, whether it is read and written, and whether writes add to it."""
 
     location: Location
@@ -43,13 +43,13 @@ class _Use:
     sums: bool = False
 
 
-def _uses(touches: Iterable[Touch]) -> dict[Buffer, _Use]:
-    found: dict[Buffer, _Use] = {}
+def _uses(touches: Iterable[Touch]) -> dict[Buffer, _BufferUse]:
+    found: dict[Buffer, _BufferUse] = {}
     for touch in touches:
         access = touch.access
         location = access.nest.block.ref(access.ref).location.subs(dict(access.nest.local))
-        known = found.get(touch.buffer) or _Use(location)
-        found[touch.buffer] = _Use(
+        known = found.get(touch.buffer) or _BufferUse(location)
+        found[touch.buffer] = _BufferUse(
             known.location,
             known.reads or not access.is_write,
             known.writes or access.is_write,
@@ -63,7 +63,7 @@ class Operands:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._parts: dict[Route, tuple[_Part, ...]] = {}
+        self._parts: dict[Route, tuple[_RoutePart, ...]] = {}
 
     def near(self, streams: Iterable[Stream], units: UnitSet) -> Iterator[tuple[Flow, Route]]:
         """The flows between units and the first cache or memory on the way of each operand, with the whole way."""
@@ -114,11 +114,11 @@ class Operands:
                         yield part.flow(buffer.name, moved * piece.runs / len(units.units)), path
 
     def _through(
-        self, cache: str, uses: Mapping[Buffer, _Use], units: UnitSet
-    ) -> dict[Buffer, list[tuple[_Part, bool]]]:
+        self, cache: str, uses: Mapping[Buffer, _BufferUse], units: UnitSet
+    ) -> dict[Buffer, list[tuple[_RoutePart, bool]]]:
         """For each buffer whose way leads through caches of a name, the parts of the ways of all units between that
         cache and what lies below; with each whether it writes."""
-        found: dict[Buffer, list[tuple[_Part, bool]]] = {}
+        found: dict[Buffer, list[tuple[_RoutePart, bool]]] = {}
         for buffer, use in uses.items():
             for unit in units.units:
                 for writes in (False, True):
@@ -128,7 +128,7 @@ class Operands:
                             found.setdefault(buffer, []).append((part, writes))
         return found
 
-    def _way(self, location: Location, unit: str, *, writes: bool) -> tuple[tuple[_Part, ...], Route]:
+    def _way(self, location: Location, unit: str, *, writes: bool) -> tuple[tuple[_RoutePart, ...], Route]:
         """The route between a unit and the memory of an operand, and its parts."""
         memory = self.machine.memory_near(location, unit, writes=writes)
         ends = (unit, memory) if writes else (memory, unit)
@@ -137,15 +137,15 @@ class Operands:
             self._parts[route] = tuple(self._split(route, *ends))
         return self._parts[route], route
 
-    def _split(self, route: Route, source: str, sink: str) -> Iterator[_Part]:
+    def _split(self, route: Route, source: str, sink: str) -> Iterator[_RoutePart]:
         hops: list[Hop] = []
         for hop in route.hops:
             hops.append(hop)
             memory = self.machine.model.mem_units.get(parse_unit(hop.sink)[0])
             if hop.sink != sink and memory is not None and memory.is_cache:
-                yield _Part(source, hop.sink, _route(hops))
+                yield _RoutePart(source, hop.sink, _route(hops))
                 source, hops = hop.sink, []
-        yield _Part(source, sink, _route(hops) if len(hops) < len(route.hops) else route)
+        yield _RoutePart(source, sink, _route(hops) if len(hops) < len(route.hops) else route)
 
 
 def _route(hops: list[Hop]) -> Route:

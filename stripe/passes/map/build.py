@@ -106,7 +106,7 @@ class _Builder:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _AxisIndex:
     """Some values of an index along an axis of the grid, a position apart: `name` counts them, they are `step` values
     apart and lie `stride` units apart."""
 
@@ -122,12 +122,12 @@ class _Array:
     """The part of a mapping that runs in space, on units called `unit`; none where the units are not the grid."""
 
     unit: str | None
-    parts: tuple[_Part, ...]
+    parts: tuple[_AxisIndex, ...]
 
     @staticmethod
     def of(plan: LoopMapping, name: str, unit: ExecUnit) -> _Array:
         """The positions along each axis are a mixed radix of the indices that run along it."""
-        parts: list[_Part] = []
+        parts: list[_AxisIndex] = []
         step = dict.fromkeys(plan.splits, 1)
         first = 1
         for number, axis in enumerate(unit.grid):
@@ -135,7 +135,7 @@ class _Array:
             for index, split in plan.splits.items():
                 size = split.spatial[number]
                 if size > 1:
-                    parts.append(_Part(f"{index}_{axis.name}", index, size, step[index], stride))
+                    parts.append(_AxisIndex(f"{index}_{axis.name}", index, size, step[index], stride))
                     step[index] *= size
                     stride *= size
             first *= axis.size

@@ -65,7 +65,7 @@ class LaneView:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tile:
+class _TileCandidate:
     """Points of each index, which of them run over the lanes, and the index whose lanes are the threads."""
 
     lanes: int
@@ -75,7 +75,7 @@ class _Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneTile(_Tile):
+class LaneTile(_TileCandidate):
     """A tile with its cost: subgroups, bytes that a lane holds, loads of a subgroup and how many of them miss."""
 
     groups: int
@@ -110,7 +110,7 @@ def search(block: Block, machine: LaneMachine) -> LaneTile | Refusal:
             continue
         # each other wide index has to deal out the elements of some input
         if {lane_index(view.steps, wide, own[0]) for view in views} >= set(wide):
-            chosen = _Tile(machine.lanes, tile, wide, own[0])
+            chosen = _TileCandidate(machine.lanes, tile, wide, own[0])
             found.append(_costed(views, ranges, chosen, machine, statements))
     fitting = [tile for tile in found if tile.lane_bytes <= machine.register_bytes]
     if not fitting:
@@ -159,7 +159,7 @@ def lane_index(steps: Mapping[str, int], wide: Sequence[str], thread: str) -> st
     return next((name for name in wide if steps.get(name) == 1), None)
 
 
-def _elements(view: LaneView, chosen: _Tile) -> int:
+def _elements(view: LaneView, chosen: _TileCandidate) -> int:
     """Elements that one lane holds of the view's tile: its share where they are dealt out, else all of them."""
     total = prod(view.extents(chosen.tile))
     dealt = lane_index(view.steps, chosen.wide, chosen.thread) is not None
@@ -167,7 +167,11 @@ def _elements(view: LaneView, chosen: _Tile) -> int:
 
 
 def _costed(
-    views: Sequence[LaneView], ranges: Mapping[str, int], chosen: _Tile, machine: LaneMachine, statements: int
+    views: Sequence[LaneView],
+    ranges: Mapping[str, int],
+    chosen: _TileCandidate,
+    machine: LaneMachine,
+    statements: int,
 ) -> LaneTile:
     """The choice with its cost: cycles of waiting for memory for each operation of a lane."""
     (output,) = (view for view in views if view.is_output)
