@@ -16,7 +16,7 @@ USERS = (
 )  # fmt: skip
 
 CALLED_BY_NAME = (
-    # Jinja calls these methods of the classes of `stripe/config/sandbox.py`
+    # Jinja calls these methods of the classes of `stripe/config/sandbox.py` and `hooks.py`
     "call_binop", "get_source", "wrap_str_format", "visit_.*",
     # for programs with a parallelism of their own, and for tests of what a point computes
     "SerialExecutor",

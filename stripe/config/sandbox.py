@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sized
 from pathlib import Path
 from types import CodeType
-from typing import TypeVar, cast
+from typing import cast
 
 from jinja2 import (
     BaseLoader,
@@ -34,11 +34,11 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 from jinja2.tests import TESTS  # pyright: ignore[reportUnknownVariableType]
 from jinja2.utils import Namespace
-from jinja2.visitor import NodeTransformer
 from typing_extensions import override
 
 from stripe.config.arithmetic import LimitError, arithmetic, kind, number
 from stripe.config.document import MAX_SOURCE, Piece
+from stripe.config.hooks import EMIT, Hooks
 
 WORK_LIMIT = 4_000_000
 """Work of one rendering: a character written counts 1, an element of a list 1, a call `_CALL`."""
@@ -48,9 +48,6 @@ MAX_ITEMS = 100_000
 
 _CALL = 20
 """The work of a call: with all that Jinja does around it, it takes as long as so many elements of a list."""
-
-_EMIT = " emit"
-"""The filter of all output, under a name that no template can spell: filters are called without the sandbox around."""
 
 MAX_TOKENS = 20_000
 """Words, numbers and signs between the tags of one file: Jinja takes long to compile many."""
@@ -161,7 +158,7 @@ class ConfigEnvironment(SandboxedEnvironment):
         own: dict[str, Callable[..., object]] = {"string": show, "join": self._join, "round": _round}
         filters = {name: known[name] for name in FILTER_NAMES} | own
         self.filters = {name: self._counted(function) for name, function in filters.items()}
-        self.filters[_EMIT] = self.emit
+        self.filters[EMIT] = self.emit
         self.tests = {name: cast("Mapping[str, Callable[..., bool]]", TESTS)[name] for name in TEST_NAMES}
 
     # Work
@@ -211,7 +208,7 @@ class ConfigEnvironment(SandboxedEnvironment):
         self.charge(sum(map(len, texts)) + len(texts) * len(separator))
         return separator.join(texts)
 
-    # Calls that `_Hooks` puts into the templates
+    # Calls that `Hooks` puts into the templates
 
     @pass_context  # with its context a filter is never computed while a template is compiled
     def emit(self, _context: Context, value: object, name: str, line: int, exact: bool) -> Piece:
@@ -258,7 +255,7 @@ class ConfigEnvironment(SandboxedEnvironment):
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         self.sources[name or ""] = source
         tree = super()._parse(source, name, filename)
-        _Hooks(name or "").visit(tree)
+        Hooks(name or "").visit(tree)
         tree.set_environment(self)
         return tree
 
@@ -328,78 +325,3 @@ def _round(value: object, precision: object = 0, method: object = "common") -> o
 
 
 _MAX_DIGITS = 300
-
-
-class _Hooks(NodeTransformer):
-    """Routes output, loops, `~`, comparisons, slices and literals through the methods of `ConfigEnvironment`."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def visit_Output(self, node: nodes.Output) -> nodes.Output:
-        self.generic_visit(node)
-        node.nodes = [self._emit(child) for child in node.nodes]
-        return node
-
-    def _emit(self, child: nodes.Expr) -> nodes.Expr:
-        exact = isinstance(child, nodes.TemplateData)
-        value = (
-            nodes.Const(child.data, lineno=child.lineno) if isinstance(child, nodes.TemplateData) else child
-        )
-        origin: list[nodes.Expr] = [nodes.Const(part) for part in (self._name, child.lineno, exact)]
-        return nodes.Filter(value, _EMIT, origin, [], None, None, lineno=child.lineno)
-
-    def visit_For(self, node: nodes.For) -> nodes.For:
-        self.generic_visit(node)
-        node.iter = _hook("bounded", node.iter, cast("nodes.Expr", node.iter))
-        return _weighed(node)
-
-    def visit_Macro(self, node: nodes.Macro) -> nodes.Macro:
-        self.generic_visit(node)
-        return _weighed(node)
-
-    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.CallBlock:
-        self.generic_visit(node)
-        return _weighed(node)
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:
-        self.generic_visit(node)
-        return _hook("tilde", node, *node.nodes)
-
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Expr:
-        self.generic_visit(node)
-        node.expr = _hook("sized", node.expr, node.expr)
-        for operand in node.ops:
-            operand.expr = _hook("sized", operand.expr, operand.expr)
-        return node
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:
-        self.generic_visit(node)
-        slices = isinstance(cast("nodes.Node", node.arg), nodes.Slice)
-        return _hook("sized", node, node) if slices else node
-
-    def _literal(self, node: nodes.Tuple | nodes.List | nodes.Dict) -> nodes.Expr:
-        self.generic_visit(node)
-        target = isinstance(node, nodes.Tuple) and node.ctx != "load"
-        return node if target else _hook("sized", node, node)
-
-    visit_Tuple = visit_List = visit_Dict = _literal
-
-
-_Body = TypeVar("_Body", nodes.For, nodes.Macro, nodes.CallBlock)
-
-
-def _weighed(node: _Body) -> _Body:
-    """The node whose body begins with a call of `spend`."""
-    parts = sum(1 for _ in node.find_all(nodes.Node))
-    spent = _hook("spend", node, nodes.Const(1 + parts // 8))
-    node.body = [nodes.ExprStmt(spent, lineno=node.lineno), *node.body]
-    return node
-
-
-def _hook(method: str, place: nodes.Node, *arguments: nodes.Expr) -> nodes.Expr:
-    """A call of one of the environment's own methods."""
-    line = place.lineno
-    return nodes.Call(
-        nodes.EnvironmentAttribute(method, lineno=line), [*arguments], [], None, None, lineno=line
-    )
