@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import BinaryIO
 
 from stripe.ir.errors import StripeError, closest
+from stripe.ir.text.names import CONTROL
 
 MAX_INPUT = (1 << 31) - 1
 """Bytes of a program: as many as a message of protobuf has, so that every network in one file can be read."""
-
-_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that a terminal obeys instead of showing them."""
 
 
 def read_file(path: str) -> bytes:
@@ -81,7 +78,7 @@ def checked_text(data: bytes, name: str) -> bytes:
 
 def _without_control(data: bytes, name: str) -> bytes:
     text = data.decode("utf-8")
-    if (found := _CONTROL.search(text)) is not None:
+    if (found := CONTROL.search(text)) is not None:
         line = text.count("\n", 0, found.start()) + 1
         column = found.start() - text.rfind("\n", 0, found.start())
         reason = f"the control character U+{ord(found[0]):04X} is no part of a program"

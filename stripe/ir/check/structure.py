@@ -32,7 +32,7 @@ from stripe.ir.program import Program
 from stripe.ir.refinement import Agg, Direction, Refinement, Role
 from stripe.ir.stage import Stage
 from stripe.ir.tags import FIELD_WORDS, Tags
-from stripe.ir.text.names import is_name, is_tag
+from stripe.ir.text.names import is_line, is_name, is_tag
 from stripe.ir.text.printer import print_refinement, print_statement
 from stripe.ir.uses import aggregations, reads_of, scalar_defined, scalars_used, writes_of
 from stripe.ir.walk import Path
@@ -107,8 +107,8 @@ def check_names(scope: CheckedBlock) -> Iterator[Diagnostic]:
     yield from _check_each(scope, "refinement", [(r.name, None, r) for r in block.refinements])
     scalars = [(name, number, None) for number, name in defined if name is not None]
     yield from _check_each(scope, "scalar", scalars)
-    if "\n" in block.name or any("\n" in comment for comment in block.comments):
-        yield scope.say("the name or a comment spans lines")
+    if not (is_line(block.name) and all(map(is_line, block.comments))):
+        yield scope.say("the name or a comment spans lines, or has control characters")
 
 
 def _check_each(

@@ -14,6 +14,10 @@ RESERVED = frozenset(
 )
 """Words of the textual form, which nothing else may be called."""
 
+CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that no program holds: a terminal obeys them instead of showing them, or turns the direction of text."""
+
+_LINES = re.compile("[\n\f\r]")
 _NAME = re.compile(NAME_PATTERN)
 _TAG = re.compile(TAG_PATTERN)
 
@@ -22,6 +26,11 @@ _TAG = re.compile(TAG_PATTERN)
 def is_name(text: str) -> bool:
     """Whether `text` can name an index, a refinement or a scalar in the textual form."""
     return _NAME.fullmatch(text) is not None and text not in RESERVED
+
+
+def is_line(text: str) -> bool:
+    """Whether `text` can be a block's name or comment."""
+    return not (_LINES.search(text) or CONTROL.search(text))
 
 
 @lru_cache(maxsize=4096)
