@@ -88,6 +88,8 @@ def number(least: int) -> Callable[[str], int]:
     """An argparse type for a whole number of at least `least`."""
 
     def check(text: str) -> int:
+        if len(text) > 18 and text.isdigit():
+            raise argparse.ArgumentTypeError(f"a number of {len(text)} digits is too large")
         if not text.isascii() or not text.isdigit() or int(text) < least:
             raise argparse.ArgumentTypeError(f"'{text}' is no whole number from {least} on")
         return int(text)

@@ -52,7 +52,7 @@ def parse_shape(text: str) -> tuple[str, Binding]:
     digits = re.split("[xX]", match["sizes"]) if match["sizes"] else []
     if any(len(part) > 19 for part in digits):
         raise ConfigError(
-            f"a size in the shape '{text}' is too large", hint="a tensor has less than 2^63 bytes"
+            f"a size in the shape of '{match['name']}' is too large", hint="a tensor has less than 2^63 bytes"
         )
     return match["name"], TensorShape(tuple(map(int, digits)), DTYPES[dtype] if dtype else None)
 

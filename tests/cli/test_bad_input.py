@@ -370,7 +370,7 @@ def test_wrong_usage(arguments: list[str], reason: str, hint: str, tmp_path: Pat
         ("A=4:fp33", "unknown dtype 'fp33'"),
         ("A", "cannot read the shape"),
         ("X=4", "X"),
-        ("A=99999999999999999999", "too large"),
+        ("A=99999999999999999999", "a size in the shape of 'A' is too large"),
         ("A==-1e400", "too large"),
     ],
 )
@@ -383,6 +383,13 @@ def test_wrong_shapes(shape: str, reason: str, tmp_path: Path, capsys: Capture) 
 
 
 EVIL = '*/ int evil(void) { return system("rm"); } /* ??/ \\'
+
+
+def test_numbers_of_thousands_of_digits(tmp_path: Path, capsys: Capture) -> None:
+    path = _write(tmp_path, "mm.stripe", MATMUL)
+    for option in ("--random", "--bench"):
+        assert run([str(path), option, "9" * 5000]) == 2
+        assert f"argument {option}: a number of 5000 digits is too large" in capsys.readouterr().err
 
 
 def test_hostile_names_cannot_inject_c(tmp_path: Path, capsys: Capture) -> None:

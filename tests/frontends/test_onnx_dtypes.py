@@ -262,3 +262,36 @@ def test_sums_of_narrow_floats_are_rounded_once(
     found = computed([node], {"x": data}, TensorProto.FLOAT16, None, **constants)
     with np.errstate(over="ignore"):
         assert np.allclose(found, np.asarray(expected, np.float16), rtol=1e-3)
+
+
+@pytest.mark.parametrize("op", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize(
+    ("reduction", "data", "updates", "expected"),
+    [("add", -60000, (40000, 40000), 20000), ("mul", 0.5, (300, 400), 60000)],
+)
+def test_merged_updates_of_narrow_floats_are_rounded_once(
+    op: str, reduction: str, data: float, updates: tuple[float, ...], expected: float
+) -> None:
+    places = np.zeros((2,) if op == "ScatterElements" else (2, 1), np.int64)
+    node = helper.make_node(op, ["x", "i", "u"], ["y"], reduction=reduction)
+    inputs = {"x": half(data), "u": half(*updates)}
+    assert computed([node], inputs, TensorProto.FLOAT16, i=places) == [expected]
+
+
+@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_sums_of_recurrent_operators_are_made_in_fp32(op: str, gates: int) -> None:
+    """The products alone overflow fp16; their sum, and that of its two parts, does not."""
+    x = half(300, 300, 300, 300).reshape(1, 1, 4)
+    weights = np.tile(half(300, 300, -300, -300), (1, gates, 1)).reshape(1, gates, 4)
+    weights[:, :, 0] += np.float16(0.25)
+    node = helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=1)
+    zeros = np.zeros((1, gates, 1), np.float16)
+    found = computed([node], {"x": x}, TensorProto.FLOAT16, w=weights, r=zeros)
+    wide = computed(
+        [node],
+        {"x": x.astype(np.float32)},
+        TensorProto.FLOAT,
+        w=weights.astype(np.float32),
+        r=zeros.astype(np.float32),
+    )
+    assert np.allclose(found, wide, rtol=1e-3)
