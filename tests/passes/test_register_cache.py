@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripe.hw.load import load_hardware
 from stripe.hw.schema import ExecUnit, HardwareModel, MemUnit
 from stripe.ir import (
     Block,
@@ -23,6 +24,7 @@ from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.rewrite.tile import tile_block
 from tests.passes.programs import CONV, SRAM, assert_same_results, lines_of, on, run_pass, tiled
+from tests.support.programs import load
 
 OPTIONS: dict[str, Any] = {
     "reqs": ["conv"],
@@ -159,3 +161,20 @@ def test_any_copy_keeps_the_meaning(
     x: int, ci: int, k: int, threads: int, way: str, latency: int, tag: str
 ) -> None:
     moved(cached(way, threads, x=x, ci=ci, k=k), machine(latency), dir=way, comp_parent_tag=tag)
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "reason"),
+    [
+        ("written_meanwhile", "in", "X_raw is written meanwhile"),
+        ("sent_twice", "out", "its transfer does not send each of its elements once"),
+    ],
+)
+def test_copies_that_keep_values_apart_stay(name: str, way: str, reason: str) -> None:
+    program = load(f"passes/register_cache/{name}")
+    options = OPTIONS | {"reqs": ["tile"], "local_loc": {"name": "VTCM"}, "dir": way}
+    remarks: list[Remark] = []
+    instance = find_pass("register_cache").model_validate(options)
+    result = instance.run(program, PassContext(load_hardware("edge_npu"), remarks.append))
+    assert result == program
+    assert reason in str(remarks[0])

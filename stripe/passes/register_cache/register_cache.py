@@ -12,6 +12,7 @@ from stripe.ir import (
     Block,
     Direction,
     Load,
+    Nest,
     Path,
     Program,
     Refinement,
@@ -42,10 +43,14 @@ from stripe.poly import (
     box_volume,
     count_accesses,
     count_domain,
+    element_names,
     leaf_accesses,
     through_view,
+    touched_at,
+    union,
     view_box,
 )
+from stripe.poly.relations import Relation
 from stripe.rewrite.cached import CacheOptions, cache_view
 from stripe.rewrite.locate import placed_as
 
@@ -174,6 +179,9 @@ class RegisterCache(Pass):
         if outwards and inside and inside != set(outwards):
             written = ", ".join(sorted(agg.value for agg in inside))
             return Refusal(f"it is written by {written}, sent on by {outwards[0].value}")
+        reason = self._unlike_far(nest_at(entry, path), copy)
+        if reason is not None:
+            return Refusal(reason)
         # The user works on the far buffer again, and its points get copies of their own. The transfer is gone, so that
         # later statements moved up by one.
         undone = replace_at(entry, path, lambda outer: _undone(outer, copy))
@@ -197,6 +205,38 @@ class RegisterCache(Pass):
         if before == after == 0:
             return Refusal("all latencies are 0, so that nothing can gain")
         return Refusal(f"no gain, {numbers}") if before < after else _Moved(cached.entry, numbers)
+
+    def _unlike_far(self, nest: Nest, copy: _LocalCopy) -> str | None:
+        """The reason why the user of a copy would find, or leave, something else in the far buffer."""
+        buffer, depth = nest.views[copy.far.name].buffer, len(nest.path)
+        owner = nest_at(nest.blocks[0], buffer.path)
+        around = [part for part in through_view(owner, buffer.name) if part.path[:depth] == nest.path]
+        moved = [part for part in around if part.path[depth] == copy.transfer]
+        first, last = sorted((copy.transfer, copy.user))
+        others = [
+            part for part in around if first <= part.path[depth] <= last and part.path[depth] != copy.transfer
+        ]
+        prefix = nest.prefix(nest.depth)
+        for other in others:
+            if (self.dir == "out" or other.is_write) and any(
+                not touched_at(other, prefix).disjoint(touched_at(part, prefix)) for part in moved
+            ):
+                return f"{copy.far.name} is {'written' if other.is_write else 'read'} meanwhile"
+        if self.dir == "out":
+            near = through_view(nest, copy.near.name)
+            names = (*prefix, *element_names(copy.near.rank))
+            sent, written = (
+                union((touched_at(part, prefix) for part in near if part.is_write is write), names)
+                for write in (False, True)
+            )
+            (store,) = moved
+            own = store.nest.domain.names[len(prefix) :]
+            places = Relation.from_points(
+                store.relation.points(), own, (*prefix, *element_names(copy.far.rank))
+            )
+            if not written.subset_of(sent) or not places.injective:
+                return "its transfer does not send each of its elements once"
+        return None
 
     def _latencies(self, copy: _LocalCopy, machine: Machine) -> tuple[float, float, float]:
         """Cycles of one access to far, local and register memory."""
