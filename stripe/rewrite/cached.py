@@ -197,7 +197,7 @@ def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refus
     """
     writes = [part for part in parts if part.is_write]
     merges = [part for part in writes if part.agg is not Agg.ASSIGN]
-    if all(_assigned_before(merge, writes) for merge in merges):
+    if all(assigned_before(merge, writes) for merge in merges):
         return Agg.ASSIGN
     agg = merges[0].agg
     is_mixed = any(part.agg is not agg for part in writes)
@@ -210,7 +210,7 @@ def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refus
     return Agg.ASSIGN if is_mixed else agg
 
 
-def _assigned_before(merge: Access, writes: Sequence[Access]) -> bool:
+def assigned_before(merge: Access, writes: Sequence[Access]) -> bool:
     """Whether each point of a block around assigns, in statements before, all elements that it merges."""
     earlier = [
         (common_depth(part, merge), part)

@@ -16,7 +16,7 @@ from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.time import UnitLoad, list_schedule
-from tests.passes.programs import assert_same_results, chain, lines_of
+from tests.passes.programs import assert_same_results, chain, lines_of, run_pass
 from tests.support.programs import source
 
 NEAR: dict[str, Any] = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
@@ -178,3 +178,11 @@ def test_a_chain_whose_copies_would_lie_apart_is_streamed() -> None:
     """No gap between whole copies is large enough for the next one."""
     _, remarks = scheduled(chain([4, 237, 265]), mem_KiB=0.5, num_banks=1, pipeline_depth=1)
     assert any("k2: tiled into 16 tiles to stream" in str(remark) for remark in remarks)
+
+
+def test_sums_over_what_the_outside_holds_are_not_scheduled() -> None:
+    """Copies of them would begin at the identity of the sum."""
+    options = {"reqs": ["k"], "mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}, "mem_KiB": 1}
+    result, remarks = run_pass(source("passes/cache/mixed"), "schedule", **options)
+    assert result.stage < Stage.SCHEDULED
+    assert "not scheduled: O is merged with what it held before, by add" in str(remarks)

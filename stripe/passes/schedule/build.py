@@ -23,8 +23,8 @@ from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext
 from stripe.passes.schedule.banks import BankRange
 from stripe.passes.schedule.plan import Execute, NearCopy, ScheduleStep, SwapIn
-from stripe.poly import Points, element_names, elements, pieces, through_view
-from stripe.rewrite.cached import CacheOptions, Region, cache_view, transfer_block
+from stripe.passes.schedule.written import WrittenElements
+from stripe.rewrite.cached import CacheOptions, cache_view, transfer_block
 from stripe.rewrite.locate import move_buffers, placed_as
 from stripe.rewrite.refusal import Refusal
 
@@ -76,10 +76,15 @@ def _placed(entry: Block, path: Path, name: str, place: BankRange, buffers: int)
 
 
 def build_statements(
-    nest: Nest, steps: Sequence[ScheduleStep], copies: Sequence[NearCopy], unit: Location
+    nest: Nest,
+    steps: Sequence[ScheduleStep],
+    copies: Sequence[NearCopy],
+    unit: Location,
+    written: WrittenElements,
 ) -> tuple[Block, list[ScheduleStep]]:
     """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order, without
-    dependences; and the step of each statement: a swap of a region in several pieces takes several.
+    dependences; and the step of each statement: a swap of a region in several pieces takes several. Swaps move
+    elements that are `written`.
     """
     block = nest.block
     allocs: dict[NearCopy, Refinement] = {}
@@ -87,19 +92,12 @@ def build_statements(
         far, place = block.ref(copy.buffer), copy.place
         near = Refinement.alloc(copy.name, far.dtype, far.sizes, location=place.location)
         allocs[copy] = replace(near, offset=place.address, tags=Tags.of("cached"))
-    # of a view that the block writes only in part, the written elements alone may be transferred
-    written: dict[str, list[Region]] = {}
-    for ref in block.outputs:
-        names = element_names(ref.rank)
-        writers = [access for access in through_view(nest, ref.name) if access.is_write]
-        touched = elements(writers, ref.rank).coalesced()
-        whole = Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
-        if not whole.subset_of(touched):
-            written[ref.name] = [Region(piece.gist(whole).affines()) for piece in pieces(touched)]
     statements: list[Statement] = []
     origins: list[ScheduleStep] = []
+    done = -1
     for step in steps:
         if isinstance(step, Execute):
+            done = step.number
             on = {name: allocs[copy] for name, copy in step.copies.items()}
             made = [_on_copies(block.statements[step.number], on)]
         else:
@@ -107,7 +105,7 @@ def build_statements(
             far, options = block.ref(copy.buffer), CacheOptions(copy.place.location, unit)
             verb = "swap_in" if load else "swap_out"
             made: list[Statement] = []
-            for region in written.get(copy.buffer, [Region(())]):
+            for region in written.regions(copy.buffer, done):
                 moved = transfer_block(
                     block, far, allocs[copy], [0] * far.rank, region, options, load=load, agg=Agg.ASSIGN
                 )

@@ -57,6 +57,7 @@ from stripe.passes.schedule.plan import (
 )
 from stripe.passes.schedule.time import Timetable, list_schedule, load_of
 from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
+from stripe.passes.schedule.written import WrittenElements
 from stripe.poly import statement_deps
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_interface
 
@@ -170,6 +171,11 @@ class Schedule(Pass):
         Copying whole operands moves least, and streaming overlaps moving with computing. A larger memory makes whole
         copies possible; streaming stays among the choices, so that it never makes a schedule slower.
         """
+        block = block_at(entry, path)
+        written = WrittenElements(nest_at(entry, path), _fresh(entry, block))
+        obstacle = written.obstacle()
+        if obstacle is not None:
+            return Refusal(obstacle)
         best: tuple[float, Block, list[Remark]] | None = None
         refused: ConfigError | Refusal | None = None
         tried: list[object] = []
@@ -189,7 +195,7 @@ class Schedule(Pass):
                 if plan in tried:
                     continue
                 tried.append(plan)
-                found, estimate = self._built(planned, path, quiet)
+                found, estimate = self._built(planned, path, written, quiet)
             except ConfigError as error:
                 refused = refused or error
                 continue
@@ -236,18 +242,19 @@ class Schedule(Pass):
         # Buffers that the outside sees, and buffers that hold nothing before: the block's own, and temporaries of the
         # program where the block is main.
         main = block.is_main
-        user = {ref.name for ref in entry.refinements if ref.is_kept}
-        fresh = frozenset(r.name for r in block.refinements if r.is_alloc or (main and r.source not in user))
+        fresh = _fresh(entry, block)
         inner = {ref.name for ref in entry.refinements if ref.role is not Role.USER} if main else set[str]()
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
         planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, policy)
         return _Planned(entry, planner.run(), planner.copies)
 
-    def _built(self, planned: _Planned, path: Path, context: PassContext) -> tuple[Block, float]:
+    def _built(
+        self, planned: _Planned, path: Path, written: WrittenElements, context: PassContext
+    ) -> tuple[Block, float]:
         """The entry with the planned steps as statements in their order, and the cycles of the schedule."""
         unit = self.xfer_loc.fixed()
         entry = stream_operands(planned.entry, path, planned.steps, unit, self.pipeline_depth, context)
-        built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, unit)
+        built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, unit, written)
         entry = replace_at(entry, path, lambda _: with_directions(built))
         if context.hardware is not None:
             _check_transfers(block_at(entry, path), unit, Machine.of(context.hardware).graph)
@@ -314,6 +321,15 @@ class Schedule(Pass):
         _report(block, origins, table, context)
         user = frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER)
         return replace_at(entry, path, lambda _: prune_refinements(block, user)), table.estimate
+
+
+def _fresh(entry: Block, block: Block) -> frozenset[str]:
+    """The buffers that hold nothing when a block begins: its own, and in main those that it writes."""
+    given = {ref.name for ref in entry.refinements if ref.is_kept}
+    given -= {ref.source for ref in block.refinements if ref.dir.writes}
+    return frozenset(
+        r.name for r in block.refinements if r.is_alloc or (block.is_main and r.source not in given)
+    )
 
 
 def _reachable(

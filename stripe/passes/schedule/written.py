@@ -1,0 +1,84 @@
+"""The elements of each buffer that the statements of a block have written: what transfers may move."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stripe.ir import Agg, Nest, Refinement
+from stripe.poly import Access, Points, element_names, elements, pieces, through_view
+from stripe.rewrite.cached import Region, assigned_before
+
+
+class WrittenElements:
+    """The elements that the statements of the innermost block of a nest write, by buffer. `fresh` buffers hold nothing
+    when the block begins.
+    """
+
+    def __init__(self, nest: Nest, fresh: Collection[str]) -> None:
+        self._nest, self._fresh = nest, fresh
+        self._accesses: dict[str, tuple[Access, ...]] = {}
+        self._written: dict[tuple[str, int], Points | None] = {}
+
+    def regions(self, name: str, number: int) -> list[Region]:
+        """The part of a buffer to move when statement `number` has run: all of what no statement writes; of a fresh
+        buffer the elements written so far; else those that statements touch."""
+        found = self._of(name)
+        if not any(access.is_write for access in found):
+            return [Region(())]
+        ref = self._nest.block.ref(name)
+        points = self._until(ref, number) if name in self._fresh else _part(ref, found)
+        return (
+            [Region(())]
+            if points is None
+            else [Region(p.gist(_whole(ref)).affines()) for p in pieces(points)]
+        )
+
+    def obstacle(self) -> str | None:
+        """The reason why copies in a near memory would not begin with what the buffers hold."""
+        for ref in self._nest.block.refinements:
+            found = self._of(ref.name)
+            merges = [access for access in found if access.is_write and access.agg is not Agg.ASSIGN]
+            aggs = {access.agg for access in merges}
+            if (len(aggs) > 1 or ref.name not in self._fresh) and not all(
+                assigned_before(merge, found) for merge in merges
+            ):
+                return f"{ref.name} is merged with what it held before, by {', '.join(sorted(a.value for a in aggs))}"
+            if ref.name in self._fresh and merges and (number := self._reads_gaps(ref)) is not None:
+                return f"statement {number} reads elements of {ref.name} that none has written"
+        return None
+
+    def _reads_gaps(self, ref: Refinement) -> int | None:
+        """The first statement that reads elements of a buffer that neither it nor one before it writes."""
+        depth = len(self._nest.path)
+        reads = [access for access in self._of(ref.name) if not access.is_write]
+        for number in dict.fromkeys(access.path[depth] for access in reads):
+            written = self._until(ref, number)
+            own = [access for access in reads if access.path[depth] == number]
+            if written is not None and not elements(own, ref.rank).subset_of(written):
+                return number
+        return None
+
+    def _until(self, ref: Refinement, number: int) -> Points | None:
+        """The elements that statements up to `number` write; None where these are all."""
+        depth = len(self._nest.path)
+        writes = [a for a in self._of(ref.name) if a.is_write and a.path[depth] <= number]
+        key = ref.name, len(writes)
+        if key not in self._written:
+            self._written[key] = _part(ref, writes)
+        return self._written[key]
+
+    def _of(self, name: str) -> tuple[Access, ...]:
+        if name not in self._accesses:
+            self._accesses[name] = through_view(self._nest, name)
+        return self._accesses[name]
+
+
+def _part(ref: Refinement, parts: Collection[Access]) -> Points | None:
+    """The elements of a view that accesses touch; None where these are all."""
+    touched = elements(parts, ref.rank).coalesced()
+    return None if _whole(ref).subset_of(touched) else touched
+
+
+def _whole(ref: Refinement) -> Points:
+    names = element_names(ref.rank)
+    return Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
