@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from stripe.emit.c import COptions, emit_c, emit_module
 from stripe.exec.compile import CompileOptions, compile_program
+from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
 from stripe.exec.isolation import isolated
 from stripe.ir import StripeError, parse_program
@@ -45,7 +47,7 @@ def test_arenas_in_the_text() -> None:
     assert "unsigned char *arena_SRAM = st_allocate(512);" in text, "four banks of 128 bytes"
     assert text.index("kernel_load(T, B);") < text.index("memset(O_placed"), "O starts when T is dead"
     assert "#pragma omp" not in text, "threads would share the place of R"
-    assert "const int32_t *restrict T" in text
+    assert "const st_raw_int32_t *restrict T" in text
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_small_arrays_say_the_alignment_that_their_stores_need(options: CompileO
 
 def test_buffers_that_overlap_are_not_restrict() -> None:
     text = emit_c(load("emit/memory/overlapping"))
-    assert "static void kernel_double_(const int32_t *A_placed, int32_t *T)" in text
+    assert "static void kernel_double_(const st_raw_int32_t *A_placed, st_raw_int32_t *T)" in text
 
 
 @pytest.mark.parametrize("options", BUILDS, ids=BUILD_NAMES)
@@ -75,7 +77,7 @@ def test_temporaries_that_are_not_alive_together_share_memory(options: CompileOp
     text = emit_c(chain)
     assert f"st_allocate({2 * 64 * 256 * 4})" in text, "U and V; T lies where V does"
     assert text.index("kernel_turn(T, U)") < text.index("memset(V") < text.index("kernel_sum(V, U)")
-    assert "const int32_t *restrict U" in text
+    assert "const st_raw_int32_t *restrict U" in text
     data = {"A": np.arange(64 * 256, dtype=np.int32).reshape(64, 256)}
     assert np.array_equal(compile_program(chain, options).run(data)["O"], interpret(chain, data)["O"])
 
@@ -163,3 +165,15 @@ def test_large_constants_are_passed_in() -> None:
     built = compile_program(parse_program(constants("i64", values.tobytes(), values.size), "constants"))
     assert len(built.source) < 10_000
     assert np.array_equal(built.run({})["O"], values)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_bytes_that_hold_elements_of_several_types(compiler: str) -> None:
+    """Compilers may take elements of two types for elements of two places, unless their types say that they are not."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    program = load("emit/memory/effective_types")
+    data = random_inputs(program, 109)
+    found = compile_program(program, CompileOptions(compiler, level="O3")).run(data)
+    for name, expected in interpret(program, data).items():
+        assert np.array_equal(found[name], expected), name

@@ -68,6 +68,27 @@ class Dialect:
         as_bits = dtype.is_narrow or dtype.kind == "bool"
         return self.integer(8 * dtype.bytes, signed=False) if as_bits else self.scalar_type(dtype)
 
+    def raw_type(self, dtype: DType) -> tuple[str, str]:
+        """The type of an element in bytes that hold elements of other types at other times, and its definition: for the
+        rules of C on effective types an access of it is one of bytes, so that compilers move none of the others across.
+        """
+        c_type = self.memory_type(dtype)
+        if dtype.bytes == 1:
+            return c_type, ""
+        name = f"st_raw_{c_type}"
+        return (
+            name,
+            f"""\
+#ifdef __GNUC__
+typedef {c_type} {name} __attribute__((may_alias));
+#else
+typedef {c_type} {name}; // strict aliasing has to be off
+#endif""",
+        )
+
+    def _element_type(self, pointer: Pointer) -> str:
+        return self.raw_type(pointer.dtype)[0] if pointer.is_raw else self.memory_type(pointer.dtype)
+
     def identifier(self, name: str) -> str:
         """An identifier like `name` that is no word of the language."""
         return sanitize(name)
@@ -84,17 +105,17 @@ class Dialect:
     def parameter(self, pointer: Pointer, *, const: bool, restrict: bool) -> str:
         """A parameter of a function, through which others may reach the same elements unless `restrict`."""
         qualifiers = self.restrict if restrict else ""
-        return f"{'const ' if const else ''}{self.memory_type(pointer.dtype)} *{qualifiers}{pointer.name}"
+        return f"{'const ' if const else ''}{self._element_type(pointer)} *{qualifiers}{pointer.name}"
 
     def local_array(self, dtype: DType, name: str, count: int, alignment: int) -> str:
         """The definition of an array of a function, aligned to bytes unless 0."""
         aligned = f"_Alignas({alignment}) " if alignment else ""
         return f"{aligned}{self.memory_type(dtype)} {name}[{count}];"
 
-    def pointer_into(self, dtype: DType, name: str, memory: str, offset: int, *, restrict: bool) -> str:
+    def pointer_into(self, pointer: Pointer, memory: str, offset: int, *, restrict: bool) -> str:
         """The definition of a pointer to elements at a byte of raw memory."""
-        c_type = self.memory_type(dtype)
-        return f"{c_type} *{self.restrict if restrict else ''}{name} = ({c_type} *)(void *)({memory} + {offset});"
+        c_type, qualifiers = self._element_type(pointer), self.restrict if restrict else ""
+        return f"{c_type} *{qualifiers}{pointer.name} = ({c_type} *)(void *)({memory} + {offset});"
 
     def hint(self, hint: Hint | None) -> Sequence[str]:
         """Preprocessor lines for the loop that follows."""

@@ -71,9 +71,17 @@ class Storage:
         arena = self.arenas[arena_key(ref)]
         name = writer.scope.names.take(wanted)
         writer.function.declare(name)
-        memory = writer.function.use_bytes(arena.name)
-        writer.line(writer.dialect.pointer_into(ref.dtype, name, memory, ref.address, restrict=False))
-        return arena.area(ref, name, writer.scope)
+        area = arena.area(ref, name, writer.scope)
+        self._point(area.pointer, arena.name, ref.address, writer, restrict=False)
+        return area
+
+    def _point(self, pointer: Pointer, memory: str, offset: int, writer: Writer, *, restrict: bool) -> None:
+        """Declares a pointer into raw memory."""
+        name, definition = writer.dialect.raw_type(pointer.dtype)
+        if definition:
+            writer.helpers.define(name, definition)
+        memory = writer.function.use_bytes(memory)
+        writer.line(writer.dialect.pointer_into(pointer, memory, offset, restrict=restrict))
 
     def _has_arena(self, ref: Refinement) -> bool:
         return self._with_arenas and is_placed(ref)
@@ -95,14 +103,12 @@ class Storage:
         for ref, offset in zip(refs, offsets, strict=True):
             name = writer.scope.names.take(ref.name)
             writer.function.declare(name)
-            pointers.append(replace(Pointer.of(name, ref), arena=(space, offset, offset + ref.bytes)))
+            arena = (space, offset, offset + ref.bytes)
+            pointers.append(replace(Pointer.of(name, ref), arena=arena, is_raw=True))
         areas: dict[str, Area] = {}
         for ref, pointer, offset in zip(refs, pointers, offsets, strict=True):
             shares = any(pointer.may_alias(other) for other in pointers if other is not pointer)
-            memory = writer.function.use_bytes(WORKSPACE)
-            writer.line(
-                writer.dialect.pointer_into(ref.dtype, pointer.name, memory, offset, restrict=not shares)
-            )
+            self._point(pointer, WORKSPACE, offset, writer, restrict=not shares)
             areas[ref.name] = (pointer if shares else replace(pointer, arena=None)).whole()
         return areas
 

@@ -43,7 +43,8 @@ class Names:
 @dataclass(frozen=True, slots=True, eq=False)
 class Pointer:
     """A pointer or array and the elements that it reaches. `arena`: the name of an arena, and first and last byte.
-    `registers`: there is no memory, and variables hold the elements; their names by first element and lanes.
+    `registers`: there is no memory, and variables hold the elements; their names by first element and lanes. `is_raw`:
+    at other times its bytes hold elements of other dtypes.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Pointer:
     span: int
     arena: tuple[str, int, int] | None = None
     registers: Mapping[tuple[int, int], str] | None = None
+    is_raw: bool = False
 
     @staticmethod
     def of(name: str, ref: Refinement) -> Pointer:
