@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import Any, TypeAlias
 
@@ -56,6 +57,7 @@ class Affine:
         return Affine(value)
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def var(name: str) -> Affine:
         return Affine(0, ((name, 1),))
 
@@ -100,19 +102,20 @@ class Affine:
 
     def names(self) -> frozenset[str]:
         """All indices that occur, also those inside floor and mod."""
-        found: set[str] = set()
-        for atom, _ in self.terms:
-            if isinstance(atom, str):
-                found.add(atom)
-            else:
-                found |= atom.arg.names()
-        return frozenset(found) if found else _NO_NAMES
+        if not self.terms:
+            return _NO_NAMES
+        if self.is_linear:
+            return frozenset([atom for atom, _ in self.terms if isinstance(atom, str)])
+        parts = [{atom} if isinstance(atom, str) else atom.arg.names() for atom, _ in self.terms]
+        return frozenset[str]().union(*parts)
 
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
             return Affine(self.offset + other, self.terms) if other else self
-        if not (self.terms and other.terms):
-            return Affine(self.offset + other.offset, self.terms or other.terms)
+        if not other.terms:
+            return Affine(self.offset + other.offset, self.terms) if other.offset else self
+        if not self.terms:
+            return Affine(self.offset + other.offset, other.terms) if self.offset else other
         return _build(self.offset + other.offset, self.terms + other.terms)
 
     __radd__ = __add__
@@ -121,15 +124,19 @@ class Affine:
         return Affine(-self.offset, tuple((atom, -coefficient) for atom, coefficient in self.terms))
 
     def __sub__(self, other: Affine | int) -> Affine:
+        if not isinstance(other, int) and self.terms == other.terms:  # the distance of two views, mostly
+            return Affine(self.offset - other.offset)
         return self + (-other)
 
     def __rsub__(self, other: int) -> Affine:
         return -self + other
 
     def __mul__(self, factor: int) -> Affine:
+        if factor == 1:
+            return self
         if factor == 0:
             return Affine()
-        return Affine(self.offset * factor, tuple((atom, c * factor) for atom, c in self.terms))
+        return Affine(self.offset * factor, tuple([(atom, c * factor) for atom, c in self.terms]))
 
     __rmul__ = __mul__
 
@@ -189,6 +196,8 @@ class Affine:
 
     def subs(self, mapping: Mapping[str, Affine]) -> Affine:
         """Replaces indices by expressions; names that are not in `mapping` stay."""
+        if not self.terms:
+            return self
         offset = self.offset
         terms: list[tuple[Atom, int]] = []
         changed = False
@@ -199,7 +208,10 @@ class Affine:
                 continue
             changed = True
             offset += replaced.offset * coefficient
-            terms += [(inner, c * coefficient) for inner, c in replaced.terms]
+            if coefficient == 1:
+                terms += replaced.terms
+            else:
+                terms += [(inner, c * coefficient) for inner, c in replaced.terms]
         return _build(offset, terms) if changed else self
 
     def evaluate(self, env: Mapping[str, Any]) -> Any:
@@ -275,11 +287,17 @@ def _sort_key(item: tuple[Atom, int]) -> tuple[int, str]:
 
 def _build(offset: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
     totals: dict[Atom, int] = {}
+    plain = True
     for atom, coefficient in terms:
-        totals[atom] = totals.get(atom, 0) + coefficient
-    kept = [(atom, coefficient) for atom, coefficient in totals.items() if coefficient]
+        if atom in totals:
+            totals[atom] += coefficient
+        else:
+            totals[atom] = coefficient
+            plain = plain and isinstance(atom, str)
+    kept = [term for term in totals.items() if term[1]]
     if len(kept) > 1:
-        kept.sort(key=_sort_key)
+        # Names sort by themselves.
+        kept.sort(key=None if plain else _sort_key)
     return Affine(offset, tuple(kept))
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from stripe.ir.affine import Affine
 from stripe.ir.frozen import frozen
 
+_NO_NAMES = frozenset[str]()
+
 
 @frozen
 class Device:
@@ -44,6 +46,8 @@ class Location:
 
     def names(self) -> frozenset[str]:
         """The indices that occur in units."""
+        if not self.devices:
+            return _NO_NAMES
         return frozenset(name for device in self.devices for unit in device.units for name in unit.names())
 
     def subs(self, mapping: Mapping[str, Affine]) -> Location:

@@ -200,10 +200,10 @@ def _nest(block: Block, path: Path, outer: Nest | None, base: Domain, outside: M
 
 
 def _view(ref: Refinement, path: Path, outer: Nest | None, local: Mapping[str, Affine]) -> View:
-    origin = tuple(affine.subs(local) for affine in ref.access)
+    origin = tuple([affine.subs(local) for affine in ref.access])
     if ref.is_alloc:
         return View(ref, Buffer(path, ref.name), origin)
     if outer is None:
         return View(ref, Buffer((), ref.source), origin)
     source = outer.views[ref.source]
-    return View(ref, source.buffer, tuple(a + b for a, b in zip(source.origin, origin, strict=True)))
+    return View(ref, source.buffer, tuple([a + b for a, b in zip(source.origin, origin, strict=True)]))

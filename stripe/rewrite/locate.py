@@ -15,8 +15,7 @@ def unknown_unit(nest: Block) -> str | None:
     for _, block in walk(nest):
         own = {index.name for index in block.indices}
         for location in (block.location, *(ref.location for ref in block.refinements)):
-            lacking = location.names() - own
-            if lacking:
+            if location and (lacking := location.names() - own):
                 return min(lacking)
     return None
 

@@ -154,28 +154,33 @@ def _split_refinements(
     inner: Block, back: Mapping[str, str]
 ) -> tuple[tuple[Refinement, ...], tuple[Refinement, ...]]:
     """Splits each view into the part that the outer block moves and the part that the inner one moves."""
-    intervals: dict[str, Interval] = {index.name: (0, index.range - 1) for index in inner.indices}
+    ranges: dict[str, Interval] = {index.name: (0, index.range - 1) for index in inner.indices}
+    sides = _Sides(ranges, {passed: Affine.var(name) for passed, name in back.items()}, back)
     outer_refs: list[Refinement] = []
     inner_refs: list[Refinement] = []
     for ref in inner.refinements:
         if ref.is_alloc:
             inner_refs.append(ref)
             continue
-        parts = [_split_affine(access, intervals, back) for access in ref.access]
+        parts = [sides.split(access) for access in ref.access]
         outer_refs.append(
             replace(
                 ref,
-                access=tuple(part.outer + part.low for part in parts),
+                access=tuple([part.outer + part.low for part in parts]),
                 dims=tuple(
-                    Dim(part.high - part.low + dim.size, dim.stride)
-                    for part, dim in zip(parts, ref.dims, strict=True)
+                    [
+                        Dim(part.high - part.low + dim.size, dim.stride)
+                        for part, dim in zip(parts, ref.dims, strict=True)
+                    ]
                 ),
                 location=Location()
-                if ref.location.names() & intervals.keys()
-                else ref.location.subs({passed: Affine.var(name) for passed, name in back.items()}),
+                if ref.location.names() & ranges.keys()
+                else ref.location.subs(sides.to_outer),
             )
         )
-        inner_refs.append(replace(ref, source=ref.name, access=tuple(part.rest - part.low for part in parts)))
+        inner_refs.append(
+            replace(ref, source=ref.name, access=tuple([part.rest - part.low for part in parts]))
+        )
     return tuple(outer_refs), tuple(inner_refs)
 
 
@@ -189,33 +194,49 @@ class _SplitAffine:
     high: int
 
 
-def _split_affine(affine: Affine, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _SplitAffine:
-    """Splits exactly; where a floor mixes both sides its outer part is the floor at the lowest inner value."""
-    outer, rest, low, high = Affine(affine.offset), Affine(), 0, 0
-    for atom, coefficient in affine.terms:
-        part = _split_atom(atom, intervals, back)
-        outer = outer + part.outer * coefficient
-        rest = rest + part.rest * coefficient
-        ends = sorted((part.low * coefficient, part.high * coefficient))
-        low, high = low + ends[0], high + ends[1]
-    return _SplitAffine(outer, rest, low, high)
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The two halves of a nest: the intervals of the indices inside, and for each index that is passed in (`back`) the
+    one of the outer block."""
 
+    ranges: Mapping[str, Interval]
+    to_outer: Mapping[str, Affine]
+    back: Mapping[str, str]
 
-def _split_atom(atom: Atom, intervals: Mapping[str, Interval], back: Mapping[str, str]) -> _SplitAffine:
-    term = Affine(0, ((atom, 1),))
-    names = term.names()
-    to_outer = {passed: Affine.var(name) for passed, name in back.items()}
-    if names <= back.keys():
-        return _SplitAffine(term.subs(to_outer), Affine(), 0, 0)
-    if names <= intervals.keys():
-        return _SplitAffine(Affine(), term, *term.bounds(intervals))
-    if isinstance(atom, FloorDiv):  # floor((o + r)/n) - floor((o + low)/n) lies in [0, ceil((high - low)/n)]
-        arg = _split_affine(atom.arg, intervals, back)
+    def split(self, affine: Affine) -> _SplitAffine:
+        """Splits exactly; where a floor mixes both sides its outer part is the floor at the lowest inner value."""
+        outward: list[tuple[Atom, int]] = []
+        inward: list[tuple[Atom, int]] = []
+        mixed: list[tuple[FloorDiv | Mod, int]] = []
+        for atom, coefficient in affine.terms:
+            names = {atom} if isinstance(atom, str) else atom.arg.names()
+            if names <= self.back.keys():
+                outward.append((atom, coefficient))
+            elif names <= self.ranges.keys():
+                inward.append((atom, coefficient))
+            else:
+                assert not isinstance(atom, str)
+                mixed.append((atom, coefficient))
+        outer = Affine(affine.offset, tuple(outward)).subs(self.to_outer)
+        rest = Affine(0, tuple(inward))
+        low, high = rest.bounds(self.ranges)
+        for atom, coefficient in mixed:
+            part = self._split_mixed(atom)
+            outer = outer + part.outer * coefficient
+            rest = rest + part.rest * coefficient
+            ends = sorted((part.low * coefficient, part.high * coefficient))
+            low, high = low + ends[0], high + ends[1]
+        return _SplitAffine(outer, rest, low, high)
+
+    def _split_mixed(self, atom: FloorDiv | Mod) -> _SplitAffine:
+        term = Affine(0, ((atom, 1),))
+        if isinstance(atom, Mod):
+            return _SplitAffine(Affine(), term, 0, atom.modulus - 1)
+        # floor((o + r)/n) - floor((o + low)/n) lies in [0, ceil((high - low)/n)]
+        arg = self.split(atom.arg)
         outer = (arg.outer + arg.low).floordiv(atom.divisor)
-        inward = {name: Affine.var(passed) for passed, name in back.items()}
+        inward = {name: Affine.var(passed) for passed, name in self.back.items()}
         return _SplitAffine(outer, term - outer.subs(inward), 0, -(-(arg.high - arg.low) // atom.divisor))
-    assert isinstance(atom, Mod)
-    return _SplitAffine(Affine(), term, 0, atom.modulus - 1)
 
 
 def used_indices(block: Block) -> frozenset[str]:
