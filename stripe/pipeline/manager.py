@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
-from stripe.ir import ConfigError, Program, Stage, StripeError, closest, verify_structural, walk
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Program,
+    Refinement,
+    Stage,
+    StripeError,
+    closest,
+    unmet_demands,
+    walk,
+)
 from stripe.passes.base import PassContext, Remark, TagReqs, matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
@@ -178,7 +188,7 @@ def require_stage(program: Program, entry: PassEntry, ran: Sequence[PassEntry]) 
     """ConfigError unless the program has reached the stage that `entry` requires, or meets all demands of it: it takes
     several passes to locate a program, of which none is the last."""
     wanted = entry.pass_.requires
-    missing = [] if program.stage >= wanted else verify_structural(program, wanted)
+    missing = [] if program.stage >= wanted else unmet_demands(program, wanted)
     if not missing:
         return
     names = ", ".join(f"'{other.name}'" for other in ran)
@@ -218,13 +228,23 @@ def require_no_addresses(program: Program, entry: PassEntry) -> None:
     """ConfigError when buffers have addresses and the pass may change what is alive at the same time."""
     if entry.pass_.keeps_addresses:
         return
-    for _, block in walk(program.entry):
-        for ref in block.refinements:
-            if ref.offset is not None:
-                raise ConfigError(
-                    f"pass {entry.label} may change sizes and lifetimes, and '{ref.name}' already has its address",
-                    hint="put it before the passes that give addresses",
-                )
+    placed = _placed_in(program.entry)
+    if placed is not None:
+        raise ConfigError(
+            f"pass {entry.label} may change sizes and lifetimes, and '{placed.name}' already has its address",
+            hint="put it before the passes that give addresses",
+        )
+
+
+def _placed_in(block: Block) -> Refinement | None:
+    """The first buffer of the nest that has an address."""
+    for ref in block.refinements:
+        if ref.offset is not None:
+            return ref
+    for statement in block.statements:
+        if isinstance(statement, Block) and (found := _placed_in(statement)) is not None:
+            return found
+    return None
 
 
 def _who_ensures(stage: Stage) -> str:

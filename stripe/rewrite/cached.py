@@ -34,7 +34,17 @@ from stripe.ir import (
     replace_at,
 )
 from stripe.ir.frozen import replace
-from stripe.poly import Access, Points, element_names, pieces, through_view, touched_at, union, untouched
+from stripe.poly import (
+    Access,
+    Points,
+    box_of,
+    element_names,
+    pieces,
+    through_view,
+    touched_at,
+    union,
+    untouched,
+)
 from stripe.poly.deps import common_depth, overlap
 from stripe.poly.relations import Relation
 from stripe.rewrite.copy import Element, copy_block
@@ -78,7 +88,7 @@ def cache_view(
     """Caches the view `name` of the block at `path`."""
     nest = nest_at(entry, path)
     parts = through_view(nest, name)
-    box = _local_box(parts)
+    box = box_of(parts)  # relative to the view's origin
     if box is None:
         return Refusal("nothing is touched through it")
     # the other views that the innermost block has of the buffer of `name`
@@ -137,18 +147,6 @@ def _meet_while_copied(mine: Access, other: Access, nest: Nest) -> bool:
     return hidden and not touched_at(mine, prefix).disjoint(touched_at(other, prefix))
 
 
-def _local_box(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
-    """The box, relative to the view's origin, of all that one point of the block can touch."""
-    found: list[list[Interval]] = []
-    for part in parts:
-        inner = part.relation.range.box()
-        if inner is not None:
-            found.append([(inner[n][0], inner[n][1]) for n in element_names(len(part.index))])
-    if not found:
-        return None
-    return tuple((min(b[0] for b in dim), max(b[1] for b in dim)) for dim in zip(*found, strict=True))
-
-
 def _regions(
     nest: Nest, name: str, parts: Sequence[Access], box: Sequence[Interval], *, exact: bool
 ) -> list[Region]:
@@ -160,6 +158,8 @@ def _regions(
     if not parts:
         return []
     prefix = nest.prefix(nest.depth)
+    if any(_fills(part, nest, box) for part in parts):
+        return [Region(())]
     rank = len(box)
     names = element_names(rank)
     touched = union((touched_at(part, prefix) for part in parts), (*prefix, *names)).coalesced()
@@ -184,6 +184,27 @@ def _is_whole(entry: Block, buffer: Buffer) -> bool:
     writes = [part for part in through_view(owner, buffer.name) if part.is_write]
     given = ref.is_kept and not writes
     return len(buffer.path) == 1 and (given or untouched(ref.sizes, writes).is_empty)
+
+
+def _fills(part: Access, nest: Nest, box: Sequence[Interval]) -> bool:
+    """Whether the part touches the whole box at each point of the nest's block: no constraint inside cuts it, and in
+    each dimension indices of that dimension alone leave no gap. False where only integer sets tell."""
+    domain = part.nest.domain
+    if domain.constraints != nest.domain.constraints:
+        return False
+    used = set(nest.prefix(nest.depth))
+    for affine, size, ends in zip(part.index, part.sizes, box, strict=True):
+        extent = size
+        for atom, step in sorted(affine.terms, key=lambda term: abs(term[1])):
+            if not isinstance(atom, str) or atom in used or abs(step) > extent:
+                return False
+            used.add(atom)
+            low, high = domain.ranges[atom]
+            extent += abs(step) * (high - low)
+        first = affine.bounds(domain.ranges)[0]
+        if (first, first + extent - 1) != ends:
+            return False
+    return True
 
 
 def _simplified(region: Points, known: Points) -> tuple[Affine, ...]:

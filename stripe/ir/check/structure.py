@@ -54,6 +54,13 @@ def verify_structural(
     return found
 
 
+def unmet_demands(program: Program, stage: Stage) -> list[Diagnostic]:
+    """All demands of `stage` beyond the structure of every program that `program` does not meet, in program order."""
+    checks = [check for level, check in STAGE_CHECKS if level <= stage]
+    scopes = _scopes(program.entry, (0,), None, {}, None)
+    return [found for scope in scopes for check in checks for found in check(scope)]
+
+
 def _scopes(
     block: Block, path: Path, parent: Block | None, outer: Mapping[str, Refinement], known: KnownBlocks | None
 ) -> Iterator[CheckedBlock]:

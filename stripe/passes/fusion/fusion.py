@@ -118,6 +118,8 @@ class Fusion(Pass):
         """Fuses in the block, then in the blocks inside that were there before. `private` names its buffers without
         users outside, `outside` gives the intervals of the indices of the block outside.
         """
+        if not any(True for _ in block.blocks):
+            return block
         intervals = block.intervals(dict(outside))
         made: frozenset[int] = frozenset()
         if block.words.has_all(self.parent_reqs):
@@ -139,6 +141,9 @@ class Fusion(Pass):
         self, block: Block, private: frozenset[str], intervals: Mapping[str, Interval], context: PassContext
     ) -> tuple[Block, frozenset[int]]:
         """The block with its statements fused, and the numbers of the fused ones."""
+        for reqs in (self.a_reqs, self.b_reqs):
+            if not any(inner.words.has_all(reqs) for inner in block.blocks):
+                return block, frozenset()
         line = Line(block)
         queue = PairQueue(line, lambda a, b: a.words.has_all(self.a_reqs) and b.words.has_all(self.b_reqs))
         decider = _Decider(self, line, private, intervals)
