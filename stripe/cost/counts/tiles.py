@@ -6,7 +6,7 @@ row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
@@ -26,7 +26,28 @@ Bools: TypeAlias = NDArray[np.bool_]
 def product(values: Ints, columns: Sequence[int] | None = None) -> Floats:
     """The product of each row, or of some columns of it."""
     chosen = values if columns is None else values[:, list(columns)]
-    return np.prod(chosen.astype(np.float64), axis=1)
+    return np.multiply.reduce(chosen.astype(np.float64), axis=1)
+
+
+class TileCounts:
+    """The number of tiles along each index of `ranges`, for one array of sizes."""
+
+    def __init__(self, ranges: Ints, sizes: Ints) -> None:
+        self.sizes = sizes
+        self.along = -(-ranges // sizes)
+        self._products: dict[tuple[int, ...], Floats] = {}
+
+    def product(self, columns: Iterable[int]) -> Floats:
+        """The number of tiles along some indices."""
+        chosen = tuple(columns)
+        if chosen not in self._products:
+            self._products[chosen] = product(self.along, chosen)
+        return self._products[chosen]
+
+    @property
+    def tiles(self) -> Floats:
+        """The number of all tiles."""
+        return self.product(range(self.along.shape[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +63,12 @@ class _Term:
         if self.column is None:
             return max(0, self.extra + 1 - over)
         size, whole = sizes[:, self.column], ranges[self.column]
-        rest = whole % size
-        full = (whole // size) * np.maximum(0, size + self.extra - over)
-        return full + np.where(rest > 0, np.maximum(0, rest + self.extra - over), 0)
+        beyond = self.extra - over
+        if not beyond:
+            return whole
+        count, rest = np.divmod(whole, size)
+        last = np.maximum(0, rest + beyond)
+        return count * np.maximum(0, size + beyond) + (last if beyond < 0 else np.where(rest > 0, last, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,11 @@ class Instructions:
             dtype=np.int64,
         ).reshape(len(self.kinds), len(ranges))
         self._pairs = tuple(pairs)
+        self._partial = [
+            (column, lanes, (self._numbers[:, column] == number).nonzero()[0])
+            for number, (column, lanes) in enumerate(self._pairs)
+            if lanes not in (-1, 1)
+        ]
         self._idle = np.array([[1.0 / kind.idle] for kind in self.kinds])
         self._windows: dict[TileFootprint, dict[_Lanes, list[int]]] = {}
 
@@ -117,9 +122,8 @@ class Instructions:
     def share(self, sizes: Ints) -> Floats:
         """The part of the lanes that has work. Never shrinks as a size grows."""
         found = np.repeat(self._idle, len(sizes), axis=1)
-        for number, (column, lanes) in enumerate(self._pairs):
-            if lanes not in (-1, 1):
-                found[self._numbers[:, column] == number] *= np.minimum(1.0, sizes[:, column] / lanes)
+        for column, lanes, rows in self._partial:
+            found[rows] *= np.minimum(1.0, sizes[:, column] / lanes)
         return found
 
     def elements(self, footprint: TileFootprint, high: Ints) -> Floats:

@@ -15,7 +15,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from stripe.cost.counts.tiles import Bools, Floats, Ints, product
+from stripe.cost.counts.tiles import Bools, Floats, Ints, TileCounts, product
 from stripe.cost.time.arrays import Role, matmul_roles
 from stripe.cost.time.lanes import Instructions, TileLanes
 from stripe.cost.time.statement import Resource
@@ -136,6 +136,15 @@ class TileTimes:
         self.instructions = Instructions(tuple(lanes) or (TileLanes(block, None),), self.ranges.tolist())
         self.parallel = parallel
         self._roles = _array_columns(block) if unit.array is not None else None
+        self._latest: list[TileCounts] = []
+
+    def _counts(self, sizes: Ints) -> TileCounts:
+        """The tiles of an array of sizes, of which the latest are kept."""
+        for known in self._latest:
+            if known.sizes is sizes:
+                return known
+        self._latest[:] = [found := TileCounts(self.ranges, sizes)]
+        return found
 
     def assuming(self, kept: Retention) -> Self:
         """The same times where other data stay."""
@@ -210,7 +219,7 @@ class TileTimes:
         work = work / parallel
         for need in streams.values():
             work = np.maximum(work, need)
-        return work + product(-(-self.ranges // high)) * unit.latency_per_tile
+        return work + self._counts(high).tiles * unit.latency_per_tile
 
     def _streams(
         self, low: Ints, high: Ints, totals: Mapping[int, Ints]
@@ -246,8 +255,8 @@ class TileTimes:
         return {key: footprint.moved(low, high) for key, footprint in footprints.items()}
 
     def _move(self, moved: Sequence[Floats], low: Ints, high: Ints) -> Floats:
-        counts = -(-self.ranges // high)
-        tiles = product(counts)
+        counts = self._counts(high)
+        tiles = counts.tiles
         total = np.zeros(len(high), dtype=np.float64)
         for transfer, size in zip(self.transfers, moved, strict=True):
             total = total + size / transfer.bytes_per_cycle
@@ -257,26 +266,26 @@ class TileTimes:
 
     def _moved(self, totals: Mapping[int, Ints], low: Ints, high: Ints) -> list[Floats]:
         """Bytes of each transfer in all tiles."""
-        counts = -(-self.ranges // high)
+        counts = self._counts(high)
         found: list[Floats] = []
         for transfer in self.transfers:
             footprint = transfer.footprint
             total = totals[id(footprint)].astype(np.float64) * footprint.ref.dtype.bytes
-            visits = product(counts, footprint.others)
+            visits = counts.product(footprint.others)
             spared = self._spared(transfer, low, counts, visits)
             found.append(total * (visits - spared))
         return found
 
-    def _spared(self, transfer: TileTransfer, low: Ints, counts: Ints, times: Floats) -> Floats | float:
+    def _spared(self, transfer: TileTransfer, low: Ints, counts: TileCounts, times: Floats) -> Floats | float:
         """Of the `times` that a view would move for all tiles, those in which it does not."""
         footprint, kept = transfer.footprint, self.kept
-        once = times / product(counts, footprint.others)
+        once = times / counts.product(footprint.others)
         stays: Bools | bool
         if footprint.ref.dir.writes and kept.sums == kept.whole_sums:
             stays = kept.sums
         else:
             columns = sorted(footprint.columns)
-            whole = product(counts, columns) == 1  # for some sizes of a box
+            whole = counts.product(columns) == 1  # for some sizes of a box
             stays = kept.shared & whole
             if footprint.ref.dir.writes:
                 split = (low[:, columns] < self.ranges[columns]).any(axis=1)

@@ -28,7 +28,9 @@ from stripe.cost.counts.tiles import Bools, Floats, Ints, product
 
 BATCH = 4096
 """Boxes that are split at once: enough to hide Python's cost."""
-LEAF = 64
+FIRST = 64
+"""Boxes of the first step: bounds of fewer tell little and take as long."""
+LEAF = 128
 """Most members of a box that are costed instead of bounded again."""
 MOST_COSTED = 1 << 12
 """Candidates that are costed at once."""
@@ -74,6 +76,12 @@ class TileSearch:
         self._best_sizes = np.empty((0, width), dtype=np.int64)
         low = np.zeros((1, width), dtype=np.int64)
         high = np.array([[len(sizes) - 1 for sizes in self.candidates]], dtype=np.int64)
+        while len(low) < FIRST and self._is_large(low, high).any():
+            large = self._is_large(low, high)
+            low, high = (
+                np.concatenate([whole[~large], halves])
+                for whole, halves in zip((low, high), self._halves(low[large], high[large]), strict=True)
+            )
         low, high, bound = self._promising(low, high)
         while len(low):
             order = np.argsort(bound, kind="stable")
@@ -96,13 +104,20 @@ class TileSearch:
 
     def _expand(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
         """Costs the small boxes and halves the others."""
-        members = np.prod((high - low + 1).astype(np.float64), axis=1)
-        small = members <= LEAF
-        if small.any():
-            self._cost(self._members(low[small], high[small]))
-        low, high = low[~small], high[~small]
+        large = self._is_large(low, high)
+        if not large.all():
+            self._cost(self._members(low[~large], high[~large]))
+        low, high = low[large], high[large]
         if not len(low):
             return low, high, np.empty(0, dtype=np.float64)
+        return self._promising(*self._halves(low, high))
+
+    def _is_large(self, low: Ints, high: Ints) -> Bools:
+        """Whether a box has too many members to be costed."""
+        return np.prod((high - low + 1).astype(np.float64), axis=1) > LEAF
+
+    def _halves(self, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """The halves of each box along the index whose sizes differ most."""
         least, most = self._sizes(low), self._sizes(high)
         widest = np.argmax(np.where(high > low, most / least, 0.0), axis=1)
         rows = np.arange(len(low))
@@ -118,7 +133,7 @@ class TileSearch:
         left_high, right_low = high.copy(), low.copy()
         left_high[rows, widest] = middle
         right_low[rows, widest] = middle + 1
-        return self._promising(np.concatenate([low, right_low]), np.concatenate([left_high, high]))
+        return np.concatenate([low, right_low]), np.concatenate([left_high, high])
 
     def _promising(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
         """The boxes that may hold one of the best, with their bounds."""
