@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -20,12 +20,11 @@ _Lanes: TypeAlias = tuple[tuple[int, int], ...]
 class TileLanes:
     """The work of a unit on tiles in units of one instruction: a use of a stencil, or a whole tile where none matches.
 
-    `sizes` are the points of an instruction along the columns of its indices, -1 for all of the tile, and `idle` the
-    lanes of indices of the stencil that no index takes.
+    `columns` are those of the block's indices. `sizes` are the points of an instruction along the columns of its
+    indices, -1 for all of the tile, and `idle` the lanes of indices of the stencil that no index takes.
     """
 
-    def __init__(self, block: Block, match: Match | None) -> None:
-        columns = {index.name: column for column, index in enumerate(block.iterated)}
+    def __init__(self, columns: Mapping[str, int], match: Match | None) -> None:
         self.sizes: dict[int, int] = {}
         self.idle = 1
         self.stencil = match.stencil if match is not None else None
@@ -45,15 +44,21 @@ class TileLanes:
         return tuple(sorted(self.sizes.items())), self.idle, startup
 
 
+def columns_of(block: Block) -> dict[str, int]:
+    """The column of each index in arrays of sizes."""
+    return {index.name: column for column, index in enumerate(block.iterated)}
+
+
 def find_lanes(block: Block, unit: ExecUnit) -> list[TileLanes]:
     """The ways of the unit's stencils to take the work of a block; none where no stencil computes it."""
     body = body_of(block)
     if isinstance(body, str):
         return []
-    matches = (match for stencil in unit.stencils for match in find_matches(block, body, stencil))
-    found = list({lanes.key: lanes for lanes in (TileLanes(block, match) for match in matches)}.values())
-    if not found:
-        return []
+    columns = columns_of(block)
+    matches = [match for stencil in unit.stencils for match in find_matches(block, body, stencil)]
+    found = list({lanes.key: lanes for lanes in [TileLanes(columns, match) for match in matches]}.values())
+    if len(found) < 2:
+        return found
     # Where one wastes no fewer lanes and touches each index in no fewer instructions than another, it is never better.
     whole = np.array([[index.range for index in block.iterated]], dtype=np.int64)
     table = Instructions(found, [index.range for index in block.iterated])

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from stripe.cost.counts.tiles import Floats, TileFootprint
-from stripe.cost.time.lanes import TileLanes, find_lanes
+from stripe.cost.time.lanes import TileLanes, columns_of, find_lanes
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.stencils import Match
 from stripe.cost.time.tile_moves import find_operands
@@ -40,7 +40,8 @@ class PartTimes:
     def of_matches(self, matches: Sequence[Match], parallel: int) -> list[float]:
         """The times of uses of stencils on each of `parallel` units, each of which has a block like this one."""
         whole = np.array([[index.range for index in self._block.iterated]], dtype=np.int64)
-        lanes = [TileLanes(self._block, match) for match in matches]
+        columns = columns_of(self._block)
+        lanes = [TileLanes(columns, match) for match in matches]
         kinds = {each.key: each for each in lanes}
         cycles = _digits(self._times(list(kinds.values())).by_lanes(whole, parallel)[:, 0])
         known = dict(zip(kinds, cycles, strict=True))

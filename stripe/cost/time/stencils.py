@@ -8,9 +8,11 @@ that fit, not the number of permutations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from math import prod
+from typing import TypeAlias
 
 from stripe.cost.counts.operations import widenings
 from stripe.hw.engines import Stencil, StencilIndex
@@ -91,11 +93,12 @@ def find_matches(block: Block, body: Body, stencil: Stencil, *, strict: bool = F
     output = [step(place, index.name) for index in block.iterated]
     places = [address(ref) for ref in body.inputs]
     inputs = [[step(place, index.name) for index in block.iterated] for place in places]
+    ranges = {index.name: index.range for index in block.iterated}
     matches = (
-        _costed(block, stencil, *choice)
+        _costed(ranges, stencil, choice)
         for order in permutations(inputs)
         for choice in _choices(
-            stencil.idxs, [_candidates(block, rules, (output, *order), strict) for rules in stencil.idxs]
+            [_candidates(block, rules, (output, *order), strict) for rules in stencil.idxs]
         )
     )
     return sorted(dict.fromkeys(matches), key=lambda match: (match.cost, match.uses, match.names))
@@ -126,38 +129,32 @@ def _candidates(
     return found
 
 
-def _choices(
-    rules: Sequence[StencilIndex], candidates: Sequence[Sequence[tuple[str, int]]]
-) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
-    """All ways to give each stencil index a candidate of its own, the most constrained stencil index first."""
-    order = sorted(range(len(rules)), key=lambda number: len(candidates[number]))
-    chosen: dict[int, tuple[str, int]] = {}
-
-    def search(depth: int) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
-        if depth == len(order):
-            pairs = [chosen[number] for number in range(len(rules))]
-            if any(name for name, _ in pairs):
-                yield tuple(name for name, _ in pairs), tuple(tile for _, tile in pairs)
-            return
-        taken = {name for name, _ in chosen.values() if name}
-        for name, tile in candidates[order[depth]]:
-            if name not in taken:
-                chosen[order[depth]] = (name, tile)
-                yield from search(depth + 1)
-                del chosen[order[depth]]
-
-    yield from search(0)
+_Choice: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
+"""For each stencil index an index of the block, or "", and the tile."""
 
 
-def _costed(block: Block, stencil: Stencil, names: tuple[str, ...], tiles: tuple[int, ...]) -> Match:
-    chosen = dict(zip(names, tiles, strict=True))
-    lanes = {name: rules.size for rules, name in zip(stencil.idxs, names, strict=True) if rules.size != -1}
-    points, uses = 1, 1
-    for index in block.iterated:
-        tile = chosen.get(index.name, 1)
-        count = -(-index.range // tile)
-        points *= count * lanes.get(index.name, tile)  # lanes without work count too
-        uses *= count
-    if "" in names:
-        points *= lanes.get("", 1)
+def _choices(candidates: Sequence[Sequence[tuple[str, int]]]) -> list[_Choice]:
+    """All ways to give each stencil index a candidate of its own, at least one of them an index of the block."""
+    found: list[_Choice] = [((), ())]
+    for each in candidates:
+        found = [
+            ((*names, name), (*tiles, tile))
+            for names, tiles in found
+            for name, tile in each
+            if not name or name not in names
+        ]
+    return [choice for choice in found if any(choice[0])]
+
+
+def _costed(ranges: Mapping[str, int], stencil: Stencil, choice: _Choice) -> Match:
+    names, tiles = choice
+    points = uses = prod(ranges.values())
+    for rules, name, tile in zip(stencil.idxs, names, tiles, strict=True):
+        lanes = tile if rules.size == -1 else rules.size  # lanes without work count too
+        if name:
+            count = -(-ranges[name] // tile)
+            uses = uses // ranges[name] * count
+            points = points // ranges[name] * (count * lanes)
+        elif rules.size != -1:
+            points *= lanes
     return Match(stencil, names, tiles, points + stencil.startup_cost * uses, uses)

@@ -17,7 +17,7 @@ import numpy as np
 
 from stripe.cost.counts.tiles import Bools, Floats, Ints, TileCounts, product
 from stripe.cost.time.arrays import Role, matmul_roles
-from stripe.cost.time.lanes import Instructions, TileLanes
+from stripe.cost.time.lanes import Instructions, TileLanes, columns_of
 from stripe.cost.time.statement import Resource
 from stripe.cost.time.tile_moves import TileOperand, TileTransfer
 from stripe.cost.time.tile_unit import TileUnit
@@ -133,7 +133,9 @@ class TileTimes:
         self._inside = self.points / whole
         self._whole = whole
         self.operands = tuple(operands)
-        self.instructions = Instructions(tuple(lanes) or (TileLanes(block, None),), self.ranges.tolist())
+        self.instructions = Instructions(
+            tuple(lanes) or (TileLanes(columns_of(block), None),), self.ranges.tolist()
+        )
         self.parallel = parallel
         self._roles = _array_columns(block) if unit.array is not None else None
         self._latest: list[TileCounts] = []
