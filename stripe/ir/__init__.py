@@ -33,6 +33,7 @@ from stripe.ir.block import (
 from stripe.ir.check.diagnostic import Diagnostic
 from stripe.ir.check.magnitude import check_block_magnitude, check_magnitude
 from stripe.ir.check.structure import unmet_demands, verify_structural
+from stripe.ir.content import content_key
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of, value_key
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
 from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
@@ -161,6 +162,7 @@ __all__ = [
     "common_type",
     "common_type_of",
     "compact_strides",
+    "content_key",
     "coordinates",
     "determined",
     "digits_of",

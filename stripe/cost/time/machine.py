@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from stripe.hw.graph import Route, parse_unit
 from stripe.hw.schema import HardwareModel, MemUnit
@@ -14,6 +14,12 @@ from stripe.ir import Block, ConfigError, Interval, Location, walk
 if TYPE_CHECKING:
     from stripe.cost.time.pieces import StatementContent
     from stripe.cost.time.statement import StatementCost
+
+
+_Answer = TypeVar("_Answer")
+
+MOST_ANSWERS = 2000
+"""Answers of searches that a machine keeps."""
 
 
 def check_locations(entry: Block, model: HardwareModel) -> None:
@@ -56,8 +62,19 @@ class Machine:
         self.graph = unit_graph(model)
         self.costs: dict[StatementContent, StatementCost] = {}
         """Costs of statements found so far."""
+        self._answers: dict[Hashable, object] = {}
         self._through: dict[tuple[str, str, str], Route] = {}
         self._near: dict[tuple[str, str, bool], str] = {}
+
+    def once(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
+        """The answer to a question about this machine, kept for the next time: searches ask the same for equal layers,
+        and for candidates that are chosen. `question` holds all that the answer depends on beside the machine.
+        """
+        if question not in self._answers:
+            if len(self._answers) == MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[question] = answer()
+        return cast("_Answer", self._answers[question])
 
     @cached_property
     def main_memory(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -11,6 +12,7 @@ from stripe.ir import (
     Block,
     ConfigError,
     Program,
+    content_key,
     rewrite_blocks,
     rewrite_matching,
     separating,
@@ -30,9 +32,6 @@ from stripe.passes.base import (
 )
 from stripe.passes.partition.memory import is_split, split_over_banks
 from stripe.rewrite.parts import in_parts, padded_points, part_tiles
-
-if TYPE_CHECKING:
-    from stripe.cost.time.parts import PartTimes
 
 
 class Partition(Pass):
@@ -139,8 +138,7 @@ class Partition(Pass):
                 hint="give num_parts or unit, or locate the block first",
             )
         parts = self.num_parts or context.need_hardware("partition without num_parts").exec_unit(name).count
-        times = self._times(block, context)
-        tiles = part_tiles(block, parts, times.of_parts if times is not None else None)
+        tiles = self._tiles(block, parts, context)
         counts = {i.name: -(-i.range // tiles.get(i.name, i.range)) for i in block.iterated}
         if prod(counts.values()) == 1:
             ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated) or "none"
@@ -154,11 +152,17 @@ class Partition(Pass):
         outer = in_parts(block, tiles, self.unit if self.locate else "", self.idx_tag)
         return replace(outer, tags=outer.tags.add(*self.set_tags))
 
-    def _times(self, block: Block, context: PassContext) -> PartTimes | None:
-        """The times of parts of the block; None where the options or the machine do not tell them."""
+    def _tiles(self, block: Block, parts: int, context: PassContext) -> Mapping[str, int]:
+        """The tiles of the parts: by their times where options and machine tell them."""
         hardware = context.hardware
         if hardware is None or not self.operands:
-            return None
+            return part_tiles(block, parts)
+        from stripe.cost.time.machine import Machine
         from stripe.cost.time.parts import PartTimes  # numpy takes long to load
 
-        return PartTimes(block, hardware, self.unit or block.location.name, self.operands)
+        unit = self.unit or block.location.name
+
+        def found() -> Mapping[str, int]:
+            return part_tiles(block, parts, PartTimes(block, hardware, unit, self.operands).of_parts)
+
+        return Machine.of(hardware).once(("parts", content_key(block), parts, unit, self.operands), found)

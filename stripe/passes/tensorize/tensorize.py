@@ -9,7 +9,7 @@ from pydantic import Field
 
 from stripe.cost.time.stencils import Match, body_of, find_matches, unfit
 from stripe.hw.engines import Stencil
-from stripe.ir import Block, Program, rewrite_blocks, unfolded, with_entry, with_statements
+from stripe.ir import Block, Program, content_key, rewrite_blocks, unfolded, with_entry, with_statements
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
 from stripe.rewrite.tile import tile_block
@@ -82,6 +82,32 @@ class Tensorize(Pass):
 
     def _tensorized(self, block: Block, context: PassContext) -> Block | Refusal:
         block = unfolded(block)
+        hardware = context.hardware
+        best: Match | Refusal = Refusal("")
+        if hardware is not None and self.memory:
+            from stripe.cost.time.machine import Machine  # networkx takes long to load
+
+            best = Machine.of(hardware).once((self, content_key(block)), lambda: self._best(block, context))
+        if isinstance(best, Refusal):
+            best = self._best(block, context)  # its reason names the views of this block
+        if isinstance(best, Refusal):
+            return best
+        pairs = zip(best.stencil.idxs, best.names, best.tiles, strict=True)
+        roles = ", ".join(f"{rules.name} = {name or 'one point'}:{tile}" for rules, name, tile in pairs)
+        useful = block.points / best.cost * 100 if best.cost else 100.0
+        numbers = f"{roles}; {best.uses} uses, {useful:.1f} % of the points useful"
+        context.applied(block, f"tensorized by {_name(best.stencil)}: {numbers}")
+        whole = self.unmatched == "inside"
+        sizes = {index.name: index.range if whole else 1 for index in block.iterated}
+        sizes |= {name: tile for name, tile in zip(best.names, best.tiles, strict=True) if name}
+        tiled = tile_block(block, sizes)
+        (inner,) = tiled.blocks
+        inner = replace(inner, tags=inner.tags.add("stencil", *self.inner_set))
+        inner, tiled = _tag_indices(inner, best), _tag_indices(tiled, best)
+        return replace(with_statements(tiled, [inner]), tags=tiled.tags.add(*self.outer_set))
+
+    def _best(self, block: Block, context: PassContext) -> Match | Refusal:
+        """The match that takes least time."""
         body = body_of(block)
         if isinstance(body, str):
             return Refusal(body)
@@ -103,19 +129,7 @@ class Tensorize(Pass):
             zip(cycles, matches, strict=True),
             key=lambda pair: (pair[0], pair[1].cost, pair[1].uses, len(masked.intersection(pair[1].names))),
         )
-        pairs = zip(best.stencil.idxs, best.names, best.tiles, strict=True)
-        roles = ", ".join(f"{rules.name} = {name or 'one point'}:{tile}" for rules, name, tile in pairs)
-        useful = block.points / best.cost * 100 if best.cost else 100.0
-        numbers = f"{roles}; {best.uses} uses, {useful:.1f} % of the points useful"
-        context.applied(block, f"tensorized by {_name(best.stencil)}: {numbers}")
-        whole = self.unmatched == "inside"
-        sizes = {index.name: index.range if whole else 1 for index in block.iterated}
-        sizes |= {name: tile for name, tile in zip(best.names, best.tiles, strict=True) if name}
-        tiled = tile_block(block, sizes)
-        (inner,) = tiled.blocks
-        inner = replace(inner, tags=inner.tags.add("stencil", *self.inner_set))
-        inner, tiled = _tag_indices(inner, best), _tag_indices(tiled, best)
-        return replace(with_statements(tiled, [inner]), tags=tiled.tags.add(*self.outer_set))
+        return best
 
     def _cycles(self, block: Block, matches: Sequence[Match], context: PassContext) -> Sequence[float]:
         """The times of the matches on the unit, or on all units where an index of the block numbers them."""
