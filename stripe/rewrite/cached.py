@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from stripe.ir import (
@@ -13,6 +14,7 @@ from stripe.ir import (
     Buffer,
     Constraint,
     Direction,
+    Domain,
     Index,
     IndexMap,
     Interval,
@@ -26,6 +28,7 @@ from stripe.ir import (
     Tags,
     aggregations_of,
     beginnings,
+    block_at,
     fresh,
     map_views,
     moved_down,
@@ -82,13 +85,32 @@ class Region:
     affines: tuple[Affine, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """Accesses by all that their elements depend on: equal layers share the answers of integer sets."""
+
+    content: tuple[object, ...]
+    parts: tuple[Access, ...] = field(compare=False)
+
+    @staticmethod
+    def of(parts: Iterable[Access]) -> _Touch:
+        found = tuple(parts)
+        return _Touch(tuple([(part.index, part.sizes, part.nest.domain) for part in found]), found)
+
+
+@lru_cache(maxsize=512)
+def _box(touch: _Touch) -> tuple[Interval, ...] | None:
+    """The box, relative to the view's origin, of all that is touched through it."""
+    return box_of(touch.parts)
+
+
 def cache_view(
     entry: Block, path: Path, name: str, options: CacheOptions = CacheOptions()
 ) -> Cached | Refusal:
     """Caches the view `name` of the block at `path`."""
     nest = nest_at(entry, path)
     parts = through_view(nest, name)
-    box = box_of(parts)  # relative to the view's origin
+    box = _box(_Touch.of(parts))
     if box is None:
         return Refusal("nothing is touched through it")
     # the other views that the innermost block has of the buffer of `name`
@@ -117,7 +139,7 @@ def cache_view(
     entry, loads = _made_visible(entry, path, loads)
     entry, stores = _made_visible(entry, path, stores)
     cached = replace_at(entry, path, lambda block: _cached(block, name, box, loads, stores, agg, options))
-    lacking = unknown_unit(nest_at(cached, path).block)
+    lacking = unknown_unit(block_at(cached, path))
     if lacking is not None:
         return Refusal(f"a unit uses the index '{lacking}', not known inside")
     sizes = tuple(high - low + 1 for low, high in box)
@@ -160,20 +182,35 @@ def _regions(
     prefix = nest.prefix(nest.depth)
     if any(_fills(part, nest, box) for part in parts):
         return [Region(())]
-    rank = len(box)
-    names = element_names(rank)
-    touched = union((touched_at(part, prefix) for part in parts), (*prefix, *names)).coalesced()
-    bounds = dict(zip(names, box, strict=True))
-    known = Points.build((*prefix, *names), {**nest.domain.ranges, **bounds}, nest.domain.constraints)
-    found = [Region(_simplified(piece, known)) for piece in pieces(touched)]
+    found = _pieces(_Touch.of(parts), prefix, nest.domain, tuple(box))
     view = nest.views[name]
     if len(found) == 1 or exact or not _is_whole(nest.blocks[0], view.buffer):
-        return found
+        return list(found)
+    names = element_names(len(box))
+    known = _known(prefix, nest.domain, box)
     sizes = nest_at(nest.blocks[0], view.buffer.path).block.ref(view.buffer.name).sizes
     inside: list[Affine] = []
     for element, origin, size in zip(names, view.origin, sizes, strict=True):
         inside += [origin + Affine.var(element), size - 1 - origin - Affine.var(element)]
     return [Region(_simplified(Points.build(known.names, {}, inside), known))]
+
+
+@lru_cache(maxsize=512)
+def _pieces(
+    touch: _Touch, prefix: tuple[str, ...], domain: Domain, box: tuple[Interval, ...]
+) -> tuple[Region, ...]:
+    """The convex pieces of the elements touched at each point of `domain`, simplified under its constraints."""
+    names = (*prefix, *element_names(len(box)))
+    touched = union((touched_at(part, prefix) for part in touch.parts), names).coalesced()
+    known = _known(prefix, domain, box)
+    return tuple([Region(_simplified(piece, known)) for piece in pieces(touched)])
+
+
+def _known(prefix: Sequence[str], domain: Domain, box: Sequence[Interval]) -> Points:
+    """The elements of the box at each point of `domain`."""
+    names = element_names(len(box))
+    bounds = dict(zip(names, box, strict=True))
+    return Points.build((*prefix, *names), {**domain.ranges, **bounds}, domain.constraints)
 
 
 def _is_whole(entry: Block, buffer: Buffer) -> bool:
