@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import venv
@@ -60,6 +62,10 @@ def installed(python: Path, peer: str) -> str:
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["not installed"])[-1]
 
 
+TOO_SLOW = "no result in {:.0f} seconds"
+"""Reason why a peer has no figure."""
+
+
 class Worker:
     """The process of a peer, for a number of threads."""
 
@@ -88,7 +94,7 @@ class Worker:
         with self._log.open("w", encoding="utf-8") as errors:
             return subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-                env=self._settings,
+                env=self._settings, start_new_session=True,
             )  # fmt: skip
 
     def renew(self) -> None:
@@ -97,14 +103,18 @@ class Worker:
             self._process = self._started()
             self.ask(do="begin")
 
-    def ask(self, **request: object) -> dict[str, Any]:
-        """The answer of the process; an `error` when it has ended."""
+    def ask(self, *, within: float = 600, **request: object) -> dict[str, Any]:
+        """The answer of the process; an `error` when it has ended, or has no answer `within` so many seconds."""
         process = self._process
         if process.stdin is None or process.stdout is None:
             return {"error": "no process"}
         try:
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
+            if not select.select((process.stdout,), (), (), within)[0]:
+                os.killpg(process.pid, signal.SIGKILL)  # with the compilers that it may have started
+                process.wait()
+                return {"error": TOO_SLOW.format(within)}
             line = process.stdout.readline()
         except BrokenPipeError:
             line = ""

@@ -13,10 +13,19 @@ from typing import Any
 from benchmarks.cpu.environment import OWN
 from benchmarks.cpu.networks import NETWORKS
 from benchmarks.cpu.workloads import WORKLOADS
-from benchmarks.measure import machine
 from stripe.exec.native.measure import Measurement, measured
 
 _WORKLOADS = {workload.key: workload for workload in (*WORKLOADS, *NETWORKS)}
+
+
+CAUSES = {
+    "W10": "of 25 cycles for 16 elements 14 are exp, 6 the division (a product with the reciprocal takes 4 less, and "
+    "rounds otherwise), and the rest the maximum and the sum in loops of their own",
+    "W15": "lanes are partial sums of one result, whose addition takes a quarter of the time, and the sum of one "
+    "factor, for its sign, a sixth; PyTorch packs fours of one factor, so that lanes are results, for which gcc 12 and "
+    "clang 14 have no form of C (above)",
+}
+"""Why rows are below 1, as experiments have shown."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,8 @@ class Result:
     processor: Mapping[str, float]
     compile: Mapping[str, float]
     failed: Mapping[str, str]
+    rounds: int = 0
+    """Batches of each peer."""
 
     def rates(self) -> dict[str, float]:
         """GFLOP/s or GB/s by peer: by processor time for one thread, which others on the machine do not disturb, and by
@@ -51,18 +62,21 @@ class Result:
 
 @dataclass(frozen=True)
 class Run:
-    """A whole run."""
+    """A whole run, and the machine when it began."""
 
     results: tuple[Result, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    machine: str = ""
 
-    def with_result(self, result: Result, versions: Mapping[str, str], missing: Mapping[str, str]) -> Run:
+    def with_result(
+        self, result: Result, versions: Mapping[str, str], missing: Mapping[str, str], machine: str
+    ) -> Run:
         """The run with a row in the order of the workloads, instead of one of an earlier run."""
         kept = [r for r in self.results if (r.key, r.threads) != (result.key, result.threads)]
         keys = list(_WORKLOADS)
         rows = sorted((*kept, result), key=lambda r: (r.threads, keys.index(r.key)))
-        return Run(tuple(rows), {**self.versions, **versions}, {**self.missing, **missing})
+        return Run(tuple(rows), {**self.versions, **versions}, {**self.missing, **missing}, machine)
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -72,7 +86,12 @@ def as_json(run: Run) -> dict[str, Any]:
 
 def from_json(found: dict[str, Any]) -> Run:
     """The run of which `as_json` gave the figures."""
-    return Run(tuple(Result(**row) for row in found["results"]), found["versions"], found["missing"])
+    return Run(
+        tuple(Result(**row) for row in found["results"]),
+        found["versions"],
+        found["missing"],
+        found.get("machine", ""),
+    )
 
 
 def write(run: Run, path: Path) -> None:
@@ -87,7 +106,7 @@ def write(run: Run, path: Path) -> None:
 def _text(run: Run) -> str:
     found = measured()
     lines = [
-        f"Measured {datetime.date.today().isoformat()} on {machine()}; {' '.join(platform.libc_ver())}.",
+        f"Measured {datetime.date.today().isoformat()} on {run.machine}; {' '.join(platform.libc_ver())}.",
         "",
         f"One core reaches {found.gflops:.0f} GFLOP/s of fp32 multiply-adds at {found.clock_mhz:.0f} MHz and reads "
         + ", ".join(f"{rate:.0f} GB/s from L{level}" for level, rate in sorted(found.gb_per_s.items()))
@@ -96,6 +115,9 @@ def _text(run: Run) -> str:
         "Versions: " + "; ".join(f"{name} {version}" for name, version in run.versions.items()) + ".",
     ]
     lines += [f"Missing: {name} ({reason})." for name, reason in run.missing.items()]
+    rounds = [result.rounds for result in run.results]
+    counts = " to ".join(str(count) for count in sorted({min(rounds), max(rounds)}))
+    lines += ["", f"Each figure is from the least time of {counts} batches of about 50 ms."]
     for threads in sorted({result.threads for result in run.results}):
         of_threads = [result for result in run.results if result.threads == threads]
         lines += ["", *_table(of_threads, threads, found)]
@@ -132,6 +154,7 @@ def _table(results: list[Result], threads: int, found: Measurement) -> Iterator[
             f"| {result.key} {workload.title} | {workload.unit} | {' | '.join(cells)} | {ratio} | {peak} | "
             f"{max(busy, default=0):.2f} |"
         )
+    yield from _below(results)
     ratios = [result.ratio for result in results if result.ratio]
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
@@ -156,6 +179,19 @@ def _table(results: list[Result], threads: int, found: Measurement) -> Iterator[
     for (name, reason), keys in failures.items():
         yield ""
         yield f"{name} has no figure for {', '.join(keys)}: {reason}."
+
+
+def _below(results: list[Result]) -> Iterator[str]:
+    """The rows below 1, with the causes that are known."""
+    rows = [result for result in results if result.ratio and result.ratio < 1]
+    if rows:
+        yield ""
+        yield "Rows below 1:"
+        yield ""
+    for result in rows:
+        best = result.best[0] if result.best else ""
+        cause = CAUSES.get(result.key, "no cause is known")
+        yield f"- {result.key} {_WORKLOADS[result.key].title}, {result.ratio:.2f} of {best}: {cause}."
 
 
 def _median(values: list[float]) -> float:
