@@ -5,8 +5,8 @@ kernel runs vectors along the index that makes its accesses cheapest, so that it
 its tensors. The sum over kernels is least for some choice, which is found exactly by eliminating one tensor after the
 other: all factors with that tensor are added up, and only its best layout for each choice of its neighbours is kept.
 
-A dimension that is no multiple of a vector may be cut into blocks of one, where rows of others lie at odd places and
-their vectors take two accesses.
+Rows of a dimension that is no multiple of a vector lie at odd places, and their vectors take two accesses. With a pad
+the dimension may be cut into blocks of a vector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import count, product
 from math import prod
 from typing import TypeAlias
 
-from stripe.ir import Affine, Buffer, Path, Refinement, step
+from stripe.ir import Affine, Buffer, Load, Path, Refinement, Role, Store, step
 from stripe.poly import Access
 
 MOST_ENTRIES = 4096
@@ -87,18 +87,22 @@ def _kernel_factor(
     involved = tuple(dict.fromkeys(access.buffer for access in group if access.buffer in tensors))
     block = group[0].nest.block
     widest = max((ref.dtype.bytes for ref in block.refinements), default=1)
+    is_copy = all(isinstance(statement, Load | Store) for statement in block.statements)
     results = {name for a in group if a.is_write for affine in a.index for name in affine.names()}
     # The bytes of an element of a vector along an index: its own, or those of a result.
     least = dict.fromkeys(results, widest) if dots and "widening" in block.tags else {}
     costs: dict[tuple[Label, ...], float] = {}
     for labels in product(*(tensors[buffer].labels for buffer in involved)):
         choice = dict(zip(involved, labels, strict=True))
-        # Scalars, or vectors along one of the indices.
+        # Scalars, or vectors along one of the indices. Where lanes of one access lie apart, all are scalars, except in
+        # a copy, whose vectors registers turn.
         along = (
-            sum(_share(a, choice, tensors, name, vector_bytes, least.get(name, 1)) for a in group)
+            [_share(a, choice, tensors, name, vector_bytes, least.get(name, 1)) for a in group]
             for name in own
         )
-        costs[labels] = points * min(along, default=float(len(group)))
+        scalars = sum(1.0 / _terms(a) if a.is_write else 1.0 for a in group)
+        shares = [sum(1.0 if s is None else s for s in each) for each in along if is_copy or None not in each]
+        costs[labels] = points * min(shares, default=scalars)
     return Factor(involved, costs)
 
 
@@ -109,8 +113,8 @@ def _share(
     name: str,
     vector_bytes: int,
     element_bytes: int,
-) -> float:
-    """Memory operations for each point when vectors run along the index `name`.
+) -> float | None:
+    """Memory operations for each point when vectors run along the index `name`; None where their lanes lie apart.
 
     Registers hold a sum until it is whole, unless its lanes lie apart. One along the vectors is merged lane by lane.
     """
@@ -127,13 +131,14 @@ def _share(
         innermost = next((dim for dim, stride in enumerate(ref.strides) if stride == 1), -1)
     affine = access.index[moved[0]]
     if moved != [innermost] or step(affine, name) != 1:
-        return 1.0
+        return None
     if width > 1 and (affine - Affine.var(name)).terms:
-        return 1.0  # a vector from the middle of a block on
+        return None  # a vector from the middle of a block on
+    # Rows that are no whole vectors begin at odd places. Those of constants do not: they are stored as tiles read them.
     tensor = tensors.get(access.buffer)
-    # with blocks to choose from, rows at odd places count
-    odd = tensor is not None and width == 1 and any(dim == innermost and w > 1 for dim, w in tensor.labels)
-    return (2 if odd else 1) * vectors / terms
+    is_odd = tensor is not None and width == 1 and tensor.ref.sizes[innermost] % lanes > 0
+    is_constant = tensor is not None and tensor.ref.role is Role.CONSTANT
+    return (2 if is_odd and not is_constant else 1) * vectors / terms
 
 
 def _terms(access: Access) -> int:
