@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from stripe.ir import (
     Block,
     Index,
     Program,
+    Refinement,
     rewrite_blocks,
     step,
     walk,
@@ -29,6 +31,9 @@ class ReorderIndexes(BlockPass):
     - `step`: the bytes by which one step moves all views together.
     - `tile`: the bytes of the views that it moves at all, so that the innermost loop keeps the largest tiles in the
       cache and fetches the smallest anew.
+    - `runs`: as `tile`, but the index goes last with which blocks touch the fewest runs of memory: a view that it does
+      not move is in the nearest cache already, and one whose runs it continues is read ahead. Not so an index whose
+      blocks together touch more than `cache_bytes`, and would be fetched from further away again and again.
     - `vector`: as `step`, but an index goes last that moves each output by one element and each input by one or none,
       and those that no output moves with go first: the results stay in registers, in vectors. Where no index is like
       that, those that no output moves with go last: a register holds the sum. In a block with the tag `dot` they go
@@ -42,8 +47,13 @@ class ReorderIndexes(BlockPass):
 
     reqs: Reqs = ("all",)
     order: tuple[str, ...] = Field(default=(), description="indices to put last, innermost at the end")
-    by: Literal["step", "tile", "vector"] = Field(
+    by: Literal["step", "tile", "runs", "vector"] = Field(
         default="step", description="the sort key without `order`; see above"
+    )
+    cache_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="for `runs`: the cache that holds what the innermost loop touches; 0: no limit",
     )
     recursive: bool = Field(default=True, description="also in the blocks inside a match")
 
@@ -55,7 +65,10 @@ class ReorderIndexes(BlockPass):
 
     def rewrite(self, block: Block, context: PassContext) -> Block:
         def reorder(inner: Block) -> Block:
-            indices = (*self._sorted(inner), *inner.passed)
+            ordered = self._sorted(inner)
+            if self.by == "runs" and not self.order:
+                ordered = _longest_runs_last(inner, ordered, self.cache_bytes)
+            indices = (*ordered, *inner.passed)
             if indices == inner.indices:
                 return inner
             context.applied(inner, f"loops run {', '.join(i.name for i in indices if not i.is_passed)}")
@@ -71,7 +84,7 @@ class ReorderIndexes(BlockPass):
         views = [ref for ref in block.refinements if not ref.is_alloc]
         moved: dict[str, int] = {}
         for index in block.iterated:
-            if self.by == "tile":
+            if self.by in ("tile", "runs"):
                 with_index = (r for r in views if any(index.name in a.names() for a in r.access))
                 sizes = [ref.elements * ref.dtype.bytes for ref in with_index]
             else:
@@ -90,3 +103,31 @@ class ReorderIndexes(BlockPass):
             if lane.range > 1 and moves_results and all(step(ref, lane.name) in (0, 1) for ref in inputs):
                 return [*summed, *(index for index in free if index is not lane), lane]
         return [*free, *summed]
+
+
+def _longest_runs_last(block: Block, ordered: Sequence[Index], cache_bytes: int) -> Sequence[Index]:
+    """The indices with that one last with which the block touches the fewest runs; of equal ones the last stays."""
+    views = [(ref, _run(ref)) for ref in block.refinements if not ref.is_alloc]
+    best, least = None, 0.0
+    for index in reversed(ordered):
+        runs, touched = 0.0, 0
+        for ref, run in views:
+            moved = any(index.name in affine.names() for affine in ref.access)
+            by = step(ref, index.name)
+            continues = not moved or (by is not None and abs(by) <= run)
+            runs += ref.elements / run / (index.range if continues else 1)
+            touched += ref.elements * ref.dtype.bytes * (index.range if moved else 1)
+        if (not cache_bytes or touched <= cache_bytes) and (best is None or runs < least):
+            best, least = index, runs
+    return ordered if best is None else [*(index for index in ordered if index is not best), best]
+
+
+def _run(ref: Refinement) -> int:
+    """The elements of a view that lie behind one another."""
+    run = 1
+    for dim in sorted(ref.dims, key=lambda dim: abs(dim.stride)):
+        if dim.size > 1:
+            if abs(dim.stride) != run:
+                break
+            run *= dim.size
+    return run
