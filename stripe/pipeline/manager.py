@@ -69,6 +69,8 @@ class PassManager:
     instruments: tuple[Instrument, ...] = ()
     pricing: Pricing = field(default_factory=PriceMemo, compare=False)
     """Answers questions of passes for prices, those of passes inside a price included."""
+    is_price: bool = False
+    """Whether the run is one for a price."""
 
     def run(self, program: Program) -> Program:
         """The program after all passes; the same object when none changed it.
@@ -126,7 +128,12 @@ class PassManager:
             self._asked(entry)
             return words_named(self.entries)
 
-        context = PassContext(self.hardware, listener, _evaluate, self._pricing(number), words)
+        def is_price() -> bool:
+            self._asked(entry)
+            return self.is_price
+
+        price = self._pricing(number)
+        context = PassContext(self.hardware, listener, _evaluate, price, words, is_price)
         if self.instruments:
             say_unmatched(entry, program, context)
         try:
@@ -143,7 +150,7 @@ class PassManager:
         entry = self.entries[number]
         if self.hardware is None:
             return None
-        rest = PassManager(self.entries[number + 1 :], self.hardware, pricing=self.pricing)
+        rest = PassManager(self.entries[number + 1 :], self.hardware, pricing=self.pricing, is_price=True)
 
         def price(program: Program) -> Price:
             self._asked(entry)

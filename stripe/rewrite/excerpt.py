@@ -1,8 +1,9 @@
-"""Some statements of a program as a program of their own."""
+"""Some statements of a program as a program of their own, and their content without names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from stripe.ir import (
     Affine,
@@ -11,11 +12,14 @@ from stripe.ir import (
     Program,
     Refinement,
     Role,
+    canonical_names,
     fresh,
     keep_statements,
     map_statements,
+    reads_of,
     refs_used,
     with_directions,
+    writes_of,
 )
 from stripe.ir.frozen import replace
 from stripe.rewrite.prune import drop_constants
@@ -54,3 +58,70 @@ def excerpt(program: Program, numbers: Iterable[int]) -> Program:
     only = tuple(s for s in entry.statements if s is small)
     entry = with_directions(replace(entry, refinements=tuple(dict.fromkeys(allocs)), statements=only))
     return drop_constants(replace(program, entry=entry))
+
+
+def company(program: Program, number: int) -> tuple[int, ...]:
+    """The statements of main that may come to run with statement `number`: those before that initialize what it writes,
+    and the element-wise chain of those that follow it, without those that wait for others which wait for the chain.
+    """
+    statements = program.main.statements
+    written = set(writes_of(statements[number]))
+    found = [
+        n for n in range(number) if "init" in statements[n].tags and written & set(writes_of(statements[n]))
+    ]
+    found.append(number)
+    behind: set[str] = set()  # buffers that other statements write from results of the chain
+    for later in range(number + 1, len(statements)):
+        statement = statements[later]
+        reads = set(reads_of(statement))
+        joins = isinstance(statement, Block) and "eltwise" in statement.tags and not reads & behind
+        if reads & (written if joins else written | behind):
+            (written if joins else behind).update(writes_of(statement))
+            if joins:
+                found.append(later)
+    return tuple(found)
+
+
+def nameless(
+    block: Block, named: frozenset[str] = frozenset(), sources: Mapping[str, str] | None = None
+) -> Block:
+    """`block` with canonical names, so that equal layers of a network compare equal and are searched once.
+
+    Canonical are those of blocks, of refinements, and of scalars; `sources` gives the names of buffers outside, all one
+    without it. Tags that name its statement go, but for those that options of passes name. Names of indices stay, as do
+    other tags, locations and all numbers.
+    """
+    outside = {ref.source: "s" for ref in block.refinements if ref.source}
+    found = canonical_names(block, outside if sources is None else sources)
+    named_only = (tag for tag in found.tags if names_statement(tag) and tag not in named)
+    return replace(found, tags=found.tags.remove(*named_only))
+
+
+def names_statement(tag: str) -> bool:
+    """Whether front ends give the tag to a statement as its name: `pid`, and `node_NAME` from ONNX."""
+    return tag == "pid" or tag.startswith("node_")
+
+
+Content: TypeAlias = tuple[object, ...]
+"""The statements of a program without names, and its buffers."""
+
+
+def content_of_program(program: Program, named: frozenset[str] = frozenset()) -> Content:
+    """The content of a program whose `main` holds blocks: equal for programs that differ in names alone."""
+    main = program.main
+    outer = {ref.name: ref for ref in program.entry.refinements}
+    numbers: dict[str, str] = {}
+    statements: list[Block] = []
+    for block in main.blocks:
+        for ref in block.refinements:
+            if ref.source:
+                numbers.setdefault(ref.source, f"s{len(numbers)}")
+        statements.append(replace(nameless(block, named, numbers), deps=block.deps))
+    origins: dict[str, str] = {}  # two names of main may be one buffer
+    buffers: list[object] = []
+    for name, number in numbers.items():
+        ref = main.ref(name)
+        origin = origins.setdefault(ref.source or name, number)
+        far = outer.get(ref.source)
+        buffers.append((origin, replace(ref, name="", source=""), far and replace(far, name="")))
+    return (*statements, *buffers)

@@ -46,8 +46,8 @@ class _Result:
     """The result of an entry, and all that it depends on beside the entry and the program."""
 
     reads: Reads
-    spelled: tuple[str, ...] | None
-    """The entries of the list, as JSON, where the result depends on them."""
+    asked: tuple[object, ...] | None
+    """The list, where the result depends on it."""
     after: _KnownProgram | StripeError
 
 
@@ -92,7 +92,7 @@ class PassMemo:
     ) -> _Result:
         known = node.next.setdefault(listed.spelled[number], [])
         for found in known:
-            if found.spelled in (None, listed.spelled) and machine.agree(found.reads):
+            if found.asked in (None, listed.whole) and machine.agree(found.reads):
                 self.passes_reused += 1
                 self._used.move_to_end(found)
                 return found
@@ -100,13 +100,15 @@ class PassMemo:
         reads: Reads = {}
         watch = _ListWatch()
         pricing = _KnownPrices(self, listed, machine, reads)
-        manager = PassManager(listed.entries, machine.traced(reads), (watch,), pricing=pricing)
+        manager = PassManager(
+            listed.entries, machine.traced(reads), (watch,), pricing=pricing, is_price=listed.is_price
+        )
         try:
             after = self._node_after(node, manager.step(number, node.program), known, watch.asked)
         except StripeError as error:
             after = error
         of_list = watch.asked or isinstance(after, StripeError)  # an error may name the entries before
-        made = _Result(reads, listed.spelled if of_list else None, after)
+        made = _Result(reads, listed.whole if of_list else None, after)
         known.append(made)
         self._used[made] = known
         while len(self._used) > self.kept:
@@ -155,6 +157,12 @@ class _SpelledEntries:
 
     entries: tuple[PassEntry, ...]
     spelled: tuple[str, ...]
+    is_price: bool = False
+
+    @property
+    def whole(self) -> tuple[object, ...]:
+        """All that a pass can ask of its list."""
+        return (self.is_price, *self.spelled)
 
     @staticmethod
     def of(entries: tuple[PassEntry, ...]) -> _SpelledEntries:
@@ -174,7 +182,9 @@ class _KnownPrices:
 
     def price(self, rest: PassManager, program: Program) -> Price:
         listed = _SpelledEntries(
-            rest.entries, self.listed.spelled[len(self.listed.spelled) - len(rest.entries) :]
+            rest.entries,
+            self.listed.spelled[len(self.listed.spelled) - len(rest.entries) :],
+            is_price=rest.is_price,
         )
         return self.memo.price(listed, program, self.machine, self.reads)
 

@@ -18,11 +18,11 @@ from stripe.hw.load import load_hardware
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
 from stripe.ir import Block, ConfigError, Index, Location, Tags, print_block, print_program, verify_structural
 from stripe.passes.autotile.autotile import Autotile
-from stripe.passes.autotile.choice import company
 from stripe.passes.autotile.tiling import Tiling
 from stripe.passes.base import PassContext, Remark
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes
+from stripe.rewrite.excerpt import company
 from stripe.tile import compile_tile
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import assert_same_results, matmul, run_pass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stripe.ir import Program, print_program
 from stripe.passes.autotile.autotile import Autotile
-from stripe.passes.autotile.tiler import nameless
 from stripe.passes.base import PassContext
+from stripe.rewrite.excerpt import nameless
 from stripe.tile import compile_tile
 
 LAYERS = """\

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from stripe.cost.time.price import Price
-from stripe.ir import Block, Program, StripeError, reads_of, writes_of
+from stripe.ir import StripeError
 from stripe.passes.autotile.search import Ranked
 from stripe.passes.autotile.tiling import UNSURE, Tiling
 
@@ -114,25 +114,3 @@ def _shape(tile: Ranked, tiling: Tiling) -> tuple[int, tuple[bool, ...]]:
     pairs = list(zip(tile.sizes, tiling.ranges, strict=True))
     count = prod(-(-whole // size) for n, (size, whole) in enumerate(pairs) if n in tiling.out_columns)
     return count, tuple(size < whole for size, whole in pairs)
-
-
-def company(program: Program, number: int) -> tuple[int, ...]:
-    """The statements of main that may come to run with statement `number`: those before that initialize what it writes,
-    and the element-wise chain of those that follow it, without those that wait for others which wait for the chain.
-    """
-    statements = program.main.statements
-    written = set(writes_of(statements[number]))
-    found = [
-        n for n in range(number) if "init" in statements[n].tags and written & set(writes_of(statements[n]))
-    ]
-    found.append(number)
-    behind: set[str] = set()  # buffers that other statements write from results of the chain
-    for later in range(number + 1, len(statements)):
-        statement = statements[later]
-        reads = set(reads_of(statement))
-        joins = isinstance(statement, Block) and "eltwise" in statement.tags and not reads & behind
-        if reads & (written if joins else written | behind):
-            (written if joins else behind).update(writes_of(statement))
-            if joins:
-                found.append(later)
-    return tuple(found)

@@ -13,13 +13,13 @@ import numpy as np
 from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
 from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Retention
-from stripe.ir import Block, Program, Tags, canonical_names, replace_at
+from stripe.ir import Block, Program, Tags, replace_at
 from stripe.ir.frozen import replace
-from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose, company
+from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose
 from stripe.passes.autotile.search import Ranked, TileSearch
 from stripe.passes.autotile.tiling import UNSURE, Tiling, cost_text
 from stripe.passes.base import PassContext, Refusal
-from stripe.rewrite.excerpt import excerpt
+from stripe.rewrite.excerpt import company, excerpt, nameless
 from stripe.rewrite.tile import tile_block
 
 if TYPE_CHECKING:
@@ -277,14 +277,3 @@ def _unsearchable(block: Block) -> Refusal | None:
     if largest.range > MOST_SIZES:
         return Refusal(f"index {largest.name} has range {largest.range}, the search goes up to {MOST_SIZES}")
     return None
-
-
-def nameless(block: Block, named: frozenset[str] = frozenset()) -> Block:
-    """`block` with canonical names, so that equal layers of a network compare equal and are searched once.
-
-    Canonical are those of blocks, of refinements and their sources, and of scalars. Tags that name its statement go,
-    but for those that options of passes name. Names of indices stay, as do other tags, locations and all numbers.
-    """
-    found = canonical_names(block, {ref.source: "s" for ref in block.refinements if ref.source})
-    named_only = (tag for tag in found.tags if (tag == "pid" or tag.startswith("node_")) and tag not in named)
-    return replace(found, tags=found.tags.remove(*named_only))

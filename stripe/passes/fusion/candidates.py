@@ -138,6 +138,10 @@ class Line:
         for slot, member in zip(range(slots[-1] + 1 - len(moved), slots[-1] + 1), moved, strict=True):
             self._put(slot, member)
 
+    def positions(self, slots: Sequence[int]) -> tuple[int, ...]:
+        """The numbers of the statements at `slots` in the block as it is now."""
+        return tuple(sum(member is not None for member in self._slots[:slot]) for slot in slots)
+
     def finish(self) -> tuple[Block, frozenset[int]]:
         """The block with the statements in their order now, the same object when nothing was joined; and the numbers of
         the fused ones.

@@ -1,0 +1,202 @@
+"""Prices of a fused block and of its parts: both as the rest of the pass list makes them, simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from stripe.hw.graph import parse_unit
+from stripe.ir import (
+    Block,
+    Intrinsic,
+    Location,
+    Program,
+    Special,
+    Store,
+    StripeError,
+    Tags,
+    replace_at,
+    with_entry,
+    with_statement,
+)
+from stripe.ir.frozen import replace
+from stripe.passes.base import PassContext, Refusal
+from stripe.passes.fusion.candidates import Line
+from stripe.rewrite.excerpt import Content, company, content_of_program, excerpt, names_statement
+
+if TYPE_CHECKING:
+    from stripe.cost.time.price import Price
+    from stripe.hw.schema import HardwareModel
+
+Objective: TypeAlias = Literal["none", "latency", "energy", "edp"]
+
+CLOSE = 0.005
+"""Part of a price by which a fused block may be dearer: later entries may fuse more with it."""
+MAIN = 2
+"""The length of the path of `main`: the entry, and the block in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of statement `number` of a block at the place `outer`, where the entry has the program."""
+
+    outer: Program | Place
+    block: Block
+    number: int
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        return (*(self.outer.path if isinstance(self.outer, Place) else (0,)), self.number)
+
+    def holding(self, block: Block) -> Program:
+        """The program with a block in this place."""
+        whole = with_statement(self.block, self.number, block)
+        return self.outer.holding(whole) if isinstance(self.outer, Place) else with_entry(self.outer, whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The price of a fused block and that of its parts; None where the rest of the list refuses them."""
+
+    fused: Price | None
+    parts: Price | None
+
+
+class FusionPrices:
+    """Prices of fused blocks and of their parts.
+
+    Pairs that differ in names alone are priced once. Of pairs with the same operations and tags the one that shares the
+    most bytes is priced first; where that is cheaper fused the others follow, since savings and costs of fusion both
+    grow with the elements that the two share. Inside a price, for each tile that is tried, pairs of main are priced
+    where an estimate says that the fused block may be the dearer; with the tile that is taken they are priced anyway.
+    """
+
+    def __init__(self, objective: Objective, context: PassContext) -> None:
+        self._objective: Objective = objective
+        self._context = context
+        self._ask: Callable[[Program], Price] | None = context.price if objective != "none" else None
+        self._known: dict[Content, Verdict] = {}
+        self._cheaper: set[object] = set()
+
+    def compared(
+        self, place: Program | Place, line: Line, slots: Sequence[int], fused: Block
+    ) -> str | Refusal:
+        """The two prices in words, empty where there are none; a refusal where the fused block is the dearer."""
+        if self._ask is None or isinstance(place, Program):
+            return ""
+        if self._context.is_price():
+            first, second = (line.block_at(slot) for slot in slots[-2:])
+            assert first is not None and second is not None and self._context.hardware is not None
+            if len(place.path) > MAIN or not _seems_dear(self._context.hardware, first, second):
+                return ""
+        parts = (line.block_at(slot) for slot in slots)
+        kind = (len(place.path), *(_operations(part) for part in parts if part is not None))
+        if kind in self._cheaper:
+            return ""
+        found = self._of(self._verdict(place, line, slots, fused))
+        if not isinstance(found, Refusal):
+            self._cheaper.add(kind)
+        return found
+
+    def _of(self, verdict: Verdict) -> str | Refusal:
+        if verdict.fused is None or verdict.parts is None:
+            is_refused = verdict.fused is None and verdict.parts is not None
+            return Refusal("the rest of the list refuses the fused block") if is_refused else ""
+        full, parts_full = (
+            max(each.fullness.values(), default=0.0) for each in (verdict.fused, verdict.parts)
+        )
+        if max(1.0, full) != max(1.0, parts_full):
+            return "" if full < parts_full else Refusal(f"it takes {full:.3g} times a memory")
+        one, other, unit = (
+            self._measured(verdict.fused),
+            self._measured(verdict.parts),
+            _UNITS[self._objective],
+        )
+        if one > other * (1 + CLOSE):
+            return Refusal(f"it would take {one:,.0f} {unit}, its parts {other:,.0f}")
+        return f"{one:,.0f} {unit}, {other:,.0f} as parts"
+
+    def _measured(self, price: Price) -> float:
+        match self._objective:
+            case "energy":
+                return price.energy_pJ
+            case "edp":
+                return price.energy_pJ * price.cycles
+            case _:
+                return price.cycles
+
+    def _verdict(self, place: Place, line: Line, slots: Sequence[int], fused: Block) -> Verdict:
+        """The prices of the two programs, in main with all that may come to run with the pair."""
+        whole, numbers = place.holding(line.finish()[0]), line.positions(slots)
+        if len(place.path) == MAIN:
+            group = sorted({*numbers, *company(whole, numbers[-2])})
+            parts = excerpt(whole, group)
+            path, numbers = (0, 0), tuple(map(group.index, numbers))
+        else:
+            parts = excerpt(whole, [place.path[MAIN]])
+            path = (0, 0, 0, *place.path[MAIN + 1 :])
+
+        def joined(block: Block) -> Block:
+            small = Line(block)
+            small.join(numbers, fused)
+            return small.finish()[0]
+
+        content = (path, numbers, *content_of_program(parts, self._context.words_named()))
+        if content not in self._known:
+            together = replace(parts, entry=replace_at(parts.entry, path, joined))
+            self._known[content] = Verdict(self._price(together), self._price(parts))
+        return self._known[content]
+
+    def _price(self, program: Program) -> Price | None:
+        assert self._ask is not None
+        try:
+            return self._ask(program)
+        except StripeError:
+            return None
+
+
+_UNITS = {"latency": "cycles", "energy": "pJ", "edp": "pJ * cycles"}
+
+
+def _seems_dear(hardware: HardwareModel, a: Block, b: Block) -> bool:
+    """Whether the operations of `b` take longer on the units of `a` than on the quickest units, together with its
+    operands from the main memory and its results to there."""
+    from stripe.cost.time.tile_unit import find_unit, nest_operations, unit_cycles
+
+    operations = nest_operations(b).times(b.points)
+
+    def cycles(name: str) -> float:
+        unit = hardware.exec_unit(name)
+        found, missing = unit_cycles(unit, operations)
+        return inf if missing else found / unit.count
+
+    ends = ((bus, {parse_unit(end)[0] for end in (*bus.sources, *bus.sinks)}) for bus in hardware.buses)
+    widths = [bus.bytes_per_cycle for bus, names in ends if hardware.main_memory in names]
+    moved = sum(ref.elements * ref.dtype.bytes for ref in b.refinements) * b.points
+    there = cycles(find_unit(hardware, a).name)
+    alone = min(map(cycles, hardware.exec_units)) + moved / max(widths, default=inf)
+    return there > alone
+
+
+def _operations(block: Block) -> tuple[Tags, Location, frozenset[object]]:
+    """The tags and location of a block, and the operations of all blocks in it."""
+    named = (tag for tag in block.tags if names_statement(tag))
+    return block.tags.remove(*named), block.location, frozenset(_done(block))
+
+
+def _done(block: Block) -> Iterator[object]:
+    for statement in block.statements:
+        match statement:
+            case Block():
+                yield from _done(statement)
+            case Store(name):
+                ref = block.ref(name)
+                yield ref.agg, ref.dtype
+            case Intrinsic(_, op, _, dtype):
+                yield op, dtype
+            case Special(op):
+                yield op
+            case _:
+                pass
