@@ -69,7 +69,16 @@ class ConstantFold(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         main = program.main
-        flows = _flows(main)
+        # an allocation of main itself counts by a name that no buffer of the entry has
+        sources = {ref.name: ref.source or f"{ref.name} of main" for ref in main.refinements}
+        flows = [
+            _StatementUses(
+                statement,
+                frozenset(sources[name] for name in reads_of(statement)),
+                frozenset(sources[name] for name in writes_of(statement)),
+            )
+            for statement in main.statements
+        ]
         buffers = self._foldable(program, flows, context)
         writers = [number for number, flow in enumerate(flows) if buffers & flow.outputs]
         if not writers:
@@ -147,19 +156,6 @@ class _StatementUses:
     statement: Statement
     inputs: frozenset[str]
     outputs: frozenset[str]
-
-
-def _flows(main: Block) -> list[_StatementUses]:
-    """The statements of main; an allocation of main itself counts by a name that no buffer of the entry has."""
-    sources = {ref.name: ref.source or f"{ref.name} of main" for ref in main.refinements}
-    return [
-        _StatementUses(
-            statement,
-            frozenset(sources[name] for name in reads_of(statement)),
-            frozenset(sources[name] for name in writes_of(statement)),
-        )
-        for statement in main.statements
-    ]
 
 
 def _points(block: Block) -> int:

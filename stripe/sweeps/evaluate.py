@@ -119,7 +119,10 @@ class Evaluator:
         broken = self._broken(point, {**parameters, "area_mm2": model.total_area_mm2})
         if broken is not None:
             return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
-        machine = MachineFacts(_anonymous(model))
+        # names and descriptions change no result
+        machine = MachineFacts(
+            model.model_copy(update={"name": "", "description": "", "parameters": {}, "sources": ()})
+        )
         return tuple(
             self._row(point, workload, listed.entries, machine, parameters, content)
             for workload in self.plan.workloads
@@ -189,7 +192,9 @@ class Evaluator:
         reads: Reads = {}
         value: dict[str, JsonValue]
         try:
-            program = self._memo(workload).run(entries, facts, reads)
+            if workload.name not in self._memos:
+                self._memos[workload.name] = PassMemo(program_of(workload))
+            program = self._memos[workload.name].run(entries, facts, reads)
             machine = facts.traced(reads)
             report = simulation_json(simulate_program(program, machine), workload.name, slices=False)
             value = {"metrics": cast("JsonValue", metrics_of(report, machine))}
@@ -198,11 +203,6 @@ class Evaluator:
             value = {"refused": str(error)}
             layers = b""
         return self.cache.add(key, reads, value, layers) if self.cache else KeptResult(value, layers)
-
-    def _memo(self, workload: Workload) -> PassMemo:
-        if workload.name not in self._memos:
-            self._memos[workload.name] = PassMemo(program_of(workload))
-        return self._memos[workload.name]
 
 
 def _row_of(
@@ -241,11 +241,6 @@ def program_of(workload: Workload) -> Program:
     """The lowered program of a workload. Raises StripeError."""
     source = Source(workload.data, str(workload.path), workload.language)
     return find_front_end(workload.language).load(source, workload.options).program
-
-
-def _anonymous(model: HardwareModel) -> HardwareModel:
-    """The machine without what names it or documents it: none of it changes results."""
-    return model.model_copy(update={"name": "", "description": "", "parameters": {}, "sources": ()})
 
 
 def _layers(report: SimulationJson) -> JsonValue:

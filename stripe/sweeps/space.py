@@ -153,7 +153,13 @@ def design_space(sweep: SweepFile, templates: Templates, document: Document) -> 
     if errors:
         raise combine(errors)
     space = DesignSpace(templates, tuple(axes), dict(sweep.fixed), sweep.conditions)
-    _require_points(space, document)
+    # conditions that contradict each other leave no point
+    first = next((p for n in range(min(space.size, MAX_SEARCHED)) if (p := space.at(n)) is not None), None)
+    if first is None:
+        listed = " and ".join(space.conditions)
+        raise document.error(
+            f"no point of {space.size} is left: {listed}", ("conditions",), "loosen a condition or add values"
+        )
     return space
 
 
@@ -204,13 +210,3 @@ def _require_names(expressions: tuple[str, ...], templates: Templates) -> None:
         for name in sorted(names_in(expression) - set(known)):
             hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
             raise ConfigError(f"'{expression}': there is no parameter '{name}'", hint=hint)
-
-
-def _require_points(space: DesignSpace, document: Document) -> None:
-    """ConfigError where the conditions contradict each other: no point is left."""
-    first = next((p for n in range(min(space.size, MAX_SEARCHED)) if (p := space.at(n)) is not None), None)
-    if first is None:
-        listed = " and ".join(space.conditions)
-        raise document.error(
-            f"no point of {space.size} is left: {listed}", ("conditions",), "loosen a condition or add values"
-        )

@@ -78,7 +78,16 @@ class Elaborator(FunctionScope):
     ) -> Value:
         """The value of a function, whose statements take the place of the call: that of its output, or a tuple."""
         stack = (*(self.site.stack if self.site is not None else ()), function.name)
-        self._check_call(function, node, stack)
+        self.made.calls += 1
+        if function.name in stack[:-1]:
+            chain = " -> ".join(stack[stack.index(function.name) :])
+            hint = "functions are inlined, so none can contain itself"
+            raise self.source.error(f"'{function.name}' calls itself: {chain}", node.span, hint)
+        if len(stack) > MAX_DEPTH or self.made.calls > MAX_CALLS:
+            limit = (
+                f"{MAX_DEPTH} calls inside of each other" if len(stack) > MAX_DEPTH else f"{MAX_CALLS} calls"
+            )
+            raise self.source.error(f"the program has more than {limit}", node.span, "call fewer functions")
         attributes = self.attributes(statement, whole=True)
         inner = Elaborator(
             SourceText(function.source), function=function, made=self.made,
@@ -101,18 +110,6 @@ class Elaborator(FunctionScope):
             self._fail(inner, node)
         results = [cast(Value, inner.env[output]) for output in outputs]
         return results[0] if len(results) == 1 else TupleValue(tuple(results))
-
-    def _check_call(self, function: ast.Function, node: ast.Call, stack: tuple[str, ...]) -> None:
-        self.made.calls += 1
-        if function.name in stack[:-1]:
-            chain = " -> ".join(stack[stack.index(function.name) :])
-            hint = "functions are inlined, so none can contain itself"
-            raise self.source.error(f"'{function.name}' calls itself: {chain}", node.span, hint)
-        if len(stack) > MAX_DEPTH or self.made.calls > MAX_CALLS:
-            limit = (
-                f"{MAX_DEPTH} calls inside of each other" if len(stack) > MAX_DEPTH else f"{MAX_CALLS} calls"
-            )
-            raise self.source.error(f"the program has more than {limit}", node.span, "call fewer functions")
 
     def bind_arguments(self, values: Sequence[Value]) -> None:
         """Defines inputs and dimensions by the values that a call passes."""

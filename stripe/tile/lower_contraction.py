@@ -32,7 +32,17 @@ def lower_contraction(
     try:
         if op.agg == "=":
             _check_assign(op, index_set, access, source)
-        coordinates = _coordinate_names(op)
+        # a name for each dimension of the output: its index where it is a plain one
+        names: list[str] = []
+        for place, polynomial in enumerate(op.output):
+            plain = polynomial.single_name
+            names.append(plain if plain is not None and plain not in names else f"i{place + 1}")
+        distinct = len(set(names)) == len(names)
+        coordinates = (
+            tuple(tile_index_names(names).values())
+            if distinct
+            else tuple(f"i{n + 1}" for n in range(len(names)))
+        )
         missing = uncovered(index_set.domain, access, op.out.sizes, coordinates)
     except PolyLimit:
         raise _too_complex(op, source) from None
@@ -118,18 +128,6 @@ def _check_assign(
     reason = f"'=' assigns {element} more than once: at {points[0]} and at {points[1]}"
     raise source.error(
         reason, op.origin.span, "aggregate with + * > or <, or add a constraint that leaves one point"
-    )
-
-
-def _coordinate_names(op: ContractionOp) -> tuple[str, ...]:
-    """A name for each dimension of the output: its index where it is a plain one."""
-    names: list[str] = []
-    for place, polynomial in enumerate(op.output):
-        plain = polynomial.single_name
-        names.append(plain if plain is not None and plain not in names else f"i{place + 1}")
-    distinct = len(set(names)) == len(names)
-    return (
-        tuple(tile_index_names(names).values()) if distinct else tuple(f"i{n + 1}" for n in range(len(names)))
     )
 
 

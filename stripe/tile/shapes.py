@@ -39,7 +39,16 @@ def parse_shape(text: str) -> tuple[str, Binding]:
     """`A=128x20:fp32` (dtype optional), `A=:fp32` for rank 0, or `A==5` for a constant; raises ConfigError."""
     constant = _CONSTANT.fullmatch(text)
     if constant is not None:
-        return constant["name"], _number(text, constant["value"])
+        value = constant["value"]
+        try:
+            number = int(value) if re.fullmatch(r"[-+]?\d{1,30}", value) else float(value)
+        except ValueError:
+            raise ConfigError(
+                f"cannot read the constant in '{text}'", hint="write NAME==5 or NAME==0.5"
+            ) from None
+        if abs(number) == float("inf"):
+            raise ConfigError(f"the constant in '{text}' is too large", hint="the largest is about 1.79e308")
+        return constant["name"], number
     match = _SHAPE.fullmatch(text)
     if match is None or text.endswith("="):
         raise ConfigError(
@@ -55,15 +64,3 @@ def parse_shape(text: str) -> tuple[str, Binding]:
             f"a size in the shape of '{match['name']}' is too large", hint="a tensor has less than 2^63 bytes"
         )
     return match["name"], TensorShape(tuple(map(int, digits)), DTYPES[dtype] if dtype else None)
-
-
-def _number(text: str, value: str) -> int | float:
-    try:
-        number = int(value) if re.fullmatch(r"[-+]?\d{1,30}", value) else float(value)
-    except ValueError:
-        raise ConfigError(
-            f"cannot read the constant in '{text}'", hint="write NAME==5 or NAME==0.5"
-        ) from None
-    if abs(number) == float("inf"):
-        raise ConfigError(f"the constant in '{text}' is too large", hint="the largest is about 1.79e308")
-    return number

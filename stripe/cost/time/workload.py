@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import ceil, prod
 
 from stripe.cost.counts.energy import operations_energy, route_energy
@@ -370,12 +370,8 @@ class CostModel:
 def _shares(loop: Loop, number: int) -> tuple[int, ...]:
     """The pieces of a loop that use a buffer which it allocates and piece `number` uses as well."""
     own = {ref.name for ref in loop.nest.block.allocs}
-    used = [_outside_names(piece) & own for piece in loop.pieces]
+    used = [{ref.source for ref in piece.nest.block.refinements if ref.source} & own for piece in loop.pieces]
     return tuple(n for n, names in enumerate(used) if names & used[number])
-
-
-def _outside_names(piece: Piece) -> set[str]:
-    return {ref.source for ref in piece.nest.block.refinements if ref.source}
 
 
 def _spread(piece: Compute, unit: ExecUnit) -> int:
@@ -385,13 +381,9 @@ def _spread(piece: Compute, unit: ExecUnit) -> int:
         return unit.count
     points = 1
     for leaf in piece.leaves[:1]:
-        for block in _blocks(leaf, piece):
+        for block in leaf.blocks[piece.nest.depth :]:
             points *= prod(i.range for i in block.iterated if i.is_spatial)
     return min(points, unit.count)
-
-
-def _blocks(leaf: Nest, piece: Compute) -> Sequence[Block]:
-    return leaf.blocks[piece.nest.depth :]
 
 
 def _occupied(resource: Resource) -> UnitSet:

@@ -18,22 +18,18 @@ def convert_constant(value: bool | int | float, dtype: DType) -> bool | int | fl
     if dtype.kind == "bool":
         return value != 0
     if dtype.is_integer:
-        return _to_integer(value, dtype)
+        if not isinstance(value, float):  # wraps
+            low = int(value) & ((1 << dtype.bits) - 1)
+            return low - (1 << dtype.bits) if dtype.kind == "int" and low >> (dtype.bits - 1) else low
+        if math.isnan(value):
+            return 0
+        low, high = int(dtype.min_value), int(dtype.max_value)
+        if math.isinf(value):
+            return high if value > 0 else low
+        return min(max(int(value), low), high)
     if dtype.bits == 64:
         return _to_double(value)
     return float(_narrowed(value, dtype)) if dtype.is_narrow else _single(value)
-
-
-def _to_integer(value: bool | int | float, dtype: DType) -> int:
-    if not isinstance(value, float):  # wraps
-        low = int(value) & ((1 << dtype.bits) - 1)
-        return low - (1 << dtype.bits) if dtype.kind == "int" and low >> (dtype.bits - 1) else low
-    if math.isnan(value):
-        return 0
-    low, high = int(dtype.min_value), int(dtype.max_value)
-    if math.isinf(value):
-        return high if value > 0 else low
-    return min(max(int(value), low), high)
 
 
 def _to_double(value: bool | int | float) -> float:

@@ -81,7 +81,18 @@ class Pattern(Pass):
         """Raises ConfigError for an attribute whose variable the pattern does not have."""
         pattern = parse_term(self.pattern) if self.pattern else None
         if pattern is not None:
-            self._check_variables(pattern)
+            known = variables(pattern)
+            for name in (*self.set_vars.values(), *self.set_idxs.values()):
+                if name not in known:
+                    near = closest(name, sorted(known))
+                    listed = f"it has {', '.join(sorted(known)) or 'none'}"
+                    raise ConfigError(
+                        f"the pattern has no variable '{name}'",
+                        hint=f"did you mean '{near}'?" if near else listed,
+                    )
+            for word in (*self.set_vars, *self.set_idxs):
+                if not is_tag(word):
+                    raise ConfigError(f"'{word}' cannot be a tag")
 
         def visit(block: Block) -> Block:
             if not block.words.has_all(self.reqs):
@@ -95,20 +106,6 @@ class Pattern(Pass):
             return _tagged(block, Tags.of(*kind.tags), kind.values, context)
 
         return with_entry(program, rewrite_blocks(program.entry, visit))
-
-    def _check_variables(self, pattern: Term) -> None:
-        known = variables(pattern)
-        for name in (*self.set_vars.values(), *self.set_idxs.values()):
-            if name not in known:
-                near = closest(name, sorted(known))
-                listed = f"it has {', '.join(sorted(known)) or 'none'}"
-                raise ConfigError(
-                    f"the pattern has no variable '{name}'",
-                    hint=f"did you mean '{near}'?" if near else listed,
-                )
-        for word in (*self.set_vars, *self.set_idxs):
-            if not is_tag(word):
-                raise ConfigError(f"'{word}' cannot be a tag")
 
     def _matched(self, block: Block, pattern: Term, context: PassContext) -> Block:
         bound = find(pattern, block)
