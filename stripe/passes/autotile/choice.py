@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, prod
 
 from stripe.cost.time.price import Price
@@ -62,18 +62,12 @@ def choose(
     fitting, tried = 0, 0
     excess = known.cost - known.ranked.cost if known is not None else 0.0
     before: Ranked | None = None
-    seen: set[tuple[int, tuple[bool, ...]]] = set()
-    excesses: dict[tuple[int, ...], float] = {}  # by the sizes of the tile of results
+    seen = _PricedTiles(tiling)
     for ranked in found:
         limit = inf if best is None else best.cost * (1 - CLOSE)
         if ranked.cost >= limit:
             break
-        shape = _shape(ranked, tiling)
-        is_telling = shape in seen or excess <= UNSURE * ranked.cost
-        if is_telling and ranked.cost + GAP * excess >= limit:
-            continue
-        results = tuple(ranked.sizes[column] for column in sorted(tiling.out_columns))
-        if results in excesses and ranked.cost + excesses[results] >= limit:
+        if seen.expected(ranked, excess) >= limit:
             continue
         if before is not None and before.cost == ranked.cost and sorted(before.sizes) == sorted(ranked.sizes):
             continue  # the same tile with two indices exchanged
@@ -92,11 +86,10 @@ def choose(
                 break
             continue
         before = ranked
-        seen.add(shape)
         cost = priced.cycles + tiling.move_weight(ranked)
         is_refuted = refutes(ranked, cost, excess)
         excess = min(excess, cost - ranked.cost) if fitting else cost - ranked.cost
-        excesses[results] = min(cost - ranked.cost, excesses.get(results, inf))
+        seen.add(ranked, cost - ranked.cost)
         fitting += 1
         if best is None or cost < best.cost:
             best = Choice(ranked, priced, cost, tried)
@@ -109,8 +102,32 @@ def choose(
     return Choice(best.ranked, best.price, best.cost, tried)
 
 
-def _shape(tile: Ranked, tiling: Tiling) -> tuple[int, tuple[bool, ...]]:
-    """The number of tiles of results, and the indices that are split."""
-    pairs = list(zip(tile.sizes, tiling.ranges, strict=True))
-    count = prod(-(-whole // size) for n, (size, whole) in enumerate(pairs) if n in tiling.out_columns)
-    return count, tuple(size < whole for size, whole in pairs)
+@dataclass(frozen=True, slots=True)
+class _PricedTiles:
+    """The excesses of prices over their estimates, least first, by the tile of results; and the shapes of tiles."""
+
+    tiling: Tiling
+    shapes: set[tuple[int, tuple[bool, ...]]] = field(default_factory=set[tuple[int, tuple[bool, ...]]])
+    excesses: dict[tuple[int, ...], float] = field(default_factory=dict[tuple[int, ...], float])
+
+    def expected(self, tile: Ranked, excess: float) -> float:
+        """A price that a tile hardly falls short of, given the least `excess` of all."""
+        is_telling = self._shape(tile) in self.shapes or excess <= UNSURE * tile.cost
+        least = GAP * excess if is_telling else 0.0
+        return tile.cost + max(least, self.excesses.get(self._results(tile), least))
+
+    def add(self, tile: Ranked, excess: float) -> None:
+        self.shapes.add(self._shape(tile))
+        results = self._results(tile)
+        self.excesses[results] = min(excess, self.excesses.get(results, inf))
+
+    def _results(self, tile: Ranked) -> tuple[int, ...]:
+        return tuple(tile.sizes[column] for column in sorted(self.tiling.out_columns))
+
+    def _shape(self, tile: Ranked) -> tuple[int, tuple[bool, ...]]:
+        """The number of tiles of results, and the indices that are split."""
+        pairs = list(zip(tile.sizes, self.tiling.ranges, strict=True))
+        count = prod(
+            -(-whole // size) for n, (size, whole) in enumerate(pairs) if n in self.tiling.out_columns
+        )
+        return count, tuple(size < whole for size, whole in pairs)
