@@ -25,6 +25,7 @@ from stripe.ir.frozen import replace
 from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.poly import Points, pieces
 from stripe.rewrite.constraints import reduce_nest
+from stripe.rewrite.copy import with_beginnings
 
 
 class Peel(Pass):
@@ -68,7 +69,7 @@ class Peel(Pass):
                     parts[number] = self._peeled(child, context)
             return splice(with_statements(block, statements), parts)
 
-        return with_entry(program, visit(Nest.root(program.entry)))
+        return with_beginnings(program, with_entry(program, visit(Nest.root(program.entry))))
 
     def _peeled(self, nest: Nest, context: PassContext) -> list[Block]:
         block = nest.block

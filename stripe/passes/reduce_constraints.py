@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from stripe.ir import Block, Nest
+from stripe.ir import Block, Nest, Program
 from stripe.ir.frozen import replace
 from stripe.passes.base import TILES, NestPass, PassContext, PassExample, PassGroup, Reqs
 from stripe.rewrite.constraints import reduced_block
+from stripe.rewrite.copy import with_beginnings
 from stripe.rewrite.nests import rewrite_below
 
 
@@ -31,6 +32,9 @@ class ReduceConstraints(NestPass):
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        return with_beginnings(program, super().run(program, context))
 
     def rewrite(self, nest: Nest, context: PassContext) -> Block:
         def reduce(inner: Nest) -> Block | None:

@@ -90,7 +90,7 @@ class Unroll(BlockPass):
     def run(self, program: Program, context: PassContext) -> Program:
         """As for any pass over blocks; with `make_views` the unrolled blocks dissolve into those around."""
         if not self.make_views:
-            return super().run(program, context)
+            return with_beginnings(program, super().run(program, context))
 
         def visit(parent: Block) -> Block:
             for block in parent.blocks:
@@ -106,7 +106,7 @@ class Unroll(BlockPass):
                     parent = answer
             return parent
 
-        return with_entry(program, visit(program.entry))
+        return with_beginnings(program, with_entry(program, visit(program.entry)))
 
     def _dissolved(self, parent: Block, number: int, block: Block, context: PassContext) -> Block | Refusal:
         """The block around with the copies of its statement `number` in the place of it."""

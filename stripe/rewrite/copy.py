@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stripe.ir import (
     Affine,
     Agg,
+    Around,
     Block,
     Constant,
     Constraint,
@@ -16,13 +17,17 @@ from stripe.ir import (
     Index,
     Load,
     Location,
+    Program,
     Refinement,
     Role,
     Statement,
     Store,
     Tags,
+    beginnings,
     fresh,
     map_statements,
+    surround,
+    with_entry,
 )
 from stripe.ir.frozen import replace
 
@@ -73,6 +78,34 @@ def fill_block(
     body = (Constant("c", value, target.ref.dtype), Store(target.ref.name, "c"))
     refs = (target.view(Direction.OUT),)
     return Block(name, tuple(indices), (), refs, body, location, tags=tags)
+
+
+def with_beginnings(before: Program, after: Program) -> Program:
+    """`after`, rewritten from `before`, with its buffers filled whose beginning was the identity of an aggregation and
+    whose merges are gone: blocks without points."""
+    old, new = beginnings(before.entry), beginnings(after.entry)
+    lost = {
+        name: agg for name, agg in old.items() if agg is not Agg.ASSIGN and new.get(name, agg) is not agg
+    }
+    views: dict[str, Refinement] = {}
+    for view in after.main.refinements:
+        if view.source in lost:
+            views.setdefault(view.source, view)
+    if not views or not after.main.statements:
+        return after
+    fills: list[Statement] = []
+    for source, view in views.items():
+        indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
+        whole = Element(view, tuple(Affine.var(index.name) for index in indices))
+        value = lost[source].identity(view.dtype)
+        first = after.main.statements[0]
+        fills.append(
+            fill_block(f"fill_{source}", indices, whole, value, Tags.of("init"), location=beside(first))
+        )
+    main = surround(after.main, {0: Around(tuple(fills))})
+    directed = {view: replace(view, dir=Direction.INOUT if view.dir.reads else Direction.OUT) for view in views.values()}
+    main = replace(main, refinements=tuple(directed.get(ref, ref) for ref in main.refinements))
+    return with_entry(after, map_statements(after.entry, lambda s: main if s is after.main else s))
 
 
 def names_in(entry: Block) -> set[str]:

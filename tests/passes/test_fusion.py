@@ -129,7 +129,7 @@ def test_views_of_one_buffer_under_two_names_stay_apart() -> None:
     both = replace(main, refinements=(*main.refinements, alias), statements=(FIRST, second))
     names, remarks = fuse(with_main(program, both))
     assert names == ["make_B", "make_C"]
-    assert remarks == ["missed: make_B: not fused with make_C: B and B2 are views of B"]
+    assert remarks == ["missed: make_B: not fused with make_C: B and B2 are views of one buffer"]
 
 
 def test_blocks_on_different_units_stay_apart() -> None:

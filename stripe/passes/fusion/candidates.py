@@ -3,7 +3,7 @@ pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -30,22 +30,22 @@ class Member:
 class Line:
     """The statements of a block in slots; a slot becomes empty where statements were fused.
 
-    A buffer is known by the allocation or the view outside behind it, so that two views of one source conflict.
+    A buffer is known by its allocation, which `allocations` has for each name, so that two views of one conflict.
     """
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, allocations: Mapping[str, str]) -> None:
         self.block = block
         self.buffers = {ref.name: ref for ref in block.refinements}
-        self._keys = {ref.name: f"view {ref.source}" if ref.source else ref.name for ref in block.refinements}
+        self._allocations = allocations
         self._slots: list[Member | None] = [None] * len(block.statements)
         self._users: dict[str, set[int]] = {}
         for number, statement in enumerate(block.statements):
             self._put(number, self._member(statement, (number,)))
 
     def _member(self, statement: Statement, parts: tuple[int, ...]) -> Member:
-        reads = {self._keys.get(name, name) for name in reads_of(statement)}
+        reads = {self._allocations[name] for name in reads_of(statement)}
         reads |= {f"${name}" for name in scalars_used(statement)}
-        writes = {self._keys.get(name, name) for name in writes_of(statement)}
+        writes = {self._allocations[name] for name in writes_of(statement)}
         defined = scalar_defined(statement)
         if defined is not None:
             writes.add(f"${defined}")
@@ -78,9 +78,13 @@ class Line:
         """The last slot before `slot` that is not empty."""
         return next((n for n in range(slot - 1, -1, -1) if self._slots[n] is not None), None)
 
+    def shares(self, first: str, second: str) -> bool:
+        """Whether two names are views of one buffer."""
+        return self._allocations[first] == self._allocations[second]
+
     def users(self, name: str) -> set[int]:
-        """The slots of the statements that use the buffer `name` or another view of its source."""
-        return self._users.get(self._keys.get(name, name), set())
+        """The slots of the statements that use the buffer `name` by any of its names."""
+        return self._users.get(self._allocations[name], set())
 
     def readers_after(self, slot: int) -> list[int]:
         """The slots after `slot` that read a buffer that it writes."""

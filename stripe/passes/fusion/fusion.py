@@ -120,20 +120,23 @@ class Fusion(Pass):
         names = (index.name for block in sides for index in block.iterated)
         context.unknown_names("tiles", "index", self.tiles, names)
         private = frozenset(ref.name for ref in entry.allocs if not ref.is_kept)
+        allocations = {ref.name: ref.name for ref in entry.refinements}
         prices = FusionPrices(self.objective, context)
-        return with_entry(program, self._visit(program, entry, private, {}, prices, context))
+        return with_entry(program, self._visit(program, entry, private, allocations, {}, prices, context))
 
     def _visit(
         self,
         place: Program | Place,
         block: Block,
         private: frozenset[str],
+        allocations: Mapping[str, str],
         outside: Mapping[str, Interval],
         prices: FusionPrices,
         context: PassContext,
     ) -> Block:
         """Fuses in the block at `place`, then in the blocks inside that were there before. `private` names its buffers
-        without users outside, `outside` gives the intervals of the indices of the block outside.
+        without users outside, `allocations` has a word for the allocation behind each name, `outside` the intervals of the
+        indices of the block outside.
         """
         if not any(True for _ in block.blocks):
             return block
@@ -142,7 +145,7 @@ class Fusion(Pass):
         sides = (self.a_reqs, self.b_reqs)
         there = all(any(inner.words.has_all(reqs) for inner in block.blocks) for reqs in sides)
         if there and block.words.has_all(self.parent_reqs):
-            line = Line(block)
+            line = Line(block, allocations)
             decider = _Decider(self, line, private, intervals)
             self._fuse_in(place, decider, prices, context)
             block, made = line.finish()
@@ -156,8 +159,14 @@ class Fusion(Pass):
                     for ref in inner.refinements
                     if (ref.source in alone if ref.source else not ref.is_kept)
                 )
+                behind = {
+                    ref.name: allocations[ref.source]
+                    if ref.source
+                    else f"{number}.{len(allocations)}.{ref.name}"
+                    for ref in inner.refinements
+                }
                 inside = Place(place, block, number)
-                statements[number] = self._visit(inside, inner, own, intervals, prices, context)
+                statements[number] = self._visit(inside, inner, own, behind, intervals, prices, context)
         return with_statements(block, statements)
 
     def _fuse_in(
@@ -335,15 +344,13 @@ class _Decider:
 
     def _aliases(self, a: Block, b: Block) -> Refusal | None:
         """Buffers of the two that may share memory under different names."""
-        buffers = self.line.buffers
         for mine in a.refinements:
             for theirs in b.refinements:
                 if mine.source == theirs.source or not (mine.source and theirs.source):
                     continue
-                origin = buffers[mine.source].source
-                same = origin and origin == buffers[theirs.source].source
-                if same and (mine.dir.writes or theirs.dir.writes):
-                    return Refusal(f"{mine.source} and {theirs.source} are views of {origin}")
+                written = mine.dir.writes or theirs.dir.writes
+                if written and self.line.shares(mine.source, theirs.source):
+                    return Refusal(f"{mine.source} and {theirs.source} are views of one buffer")
         return None
 
     def _summary(self, a: Block, b: Block, fused: Block, plan: FusionPlan) -> str:

@@ -185,6 +185,10 @@ class _Stepper:
                 return Refusal(
                     f"all {size} elements of dimension {self.dims[name]} of {name} are alive at once"
                 )
+            covered = {element for low, high in written for element in range(low, high + 1)}
+            touched = {e for step in order for low, high in [step.spans.get(name, (0, -1))] for e in range(low, high + 1)}
+            if touched - covered:
+                return Refusal(f"{name} has elements in dimension {self.dims[name]} that no piece writes")
             if len(list(_new_elements(name, order))) < len(written):
                 return Refusal(f"{name} is not written in the order of dimension {self.dims[name]}")
         block = with_statements(self.fused, self._cleared(order, rings))
