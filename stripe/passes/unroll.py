@@ -30,6 +30,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
+from stripe.rewrite.copy import with_beginnings
 from stripe.rewrite.dissolve import dissolve
 from stripe.rewrite.tile import used_indices
 

@@ -84,9 +84,7 @@ def with_beginnings(before: Program, after: Program) -> Program:
     """`after`, rewritten from `before`, with its buffers filled whose beginning was the identity of an aggregation and
     whose merges are gone: blocks without points."""
     old, new = beginnings(before.entry), beginnings(after.entry)
-    lost = {
-        name: agg for name, agg in old.items() if agg is not Agg.ASSIGN and new.get(name, agg) is not agg
-    }
+    lost = {name: agg for name, agg in old.items() if agg is not Agg.ASSIGN and new.get(name, agg) is not agg}
     views: dict[str, Refinement] = {}
     for view in after.main.refinements:
         if view.source in lost:
@@ -103,7 +101,10 @@ def with_beginnings(before: Program, after: Program) -> Program:
             fill_block(f"fill_{source}", indices, whole, value, Tags.of("init"), location=beside(first))
         )
     main = surround(after.main, {0: Around(tuple(fills))})
-    directed = {view: replace(view, dir=Direction.INOUT if view.dir.reads else Direction.OUT) for view in views.values()}
+    directed = {
+        view: replace(view, dir=Direction.INOUT if view.dir.reads else Direction.OUT)
+        for view in views.values()
+    }
     main = replace(main, refinements=tuple(directed.get(ref, ref) for ref in main.refinements))
     return with_entry(after, map_statements(after.entry, lambda s: main if s is after.main else s))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from stripe.ir import (
     Affine,
@@ -20,8 +23,11 @@ from stripe.ir import (
 from stripe.passes.base import PassContext
 from stripe.passes.fusion.fusion import Fusion
 from stripe.passes.fusion.reach import Reach, needed_range, shifts
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Equal
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import run_pass
+from tests.support.programs import load
 
 SHAPES = {"A": (8, 6), "B": (8, 6), "C": (8, 6), "D": (8, 6), "E": (6,), "W": (6, 5), "P": (8, 5)}
 SIZES = {"i": 8, "j": 6}
@@ -270,3 +276,26 @@ def test_needed_ranges() -> None:
     assert (needed.step, needed.low, needed.high) == (4, -1, 4)
     assert needed.work(3, 10) == 5 + 6 + 3  # [0, 4], [3, 8], [7, 9]
     assert needed_range(reach(2, 0, 1), reach(1, 0, 0), 3) is None
+
+
+def test_two_names_of_one_buffer_that_come_from_two_names_of_main() -> None:
+    """What one name reads another has written in between."""
+    program = load("passes/fusion/two_names")
+    after, remarks = run_pass(program, "fusion")
+    assert isinstance(prove_equal(program, after), Equal)
+    assert "m has to run between them" in str(remarks)
+
+
+def test_rings_have_no_gaps() -> None:
+    """Elements that no piece writes would keep what lay in their place before."""
+    program = load("passes/fusion/gaps")
+    after, remarks = run_pass(program, "fusion", overlap="keep", max_steps=4)
+    assert isinstance(prove_equal(program, after), Equal)
+    assert "T has elements in dimension 0 that no piece writes" in str(remarks)
+
+
+@pytest.mark.parametrize("options", [{"max_recompute": 10}, {"overlap": "keep", "max_steps": 3}])
+def test_what_statements_outside_read_is_not_private(options: dict[str, Any]) -> None:
+    program = load("passes/fusion/read_by_main")
+    after, _ = run_pass(program, "fusion", **options)
+    assert isinstance(prove_equal(program, after), Equal)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stripe.ir import parse_program, print_program
+from stripe.verify.proof.prove import prove_equal
+from stripe.verify.proof.witness import Equal
 from tests.passes.programs import CHAIN, lines_of, matmul, run_pass
 from tests.support.programs import load, source
 
@@ -194,3 +196,11 @@ def test_thread_splits_output_indices_alone(threads: int, outer: str, inner: str
     refused, remarks = run_pass(text, "thread", reqs=["sum"], threads=threads)
     assert "not threaded" in str(remarks[0])
     assert refused == parse_program(text)
+
+
+@pytest.mark.parametrize("name", ["reduce_constraints", "unroll", "peel"])
+def test_sums_without_terms_begin_at_zero(name: str) -> None:
+    """A block without points is all that says what a buffer begins with."""
+    program = load("passes/reduce_constraints/no_points")
+    after, _ = run_pass(program, name, reqs=["kernel"])
+    assert isinstance(prove_equal(program, after), Equal)

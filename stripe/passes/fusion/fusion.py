@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Interval, Program, Refinement, Tags, step, with_entry, with_statements
+from stripe.ir import Block, Interval, Program, Refinement, Tags, refs_used, step, with_entry, with_statements
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReqs, TagSet, matching
 from stripe.passes.fusion.build import fuse
@@ -135,8 +135,8 @@ class Fusion(Pass):
         context: PassContext,
     ) -> Block:
         """Fuses in the block at `place`, then in the blocks inside that were there before. `private` names its buffers
-        without users outside, `allocations` has a word for the allocation behind each name, `outside` the intervals of the
-        indices of the block outside.
+        without users outside, `allocations` has a word for the allocation behind each name, `outside` the intervals
+        of the indices of the block outside.
         """
         if not any(True for _ in block.blocks):
             return block
@@ -150,6 +150,8 @@ class Fusion(Pass):
             self._fuse_in(place, decider, prices, context)
             block, made = line.finish()
         users = Counter(ref.source for inner in block.blocks for ref in inner.refinements)
+        for statement in block.statements:
+            users.update(() if isinstance(statement, Block) else refs_used(statement))
         alone = {name for name in private if users[name] <= 1}
         statements = list(block.statements)
         for number, inner in enumerate(block.statements):

@@ -139,7 +139,7 @@ class FusionPrices:
             path = (0, 0, 0, *place.path[MAIN + 1 :])
 
         def joined(block: Block) -> Block:
-            small = Line(block)
+            small = Line(block, {ref.name: ref.source or ref.name for ref in block.refinements})
             small.join(numbers, fused)
             return small.finish()[0]
 

@@ -185,8 +185,11 @@ class _Stepper:
                 return Refusal(
                     f"all {size} elements of dimension {self.dims[name]} of {name} are alive at once"
                 )
-            covered = {element for low, high in written for element in range(low, high + 1)}
-            touched = {e for step in order for low, high in [step.spans.get(name, (0, -1))] for e in range(low, high + 1)}
+            spans = [step.spans[name] for step in order if name in step.spans]
+            touched, covered = (
+                {element for low, high in found for element in range(low, high + 1)}
+                for found in (spans, written)
+            )
             if touched - covered:
                 return Refusal(f"{name} has elements in dimension {self.dims[name]} that no piece writes")
             if len(list(_new_elements(name, order))) < len(written):
