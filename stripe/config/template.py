@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from jinja2 import TemplateNotFound, TemplateSyntaxError, UndefinedError, meta
 from jinja2.environment import TemplateExpression
@@ -25,7 +25,7 @@ _TEMPLATE_FAULTS = (
 )  # fmt: skip
 
 
-Parameter: TypeAlias = "Scalar | list[Parameter] | dict[str, Parameter] | None"
+Parameter: TypeAlias = "Scalar | list[Parameter] | Mapping[Any, Parameter] | None"
 """A value that a template sees."""
 
 
@@ -72,7 +72,7 @@ def names_in(expression: str) -> frozenset[str]:
     return frozenset(meta.find_undeclared_variables(tree)) - environment.globals.keys()
 
 
-def evaluate(expression: str, parameters: Mapping[str, Scalar]) -> Scalar:
+def evaluate(expression: str, parameters: Mapping[str, Parameter]) -> Scalar:
     """The value of a Jinja expression, as templates compute it. Raises ConfigError, without a place."""
     try:
         environment, compiled = _compiled(expression)

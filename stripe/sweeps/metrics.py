@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from stripe.config.template import Parameter
 from stripe.cost.report.schema import SimulationJson
 from stripe.hw.schema import HardwareModel
+from stripe.ir.errors import did_you_mean
 
 Metrics = dict[str, float]
 
@@ -74,9 +77,11 @@ def _by_path(report: SimulationJson) -> Iterator[tuple[str, float]]:
     for unit in report.units:
         yield f"units.{unit.unit}.utilisation", unit.utilisation
         yield f"units.{unit.unit}.busy_cycles", unit.busy_cycles
+        yield f"units.{unit.unit}.useful_cycles", unit.useful_cycles
     for bus in report.buses:
         yield f"buses.{bus.name}.bytes", bus.bytes
         yield f"buses.{bus.name}.utilisation", bus.utilisation
+        yield f"buses.{bus.name}.busy_cycles", bus.busy_cycles
     peaks: dict[str, float] = {}
     for memory in report.memories:
         name = memory.memory.split("[")[0]
@@ -85,6 +90,40 @@ def _by_path(report: SimulationJson) -> Iterator[tuple[str, float]]:
         yield f"memories.{memory.memory}.written_bytes", memory.written_bytes
     for name, peak in peaks.items():
         yield f"memories.{name}.peak_bytes", peak
+
+
+PATHS = {
+    "energy": (),
+    "units": ("utilisation", "busy_cycles", "useful_cycles"),
+    "buses": ("bytes", "utilisation", "busy_cycles"),
+    "memories": ("peak_bytes", "read_bytes", "written_bytes"),
+}
+"""The first steps of paths, with the last ones; energy has components."""
+
+
+def path_fault(path: str) -> str | None:
+    """A hint where no simulation has a number at a path."""
+    first, _, rest = path.partition(".")
+    if first not in PATHS:
+        return did_you_mean(first, PATHS, f"paths begin with {', '.join(PATHS)}")
+    last = rest.rpartition(".")[2]
+    known = PATHS[first]
+    return f"paths of {first} end with {', '.join(known)}" if known and last not in known else None
+
+
+def nested(metrics: Mapping[str, float]) -> dict[str, Parameter]:
+    """The metrics as expressions name them: `memories.SRAM.peak_bytes`, `units.CONV[0].utilisation`."""
+    found: dict[Any, Any] = {}
+    for name, value in metrics.items():
+        steps = [int(number) if number else text for text, number in _STEP.findall(name)]
+        inside = found
+        for step in steps[:-1]:
+            inside = inside.setdefault(step, {})
+        inside[steps[-1]] = value
+    return found
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def mixed(rows: Sequence[tuple[float, Mapping[str, float]]]) -> Metrics:

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 
 from stripe.config.document import Document
 from stripe.config.files import resolve_parameters
 from stripe.config.model import Scalar
-from stripe.config.template import names_in, render_json
+from stripe.config.template import evaluate, names_in, render_json
 from stripe.config.validate import combine, validate
 from stripe.frontends.files import read_file
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import by_suffix, front_ends
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import did_you_mean
-from stripe.sweeps.metrics import EDP, METRICS
+from stripe.sweeps.metrics import EDP, METRICS, PATHS, path_fault
 from stripe.sweeps.schema import ObjectiveSpec, StrategySpec, SweepFile, WorkloadSpec
-from stripe.sweeps.space import PASSES, DesignSpace, design_space
+from stripe.sweeps.space import MAX_SEARCHED, PASSES, DesignSpace, design_space
 from stripe.sweeps.templates import find_templates
 
 
@@ -85,6 +86,7 @@ def plan_of(document: Document, path: Path, defines: Mapping[str, Scalar]) -> Sw
     space = design_space(sweep, find_templates(sweep, document, folder), document)
     objectives = tuple(ObjectiveSpec(metric=o) if isinstance(o, str) else o for o in sweep.objectives)
     _require_metrics(sweep, space, objectives, document)
+    _require_feasible(sweep, space, document)
     return SweepPlan(
         title=sweep.name or path.name.split(".")[0],
         file=path.absolute(),
@@ -131,12 +133,17 @@ def _require_metrics(
     metrics = (*METRICS, EDP)
     errors: list[ConfigError] = []
     for number, objective in enumerate(objectives):
-        if objective.metric not in metrics and "." not in objective.metric:
-            hint = did_you_mean(objective.metric, metrics, f"metrics: {', '.join(metrics)}")
+        fault = path_fault(objective.metric)
+        if objective.metric not in metrics and fault is not None:
+            hint = (
+                fault
+                if "." in objective.metric
+                else did_you_mean(objective.metric, metrics, f"metrics: {', '.join(metrics)}")
+            )
             reason = f"there is no metric '{objective.metric}'"
             errors.append(document.error(reason, ("objectives", number), hint))
     templates = space.templates
-    known = sorted({*metrics, *templates.names, *templates.described_names, PASSES})
+    known = sorted({*metrics, *PATHS, *templates.names, *templates.described_names, PASSES})
     for number, constraint in enumerate(sweep.constraints):
         try:
             unknown = sorted(names_in(constraint) - set(known))
@@ -154,6 +161,37 @@ def _require_metrics(
             )
     if errors:
         raise combine(errors)
+
+
+MOST_RENDERED = 100
+"""Points whose machines are rendered to find one whose area the constraints allow."""
+
+
+def _require_feasible(sweep: SweepFile, space: DesignSpace, document: Document) -> None:
+    """ConfigError where the constraints over parameters and area contradict each other: they leave no point."""
+    parameters = space.templates.names | space.templates.described_names | {PASSES}
+    plain = [c for c in sweep.constraints if names_in(c) <= parameters]
+    with_area = [c for c in sweep.constraints if names_in(c) <= parameters | {"area_mm2"}]
+    if not with_area:
+        return
+    rendered = 0
+    for point in islice(space.grid(), MAX_SEARCHED):
+        known = {**space.templates.resolved(point.choices, point.passes), PASSES: point.passes}
+        if not all(evaluate(constraint, known) for constraint in plain):
+            continue
+        if plain == with_area or rendered == MOST_RENDERED:
+            return
+        rendered += 1
+        known["area_mm2"] = space.templates.rendered(point.choices, point.passes)[0].total_area_mm2
+        if all(evaluate(constraint, known) for constraint in with_area):
+            return
+    if space.size <= MAX_SEARCHED:
+        listed = " and ".join(with_area)
+        raise document.error(
+            f"no point of {space.size} can be feasible: {listed}",
+            ("constraints",),
+            "loosen a constraint or add values",
+        )
 
 
 @cache

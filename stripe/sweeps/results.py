@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stripe.config.template import evaluate
+from stripe.config.template import Parameter, evaluate
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import did_you_mean
 from stripe.sweeps.evaluate import ResultRow, RowStatus
-from stripe.sweeps.metrics import Metrics, mixed
+from stripe.sweeps.metrics import Metrics, mixed, nested
 from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.space import PASSES, DesignPoint
 from stripe.sweeps.strategy import Outcome
@@ -44,9 +44,17 @@ def point_result(
             point, tuple(rows), {}, f"{failed.workload}: {failed.reason or failed.status.value}"
         )
     metrics = mixed([(weights[row.workload], row.metrics) for row in rows])
-    known = {**rows[0].parameters, **point.choices, PASSES: point.passes, **metrics}
-    broken = next((c for c in constraints if not evaluate(c, known)), None)
-    return PointResult(point, tuple(rows), metrics, f"breaks the constraint {broken}" if broken else "")
+    known: dict[str, Parameter] = {**rows[0].parameters, **point.choices, PASSES: point.passes}
+    if constraints:
+        known |= nested(metrics)
+    for constraint in constraints:
+        try:
+            kept = evaluate(constraint, known)
+        except ConfigError as error:  # a path that this machine has not
+            return PointResult(point, tuple(rows), metrics, error.reason)
+        if not kept:
+            return PointResult(point, tuple(rows), metrics, f"breaks the constraint {constraint}")
+    return PointResult(point, tuple(rows), metrics, "")
 
 
 def point_results(
@@ -90,16 +98,22 @@ def best(results: Iterable[PointResult], objective: ObjectiveSpec, count: int = 
 def best_point(results: Sequence[PointResult], objective: ObjectiveSpec) -> PointResult:
     """The best feasible point by one objective. Raises ConfigError for a metric that there is not, StripeError where no
     point is feasible."""
-    known = sorted({name for result in results for name in result.metrics})
+    known = {name for result in results for name in result.metrics}
     if known and objective.metric not in known:
-        hint = did_you_mean(objective.metric, known, "'stripe-sweep export' lists the metrics")
-        raise ConfigError(f"there is no metric '{objective.metric}'", hint=hint)
+        reason, hint = missing_metric(objective.metric, known)
+        raise ConfigError(reason, hint=hint)
     found = best(results, objective)
     if not found:
         raise StripeError(
             "no point is feasible", hint="'stripe-sweep export' tells why, in the column reason"
         )
     return found[0]
+
+
+def missing_metric(metric: str, known: Collection[str]) -> tuple[str, str]:
+    """A message and a hint about a metric that no point has."""
+    hint = did_you_mean(metric, sorted(known), "'stripe-sweep export' lists the metrics")
+    return f"no point has a metric '{metric}'", hint
 
 
 def _feasible(results: Iterable[PointResult], objective: ObjectiveSpec) -> Iterator[PointResult]:

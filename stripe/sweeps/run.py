@@ -27,6 +27,8 @@ class SweepProgress:
     failed: int = 0
     best: dict[str, float] = field(default_factory=dict[str, float])
     """The best value of each objective so far."""
+    metrics: set[str] = field(default_factory=set[str])
+    """The metrics that points have had."""
     start: float = field(default_factory=time.monotonic)
 
     @property
@@ -44,6 +46,7 @@ class SweepProgress:
     def add(self, result: PointResult, plan: SweepPlan) -> None:
         self.done += 1
         self.failed += bool(result.reason)
+        self.metrics |= result.metrics.keys()
         for objective in plan.objectives if not result.reason else ():
             value = result.metrics.get(objective.metric)
             known = self.best.get(objective.metric)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from stripe.config.document import Document
@@ -19,6 +20,9 @@ from stripe.sweeps.templates import Templates
 
 PASSES = "passes"
 """The axis of the pass lists."""
+
+MAX_COUNTED = 20_000
+"""Points of a grid with conditions that are counted one by one, before a run."""
 
 MAX_SEARCHED = 1_000_000
 """Points that are tried to find one that the conditions allow."""
@@ -52,7 +56,7 @@ class DesignPoint:
         return dict(self.parameters)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DesignSpace:
     """Axes, the first of which varies slowest, and conditions on points."""
 
@@ -65,6 +69,13 @@ class DesignSpace:
     def size(self) -> int:
         """Points of the grid, before conditions."""
         return prod(len(axis.values) for axis in self.axes)
+
+    @cached_property
+    def count(self) -> int | None:
+        """Points that the conditions leave; None where they are too many to try each."""
+        if not self.conditions and not any(axis.when for axis in self.axes):
+            return self.size
+        return sum(1 for _ in self.grid()) if self.size <= MAX_COUNTED else None
 
     def grid(self) -> Iterator[DesignPoint]:
         """All points that the conditions leave, each once, in order."""

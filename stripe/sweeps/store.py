@@ -10,11 +10,14 @@ import csv
 import fcntl
 import io
 import json
+import os
 import shlex
+import shutil
 import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 from pydantic import BaseModel, JsonValue
@@ -78,6 +81,8 @@ class ResultStore:
 
     def __init__(self, folder: Path, database: sqlite3.Connection, points: int) -> None:
         self.folder = folder
+        self.copy: TemporaryDirectory[str] | None = None
+        """The folder of a copy, which lasts as long as the store."""
         self._database = database
         self._points = points
 
@@ -85,6 +90,11 @@ class ResultStore:
         """The sweep that the rows belong to."""
         found = self._database.execute("SELECT name, value FROM sweep")
         return SweepFacts.model_validate({name: json.loads(value) for name, value in found})
+
+    def keep_facts(self, plan: SweepPlan) -> None:
+        """Keeps the aims and axes of the sweep file as it is now."""
+        with self._database as database:
+            database.executemany("INSERT OR REPLACE INTO sweep VALUES (?, ?)", _facts(plan))
 
     def add(self, rows: tuple[ResultRow, ...]) -> None:
         """Keeps the rows of a point, all or none. Raises ConfigError where the disk is full."""
@@ -178,6 +188,7 @@ def writing_store(folder: Path, plan: SweepPlan, resume: bool) -> Generator[Resu
                     path=str(folder / FILE),
                     hint="name another folder",
                 )
+            store.keep_facts(plan)
             yield store
         finally:
             store.close()
@@ -189,7 +200,15 @@ def open_store(folder: Path) -> ResultStore:
         raise ConfigError(
             "there are no results of a sweep", path=str(folder), hint="run 'stripe-sweep run' first"
         )
-    return _open(folder)
+    if os.access(folder, os.W_OK):
+        return _open(folder)
+    # SQLite writes beside a file that it reads: of a folder that is read-only a copy is read, with all its rows.
+    kept = TemporaryDirectory(prefix="stripe-sweep-")
+    for file in folder.glob(f"{FILE}*"):
+        shutil.copyfile(file, Path(kept.name) / file.name)
+    store = _open(Path(kept.name))
+    store.folder, store.copy = folder, kept
+    return store
 
 
 def _create(folder: Path, plan: SweepPlan) -> ResultStore:
@@ -198,6 +217,15 @@ def _create(folder: Path, plan: SweepPlan) -> ResultStore:
     new.unlink(missing_ok=True)
     database = sqlite3.connect(new)
     database.executescript(_TABLES)
+    with database:
+        database.executemany("INSERT INTO sweep VALUES (?, ?)", _facts(plan))
+    database.close()
+    new.rename(folder / FILE)
+    return _open(folder)
+
+
+def _facts(plan: SweepPlan) -> list[tuple[str, str]]:
+    """The rows that `SweepFacts` is made of."""
     templates = plan.space.templates
     facts: dict[str, JsonValue] = {
         "title": plan.title,
@@ -212,12 +240,7 @@ def _create(folder: Path, plan: SweepPlan) -> ResultStore:
         "weights": {workload.name: workload.weight for workload in plan.workloads},
         "axes": {axis.name: [axis.unit, list(axis.values)] for axis in plan.space.axes},
     }
-    with database:
-        pairs = [(name, json.dumps(value)) for name, value in facts.items()]
-        database.executemany("INSERT INTO sweep VALUES (?, ?)", pairs)
-    database.close()
-    new.rename(folder / FILE)
-    return _open(folder)
+    return [(name, json.dumps(value)) for name, value in facts.items()]
 
 
 def _open(folder: Path) -> ResultStore:

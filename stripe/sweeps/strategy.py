@@ -37,7 +37,10 @@ def strategy_of(plan: SweepPlan, limit: int | None) -> Strategy:
         return Listed(plan.space.grid(), most)
     if most is None:
         raise ConfigError(
-            f"the strategy '{plan.strategy.name}' needs a number of points", hint='add "points": 100'
+            f"the strategy '{plan.strategy.name}' needs a number of points",
+            path=str(plan.file),
+            where="$.strategy",
+            hint='add "points": 100',
         )
     if plan.strategy.name == "random":
         return Listed(plan.space.sample(most, plan.strategy.seed), most)

@@ -110,7 +110,7 @@ def test_a_sweep_gives_rows_as_they_come_and_shows_its_front(monkeypatch: pytest
     assert body.find("table") is not None
     assert body.find(f"div/{_SVG}svg") is not None
     assert run.best("latency_us").point.choices["CLOCK_MHZ"] == 500
-    with pytest.raises(stripe.ConfigError, match="there is no metric 'latncy_us'"):
+    with pytest.raises(stripe.ConfigError, match="no point has a metric 'latncy_us'"):
         run.best("latncy_us")
 
 

@@ -122,3 +122,53 @@ def test_a_database_of_another_program_is_no_store(tmp_path: Path, capsys: Captu
         database.execute("PRAGMA user_version = 1")
     assert sweep(["best", str(tmp_path)]) == 2
     assert "this is no store of a sweep: no such table: rows" in capsys.readouterr().err
+
+
+def test_results_in_a_folder_that_is_read_only_are_read(
+    sweep_file: SweepWriter, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    plan_ = plan.read_plan(sweep_file(), {})
+    with writing_store(out, plan_, resume=False) as written:
+        points = list(plan_.space.grid())
+        for point in points:
+            written.add(
+                (ResultRow(point, "mm", RowStatus.OK, metrics={"latency_us": 1.0, "energy_pJ": 2.0}),)
+            )
+        monkeypatch.setattr(store.os, "access", lambda *_: False)
+        before = {file: file.read_bytes() for file in out.iterdir()}
+        assert len(rows(out)) == len(points)  # those that SQLite has not yet moved into the file itself, too
+        assert sweep(["best", str(out)]) == 0
+        assert {file: file.read_bytes() for file in out.iterdir()} == before
+    assert "-D CLOCK_MHZ=400" in capsys.readouterr().out
+
+
+def test_a_resumed_run_keeps_the_aims_and_axes_of_the_file_as_it_is_now(
+    sweep_file: SweepWriter, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with writing_store(out, plan.read_plan(sweep_file(), {}), resume=False):
+        pass
+    axes = {"NUM_CONV": {"log2": [1, 16]}}
+    path = sweep_file(axes=axes, objectives=["edp"], constraints=["area_mm2 < 50"])
+    with writing_store(out, plan.read_plan(path, {}), resume=True):
+        pass
+    facts = open_store(out).facts()
+    assert [objective.metric for objective in facts.objectives] == ["edp"]
+    assert facts.axes["NUM_CONV"][1] == (1, 2, 4, 8, 16)
+    assert facts.constraints == ("area_mm2 < 50",)
+
+
+def test_a_front_without_points_tells_why(sweep_file: SweepWriter, tmp_path: Path, capsys: Capture) -> None:
+    out = str(tmp_path / "out")
+    path = sweep_file(constraints=["latency_us < 0.001"], axes={})
+    assert sweep(["run", str(path), "--out", out, "--jobs", "1"]) == 0
+    assert sweep(["best", out, "--front"]) == 1
+    assert "no point is feasible" in capsys.readouterr().err
+    path = sweep_file(axes={}, objectives=["latency_us", "units.CNV[0].utilisation"])
+    assert sweep(["run", str(path), "--out", out, "--jobs", "1", "--resume"]) == 0
+    error = capsys.readouterr().err
+    assert "warning: no point has a metric 'units.CNV[0].utilisation'" in error
+    assert "did you mean 'units.CONV[0].utilisation'?" in error
+    assert sweep(["best", out, "--front"]) == 2
+    assert "no point has a metric 'units.CNV[0].utilisation'" in capsys.readouterr().err

@@ -163,6 +163,18 @@ def test_a_point_that_does_not_fit_is_a_row_with_its_reason(plan_of: Plans, tmp_
     }
 
 
+def test_a_constraint_may_name_metrics_by_path(plan_of: Plans, tmp_path: Path) -> None:
+    limits = [
+        "memories.SRAM.peak_bytes < 1e9",
+        "units.CONV[1].utilisation >= 0",
+        'energy["compute CONV"] > 0',
+    ]
+    serial(plan_of(constraints=limits), tmp_path / "out")
+    reasons = {str(r.point.choices["NUM_CONV"]): r.reason for r in open_store(tmp_path / "out").results()}
+    assert "CONV[1]" in reasons.pop("1") or "undefined" in reasons.get("1", "")
+    assert set(reasons.values()) == {""}
+
+
 def test_a_crash_of_the_compiler_is_a_row_with_a_reproducer(
     plan_of: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +221,7 @@ def test_commands_from_run_to_verify(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path, out = str(sweep_file()), str(tmp_path / "out")
     assert sweep(["run", path, "--dry-run"]) == 0
-    assert "at most 6 points of a grid of 6" in capsys.readouterr().out
+    assert "6 points of a grid of 6, 1 workload\n" in capsys.readouterr().out
     assert sweep(["run", path, "--out", out, "--jobs", "1"]) == 0
     assert "6 points" in capsys.readouterr().err
     assert sweep(["best", out, "--objective", "latency_us"]) == 0

@@ -98,6 +98,10 @@ def test_a_sample_is_a_part_of_the_grid_and_repeats_nothing(plan_of: Plans) -> N
         ({"conditions": ["NUM_CONV >"]}, "is no expression", None),
         ({"constraints": ["latenz < 4"]}, "no metric and no parameter 'latenz'", None),
         ({"objectives": ["latency"]}, "there is no metric 'latency'", "did you mean 'latency_us'?"),
+        ({"objectives": ["memory.SRAM.peak_bytes"]}, "there is no metric 'memory.SRAM.peak_bytes'", "'memories'?"),
+        ({"objectives": ["units.CONV[0].peak"]}, "no metric", "paths of units end with utilisation, busy_cycles"),
+        ({"constraints": ["NUM_CONV > 9"]}, "no point of 6 can be feasible: NUM_CONV > 9", "loosen a constraint"),
+        ({"constraints": ["area_mm2 < 4", "area_mm2 > 5"]}, "can be feasible: area_mm2 < 4 and area_mm2 > 5", None),
         ({"fixed": {"NUM_CONV": 2}}, "'NUM_CONV' is fixed, and varies on an axis", None),
         ({"workloads": ["mm.til"]}, "unknown language", "the suffixes are"),
         ({"workloads": ["none.tile"]}, "none.tile", None),
@@ -131,3 +135,10 @@ def test_an_axis_that_no_template_reads_is_refused(plan_of: Plans, tmp_path: obj
     (folder / "tiny.params.json").write_text(described, "utf-8")
     with pytest.raises(ConfigError, match="'WIDTH' is described, but no template reads it"):
         plan_of(hardware="./tiny.json.j2", passes=["minimal"], axes={"WIDTH": {}})
+
+
+def test_points_that_conditions_leave_are_counted(plan_of: Plans) -> None:
+    assert plan_of().space.count == 6
+    assert plan_of(conditions=["NUM_CONV * CLOCK_MHZ <= 800"]).space.count == 3
+    whens = {"NUM_CONV": {"log2": [1, 4]}, "CLOCK_MHZ": {"values": [400, 500], "when": "NUM_CONV > 2"}}
+    assert plan_of(axes=whens).space.count == 4

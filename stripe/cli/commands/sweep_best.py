@@ -9,6 +9,7 @@ from stripe.cli.guard import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.cli.tables import write_tables
+from stripe.ir import StripeError
 from stripe.sweeps.report.tables import front_table
 from stripe.sweeps.results import best_point, pareto_front
 from stripe.sweeps.schema import ObjectiveSpec
@@ -20,7 +21,14 @@ def perform(_job: Job, spec: BestSpec) -> int:
     store = open_store(Path(spec.input or ""))
     facts, results = store.facts(), store.results()
     if spec.front:
-        write_tables([front_table(pareto_front(results, facts.objectives), facts)])
+        front = pareto_front(results, facts.objectives)
+        if not front:
+            for objective in facts.objectives:
+                best_point(results, objective)  # the reason
+            raise StripeError(
+                "no point has all objectives", hint="'stripe-sweep export' lists the metrics of each"
+            )
+        write_tables([front_table(front, facts)])
         return OK
     objective = facts.objectives[0]
     if spec.objective is not None:

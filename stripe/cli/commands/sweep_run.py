@@ -6,6 +6,7 @@ import os
 import sys
 from itertools import islice
 from pathlib import Path
+from shutil import get_terminal_size
 
 from stripe.cli.arguments.sweep import RunSweepSpec
 from stripe.cli.guard import OK
@@ -14,8 +15,10 @@ from stripe.cli.setup import parse_defines
 from stripe.cli.streams import write_stdout
 from stripe.exec.cache import make_private, user_cache
 from stripe.ir import ConfigError
+from stripe.ir.errors import StripeWarning
 from stripe.sweeps.cluster import cluster
 from stripe.sweeps.plan import read_plan
+from stripe.sweeps.results import missing_metric
 from stripe.sweeps.run import SweepProgress, run_sweep
 from stripe.sweeps.store import writing_store
 from stripe.sweeps.strategy import strategy_of
@@ -26,11 +29,14 @@ def perform(_job: Job, spec: RunSweepSpec) -> int:
     """Evaluates; gives the exit status."""
     plan = read_plan(Path(spec.input or ""), parse_defines(spec.define))
     strategy = strategy_of(plan, spec.limit)
-    counts = [n for n in (plan.space.size, plan.points, spec.limit) if n is not None]
+    space = plan.space
+    counts = [n for n in (space.count or space.size, plan.points, spec.limit) if n is not None]
     if spec.dry_run:
-        most = min(counts)
-        space = plan.space
-        lines = [f"at most {most} points of a grid of {space.size}, {len(plan.workloads)} workloads"]
+        most, workloads = min(counts), len(plan.workloads)
+        lines = [
+            f"{'' if space.count else 'at most '}{most} point{'s' * (most != 1)} of a grid of {space.size}, "
+            f"{workloads} workload{'s' * (workloads != 1)}"
+        ]
         lines += [
             f"  {axis.name}: {', '.join(map(str, axis.values))} {axis.unit}".rstrip() for axis in space.axes
         ]
@@ -56,6 +62,10 @@ def perform(_job: Job, spec: RunSweepSpec) -> int:
         f"stripe-sweep: {done.done} points in {folder}, {done.reused} of them from before, "
         f"{done.failed} not feasible or failed\n"
     )
+    for objective in plan.objectives:
+        if done.metrics and objective.metric not in done.metrics:
+            reason, hint = missing_metric(objective.metric, done.metrics)
+            sys.stderr.write(f"{StripeWarning(reason, where='$.objectives', hint=hint)}\n")
     return OK
 
 
@@ -77,7 +87,8 @@ def _progress(state: SweepProgress) -> None:
     left = f", {_clock(state.seconds_left)} left" if state.seconds_left is not None else ""
     best = "".join(f", {name} {value:.4g}" for name, value in state.best.items())
     total = f" of {state.total}" if state.total is not None else ""
-    sys.stderr.write(f"\r\x1b[K{state.done}{total} points, {state.rate:.2g} a second{left}{best}"[:200])
+    text = f"{state.done}{total} points, {state.rate:.2g} a second{left}{best}"
+    sys.stderr.write("\r\x1b[K" + text[: get_terminal_size().columns - 1])
     sys.stderr.flush()
 
 
