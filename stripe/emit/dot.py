@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stripe.hw.dot import quote
 from stripe.ir import Block, Path, Program, reads_of, writes_of
 from stripe.ir.block import Special, Statement
 
 NODE_STYLE = '  node [fontname="monospace", fontsize=10];'
-
-
-def quote(text: str) -> str:
-    """A text as Graphviz quotes it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def block_graph(program: Program) -> str:

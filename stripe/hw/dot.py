@@ -15,7 +15,7 @@ def to_dot(model: HardwareModel, *, collapse_over: int = 16) -> str:
     """
     graph = UnitGraph(model)
     lines = [
-        f"digraph {_quote(model.name or 'machine')} {{",
+        f"digraph {quote(model.name or 'machine')} {{",
         "  rankdir=LR;",
         '  node [fontname="Helvetica", fontsize=10, style=filled];',
         '  edge [fontname="Helvetica", fontsize=9];',
@@ -25,8 +25,8 @@ def to_dot(model: HardwareModel, *, collapse_over: int = 16) -> str:
         text = _caption(unit)
         for label in _nodes(model, name, collapse_over):
             lines.append(
-                f"  {_quote(label)} [shape={_SHAPES[kind]}, fillcolor={_COLOURS[kind]}, "
-                f"label={_quote(label + chr(10) + text if text else label)}];"
+                f"  {quote(label)} [shape={_SHAPES[kind]}, fillcolor={_COLOURS[kind]}, "
+                f"label={quote(label + chr(10) + text if text else label)}];"
             )
     for number, (bus, members) in enumerate(zip(model.buses, graph.members, strict=True)):
         sides = [list(dict.fromkeys(_node(model, unit, collapse_over) for unit in side)) for side in members]
@@ -37,12 +37,12 @@ def to_dot(model: HardwareModel, *, collapse_over: int = 16) -> str:
 def _bus(number: int, bus: Bus, sources: list[str], sinks: list[str]) -> list[str]:
     label = f"{bus.bytes_per_cycle:g} B/cycle" + (f"\n{bus.name}" if bus.name else "")
     if len(sources) == len(sinks) == 1:
-        return [f"  {_quote(sources[0])} -> {_quote(sinks[0])} [label={_quote(label)}];"]
-    node = _quote(f"bus {number}")
+        return [f"  {quote(sources[0])} -> {quote(sinks[0])} [label={quote(label)}];"]
+    node = quote(f"bus {number}")
     return [
-        f"  {node} [shape=point, xlabel={_quote(label)}];",
-        *(f"  {_quote(source)} -> {node} [arrowhead=none];" for source in sources),
-        *(f"  {node} -> {_quote(sink)};" for sink in sinks),
+        f"  {node} [shape=point, xlabel={quote(label)}];",
+        *(f"  {quote(source)} -> {node} [arrowhead=none];" for source in sources),
+        *(f"  {node} -> {quote(sink)};" for sink in sinks),
     ]
 
 
@@ -80,6 +80,7 @@ def format_size(size: int) -> str:
     return f"{value:g} TiB"
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """A text as Graphviz quotes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

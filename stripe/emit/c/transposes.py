@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from stripe.emit.c.vectors import vector_type
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.scope import Area
-from stripe.emit.loops.transposes import Squares, bounds
+from stripe.emit.loops.tiles import interval
+from stripe.emit.loops.transposes import Squares
 from stripe.ir import DTYPES, DType
 
 
@@ -15,7 +16,7 @@ def write_transpose(found: Squares, writer: Writer) -> None:
     """The loops over squares, then those over the elements that are left."""
     source, target = writer.scope.areas[found.source], writer.scope.areas[found.target]
     loops = (found.across, found.along)
-    limits = [bounds(loop) for loop in loops]
+    limits = [interval(loop) for loop in loops]
     ends = [low + (high - low) // found.lanes * found.lanes for low, high in limits]
     (low, high), (first, last) = limits
     name = _helper(source.pointer.dtype, found.lanes, writer)

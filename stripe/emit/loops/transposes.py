@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.scope import CodeScope
-from stripe.emit.loops.tiles import lanes_of
+from stripe.emit.loops.tiles import interval, lanes_of
 from stripe.ir import Agg, Block, Load, Store, step
 
 SQUARE = 16
@@ -51,11 +51,6 @@ def find_transpose(block: Block, scope: CodeScope, nest: Loops, parallel: int) -
     return None
 
 
-def bounds(loop: ForLoop) -> tuple[int, int]:
-    """First value and end of a plain loop."""
-    return max(bound.offset for bound in loop.lower), min(bound.offset for bound in loop.upper)
-
-
 def size(loop: ForLoop) -> int:
-    low, high = bounds(loop)
+    low, high = interval(loop)
     return high - low
