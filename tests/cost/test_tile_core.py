@@ -76,6 +76,24 @@ def test_images_of_seven_rows_get_tiles_without_rests() -> None:
     assert {sizes.get("y", 1), sizes.get("x", 1)} == {1, 7}
 
 
+def test_lines_that_share_a_set_are_fetched_again() -> None:
+    """Pixels of 1024 channels lie 4 KiB apart: all their lines share one set of 12 ways."""
+    text = (
+        "function (I[Y=14, X=14, C={c}]: fp32, K[C, M=256]: fp32) -> (O) "
+        "{{ O[y, x, m : Y, X, M] = +(I[y, x, c] * K[c, m]); }}"
+    )
+    tiles = [{"y": 14, "x": 1, "m": 32}, {"y": 7, "x": 1, "m": 64}]
+
+    def cycles(channels: int) -> list[float]:
+        block, found = prices(text.format(c=channels))
+        sizes = np.array([[tile.get(i.name, i.range) for i in block.iterated] for tile in tiles], np.int64)
+        return (found.cycles(sizes, sizes) / channels).tolist()
+
+    (many, few), (apart, other) = cycles(1024), cycles(1008)
+    assert few == pytest.approx(other, rel=1e-3)
+    assert many > 1.01 * apart
+
+
 def test_a_box_is_never_priced_above_its_members() -> None:
     block, found = prices(CONV.format(m=15, n=13, ci=5, co=40))
     draw = np.random.default_rng(0)

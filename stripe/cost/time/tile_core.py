@@ -7,7 +7,7 @@ that has nothing of a tile's operands yet. Tiles at the end of a range are small
 from __future__ import annotations
 
 from itertools import product as combinations
-from math import inf
+from math import gcd, inf
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from stripe.cost.time.cores import SUM_COPIES
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.rates import missing_rates, rate_cycles
 from stripe.hw.graph import parse_unit
-from stripe.hw.schema import HardwareModel
+from stripe.hw.schema import HardwareModel, MemUnit
 from stripe.ir import Block, step
 
 OPERAND_WEIGHT = 0.1
@@ -40,7 +40,8 @@ class CoreTiles:
         self.lanes = max(1, (unit.vector_bytes or width) // width)
         self.of_vector = rate_cycles(point_operations(block), name, unit) * self.lanes
         self.loads_per_cycle = unit.loads_per_cycle or 1.0
-        self.near, self.below = _bytes_per_cycle(machine, f"{name}[0]")
+        self.near, self.below, self.cache = _first_memory(machine, f"{name}[0]")
+        self.names = [index.name for index in block.iterated]
         halves = [bin(rest).count("1") for rest in range(self.lanes)]
         self._halves = np.array(halves, dtype=np.int64)
 
@@ -84,6 +85,8 @@ class CoreTiles:
             loads += vectors
             loaded += number * (along if is_vector else 1) * width
             filled += footprint.elements(sizes) * width
+            if not is_vector and not short.all():
+                filled += np.where(short, 0.0, steps * self._conflicts(footprint, sizes))
         held = np.sort(np.reshape(needed, (-1, len(sizes))), axis=0)[:-1].sum(
             axis=0
         )  # the last is loaded as it is used
@@ -96,6 +99,22 @@ class CoreTiles:
         stored = results * self.lanes * self.outputs[0].ref.dtype.bytes / self.near
         operands = steps * loading + filled / self.below
         return np.maximum(core, operands) + OPERAND_WEIGHT * operands + stored
+
+    def _conflicts(self, footprint: TileFootprint, sizes: Ints) -> Floats:
+        """Bytes that each step of the sum fetches again, because the lines of the results share sets of the first
+        cache, of which as many stay as it has ways."""
+        if self.cache is None or not self.cache.ways:
+            return np.zeros(len(sizes))
+        line, period = self.cache.line_bytes or 1, self.cache.size // self.cache.ways
+        lines, sets = np.ones(len(sizes)), np.ones(len(sizes))
+        for column in self.results:
+            by = step(footprint.ref, self.names[column])
+            if by and abs(by) * footprint.ref.dtype.bytes >= line:
+                lines *= sizes[:, column]
+                places = period // gcd(abs(by) * footprint.ref.dtype.bytes, period)
+                sets *= np.minimum(sizes[:, column], places)
+        held = self.cache.ways * np.minimum(sets, period // line)
+        return np.maximum(0.0, lines - held) * line
 
 
 def core_tiles(block: Block, hardware: HardwareModel) -> CoreTiles | None:
@@ -124,10 +143,11 @@ def _lane(block: Block) -> int | None:
     return None
 
 
-def _bytes_per_cycle(machine: Machine, unit: str) -> tuple[float, float]:
-    """Bytes in a cycle from the first cache or memory to a unit, and into that cache."""
+def _first_memory(machine: Machine, unit: str) -> tuple[float, float, MemUnit | None]:
+    """Bytes in a cycle from the first cache or memory to a unit, and into that cache; the cache itself."""
     hops = machine.graph.connection(machine.main_memory, unit).hops
     *before, last = hops
     memory = machine.model.mem_units.get(parse_unit(last.source)[0])
-    is_cached = before and memory is not None and memory.is_cache
-    return last.bus.bytes_per_cycle, before[-1].bus.bytes_per_cycle if is_cached else inf
+    if not before or memory is None or not memory.is_cache:
+        return last.bus.bytes_per_cycle, inf, None
+    return last.bus.bytes_per_cycle, before[-1].bus.bytes_per_cycle, memory
