@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.support.golden", "tests.support.interrupts", "tests.support.misbehaving", "pytester"]
+
+# Where an environment forbids compiled files, each worker would rewrite all tests, and each command that a test starts
+# would compile what it imports: a twentieth of the run.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Shared machines stall: a deadline would make tests flaky. The everyday run is reproducible, pytest
 # --hypothesis-profile=fuzz explores.
