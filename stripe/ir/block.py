@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from stripe.ir.affine import Affine, Interval
 from stripe.ir.dtypes import DType, value_key
-from stripe.ir.frozen import frozen, replace
+from stripe.ir.frozen import HashedOnce, frozen, replace
 from stripe.ir.location import Location
 from stripe.ir.printable import Printable
 from stripe.ir.refinement import Direction, Refinement
@@ -147,7 +147,7 @@ class Special(Printable):
 
 
 @frozen
-class Block(Printable):
+class Block(Printable, HashedOnce):
     """For each point of `indices` that satisfies `constraints`, in any order: build the refinements, run the
     statements.
 

@@ -7,18 +7,16 @@ from typing import TypeAlias
 
 from stripe.ir.block import Block, Constant, Intrinsic, Load, LoadIndex, Special, Statement, Store
 
-Content: TypeAlias = tuple[Hashable, ...]
+ContentKey: TypeAlias = tuple[Hashable, ...]
 
 
-def content_key(block: Block) -> Content:
+def content_key(block: Block, outside: Mapping[str, int] | None = None) -> ContentKey:
     """All of a block and of the blocks inside but names of blocks, refinements and scalars, comments and dependences.
-    Names of indices and tags count; so does which views have one source.
+    Names of indices and tags count. `outside` numbers the buffers outside, by default in the order of their views.
     """
-    sources = dict.fromkeys(ref.source for ref in block.refinements if ref.source)
-    return _block_key(block, {source: number for number, source in enumerate(sources)})
-
-
-def _block_key(block: Block, outside: Mapping[str, int]) -> Content:
+    if outside is None:
+        sources = dict.fromkeys(ref.source for ref in block.refinements if ref.source)
+        outside = {source: number for number, source in enumerate(sources)}
     refs = {ref.name: number for number, ref in enumerate(block.refinements)}
     views = tuple(
         [
@@ -35,11 +33,11 @@ def _block_key(block: Block, outside: Mapping[str, int]) -> Content:
     )  # fmt: skip
 
 
-def _statement_key(statement: Statement, refs: Mapping[str, int], scalars: dict[str, int]) -> Content:
+def _statement_key(statement: Statement, refs: Mapping[str, int], scalars: dict[str, int]) -> ContentKey:
     """The key of one statement; the scalar that it defines gets the next number."""
     if isinstance(statement, Block):
-        return _block_key(statement, refs)
-    key: Content
+        return content_key(statement, refs)
+    key: ContentKey
     match statement:
         case Load(into, ref):
             key = (refs.get(ref),)

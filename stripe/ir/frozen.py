@@ -16,6 +16,14 @@ from typing_extensions import dataclass_transform
 _Value = TypeVar("_Value")
 
 
+class HashedOnce:
+    """A base of frozen classes whose deep objects are looked up often: the hash is computed once for each object."""
+
+    __slots__ = ("_digest",)
+
+    _digest: int
+
+
 class _Kept:
     """The default of a field that `replace` keeps."""
 
@@ -52,8 +60,20 @@ def frozen(cls: type[_Value]) -> type[_Value]:
         " made.__class__ = _made",
         " return made",
     ]
+    methods = ["__init__", "_replaced"]
+    if issubclass(made, HashedOnce):
+        known["_hash"] = made.__hash__
+        source += [
+            "def __hash__(self):",
+            " try:",
+            "  return self._digest",
+            " except AttributeError:",
+            "  _set(self, '_digest', _hash(self))",
+            "  return self._digest",
+        ]
+        methods.append("__hash__")
     exec("\n".join(source), known)  # as `dataclasses` makes its methods
-    for name in ("__init__", "_replaced"):
+    for name in methods:
         method = cast("Any", known[name])
         method.__qualname__ = f"{made.__qualname__}.{name}"
         setattr(made, name, method)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from stripe.ir import (
@@ -12,7 +12,7 @@ from stripe.ir import (
     Program,
     Refinement,
     Role,
-    canonical_names,
+    content_key,
     fresh,
     keep_statements,
     map_statements,
@@ -82,19 +82,11 @@ def company(program: Program, number: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def nameless(
-    block: Block, named: frozenset[str] = frozenset(), sources: Mapping[str, str] | None = None
-) -> Block:
-    """`block` with canonical names, so that equal layers of a network compare equal and are searched once.
-
-    Canonical are those of blocks, of refinements, and of scalars; `sources` gives the names of buffers outside, all one
-    without it. Tags that name its statement go, but for those that options of passes name. Names of indices stay, as do
-    other tags, locations and all numbers.
-    """
-    outside = {ref.source: "s" for ref in block.refinements if ref.source}
-    found = canonical_names(block, outside if sources is None else sources)
-    named_only = (tag for tag in found.tags if names_statement(tag) and tag not in named)
-    return replace(found, tags=found.tags.remove(*named_only))
+def unnamed(block: Block, named: frozenset[str] = frozenset()) -> Block:
+    """`block` without the tags that name its statement, but for those that options of passes name: equal layers of a
+    network then have one content and are searched once."""
+    names = [tag for tag in block.tags if names_statement(tag) and tag not in named]
+    return replace(block, tags=block.tags.remove(*names)) if names else block
 
 
 def names_statement(tag: str) -> bool:
@@ -110,14 +102,14 @@ def content_of_program(program: Program, named: frozenset[str] = frozenset()) ->
     """The content of a program whose `main` holds blocks: equal for programs that differ in names alone."""
     main = program.main
     outer = {ref.name: ref for ref in program.entry.refinements}
-    numbers: dict[str, str] = {}
-    statements: list[Block] = []
+    numbers: dict[str, int] = {}
+    statements: list[object] = []
     for block in main.blocks:
         for ref in block.refinements:
             if ref.source:
-                numbers.setdefault(ref.source, f"s{len(numbers)}")
-        statements.append(replace(nameless(block, named, numbers), deps=block.deps))
-    origins: dict[str, str] = {}  # two names of main may be one buffer
+                numbers.setdefault(ref.source, len(numbers))
+        statements.append((content_key(unnamed(block, named), numbers), block.deps))
+    origins: dict[str, int] = {}  # two names of main may be one buffer
     buffers: list[object] = []
     for name, number in numbers.items():
         ref = main.ref(name)

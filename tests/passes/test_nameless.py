@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stripe.ir import Program, print_program
+from stripe.ir import Program, content_key, print_program
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.base import PassContext
-from stripe.rewrite.excerpt import nameless
+from stripe.rewrite.excerpt import unnamed
 from stripe.tile import compile_tile
 
 LAYERS = """\
@@ -23,7 +23,7 @@ def _program(text: str = LAYERS) -> Program:
 
 
 def test_alike_layers_are_one_kind_and_others_are_not() -> None:
-    first, second, shifted, bias = (nameless(block) for block in _program().main.blocks)
+    first, second, shifted, bias = (content_key(unnamed(block)) for block in _program().main.blocks)
     assert first == second
     assert len({first, shifted, bias}) == 3
 
@@ -36,8 +36,9 @@ def test_tags_that_name_a_statement_make_no_kinds_unless_a_list_names_them() -> 
         )
     first, second, *_ = _program(tagged).main.blocks
     assert first.tags != second.tags
-    assert nameless(first) == nameless(second)
-    assert nameless(first, frozenset({"node_s"})) != nameless(second, frozenset({"node_s"}))
+    assert content_key(unnamed(first)) == content_key(unnamed(second))
+    kept = frozenset({"node_s"})
+    assert content_key(unnamed(first, kept)) != content_key(unnamed(second, kept))
 
 
 def test_what_was_found_for_one_layer_is_what_each_would_find() -> None:

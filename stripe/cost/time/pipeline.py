@@ -150,6 +150,7 @@ def _simulate(
             users[dep].append((0, number))
         for share in stage.shares:
             users[share].append((depth, number))
+    cycles = [stage.each or (stage.cycles,) * tiles for stage in stages]
     first = [len(stage.deps) for stage in stages]
     later = [len(stage.deps) + len(stage.shares) for stage in stages]
     waits = [*first * min(depth, tiles), *later * (tiles - depth)]
@@ -170,7 +171,7 @@ def _simulate(
             if idle[resource] and ready[resource]:
                 _, tile, number = heappop(ready[resource])
                 idle[resource] = False
-                end = now + stages[number].at(tile)
+                end = now + cycles[number][tile]
                 heappush(events, (end, tile, number))
                 if slices is not None:
                     slices.append(Slice(tile, number, now, end))

@@ -13,13 +13,14 @@ import numpy as np
 from stripe.cost.counts.tiles import Ints
 from stripe.cost.time.price import Price
 from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Retention
-from stripe.ir import Block, Program, Tags, replace_at
+from stripe.ir import Block, Program, Tags, content_key, replace_at
+from stripe.ir.content import ContentKey
 from stripe.ir.frozen import replace
 from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose
 from stripe.passes.autotile.search import Ranked, TileSearch
 from stripe.passes.autotile.tiling import UNSURE, Tiling, cost_text
 from stripe.passes.base import PassContext, Refusal
-from stripe.rewrite.excerpt import company, excerpt, nameless
+from stripe.rewrite.excerpt import company, excerpt, unnamed
 from stripe.rewrite.tile import tile_block
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ MOST_ROUNDS = 12
 ROOM = 0.97
 """Part of the bytes beside a tile that other blocks are taken to need at least."""
 
-Kind: TypeAlias = tuple[Block, ...]
-"""A block and the blocks that may come to run with it, without names."""
+Kind: TypeAlias = tuple[ContentKey, ...]
+"""The contents of a block and of the blocks that may come to run with it."""
 
 
 PARTS_LAST = ((False, False), (False, True), (True, True))
@@ -109,11 +110,12 @@ class BlockTiler:
         group = company(self.program, number) if number is not None else ()
         statements = self.program.main.statements if group else ()
         partners = (s for n in group if isinstance(s := statements[n], Block))
-        kind = tuple(nameless(each, self._named) for each in (block, *partners))
+        known = [unnamed(each, self._named) for each in (block, *partners)]
+        kind, tags = tuple(map(content_key, known)), tuple([each.tags for each in known])
         rank = self.options.ranks.get(block.name, 0)
         is_first = kind not in self._known
         if is_first and not rank:
-            self._known[kind] = self._priced(block, kind, number, group) or self._searched(
+            self._known[kind] = self._priced(block, tags, number, group) or self._searched(
                 self._tiling(block)
             )
         known = self._searched(self._tiling(block), wanted=rank + 1) if rank else self._known[kind]
@@ -142,8 +144,8 @@ class BlockTiler:
         """
         wanted = max(SHOWN, wanted)
         kept = tiling.times and tiling.times.kept
-        block = nameless(tiling.block, self._named)
-        key = (block, tiling.uses_stencils, tiling.beside, sums, kept, wanted, below)
+        content = content_key(unnamed(tiling.block, self._named))
+        key = (content, tiling.uses_stencils, tiling.beside, sums, kept, wanted, below)
         if key in self._searches:
             return replace(self._searches[key], tiling=tiling)
         sizes = candidate_sizes(self.options, tiling, sums=sums)
@@ -154,7 +156,9 @@ class BlockTiler:
         self._searches[key] = _Searched(tiling, search, prod(map(len, sizes)), search.run())
         return self._searches[key]
 
-    def _priced(self, block: Block, kind: Kind, number: int | None, group: Sequence[int]) -> _Searched | None:
+    def _priced(
+        self, block: Block, tags: tuple[Tags, ...], number: int | None, group: Sequence[int]
+    ) -> _Searched | None:
         """The search whose best candidates are priced by what the rest of the list makes of them; None where it makes
         nothing of them in the memory.
         """
@@ -176,7 +180,7 @@ class BlockTiler:
             return price_of(ranked.sizes)
 
         for stencils in (True, False):
-            known = self._cheapest(block, kind, priced, stencils=stencils)
+            known = self._cheapest(block, tags, priced, stencils=stencils)
             if known is None or known.choice is None:
                 return None
             price = known.choice.price
@@ -187,14 +191,13 @@ class BlockTiler:
         return None
 
     def _cheapest(
-        self, block: Block, kind: Kind, priced: Callable[[Ranked], Price], *, stencils: bool
+        self, block: Block, tags: tuple[Tags, ...], priced: Callable[[Ranked], Price], *, stencils: bool
     ) -> _Searched | None:
         """The cheapest of three searches: parts of sums and whole sums as if the memory kept what the rest of the list
         keeps there, and whole sums as if each tile brought all that it touches. A later search has to promise more than
         CLOSE. Each is made again under a tighter limit until a tile fits the rest of the list, and under other
         assumptions where a price refutes those on residency. Both hold for blocks of the same tags, too.
         """
-        tags = tuple(each.tags for each in kind)
         best: _Searched | None = None
         whole = tiling = self._tiling(block, stencils=stencils)
 
