@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.cost.counts.operations import point_operations
 from stripe.cost.time.pieces import Compute, Loop, Move, Piece, pieces_below
-from stripe.ir import Affine, Nest
+from stripe.ir import Affine, Domain, Nest
 from stripe.poly.connected import connected
 
 if TYPE_CHECKING:
@@ -65,9 +66,14 @@ def tile_points(nest: Nest, outer: Sequence[str]) -> Counts | None:
 
     Indices that no constraint couples count apart and multiply, so the tables stay small.
     """
+    return _domain_points(nest.domain, tuple(outer))
+
+
+@lru_cache(maxsize=512)
+def _domain_points(domain: Domain, outer: tuple[str, ...]) -> Counts | None:
+    """`tile_points` of a nest with this domain. Answers are kept: the pieces of a loop and equal layers share them."""
     import numpy as np
 
-    domain = nest.domain
     sizes = [domain.ranges[name][1] + 1 for name in outer]
     if prod(sizes) > _MOST:
         return None
@@ -81,18 +87,22 @@ def tile_points(nest: Nest, outer: Sequence[str]) -> Counts | None:
         if not constraints:
             total *= prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in names)
             continue
-        table = _table(nest, outer, names, constraints)
+        table = _table(domain, outer, names, constraints)
         if table is None:
             return None
         total = total * table
-    return total.reshape(-1)
+    found = total.reshape(-1)
+    found.flags.writeable = False
+    return found
 
 
-def _table(nest: Nest, outer: Sequence[str], names: list[str], constraints: list[Affine]) -> Counts | None:
+def _table(
+    domain: Domain, outer: Sequence[str], names: list[str], constraints: list[Affine]
+) -> Counts | None:
     """The points of a group for each point of `outer`, with size 1 along indices that do not matter."""
     import numpy as np
 
-    ranges = nest.domain.ranges
+    ranges = domain.ranges
     used = {name for constraint in constraints for name in constraint.names()}
     axes = [*(name if name in used else None for name in outer), *names]
     shape = [ranges[name][1] + 1 if name else 1 for name in axes]
