@@ -90,21 +90,30 @@ def tuned(
     count: int,
     say: Callable[[str], object],
 ) -> tuple[PassEntry, ...]:
-    """The entries with the settings that are fastest on this machine; from the cache where they are known."""
+    """The entries with the settings that are fastest on this machine; from the cache where they are known, and then
+    `say` gets the lines of the run that measured them."""
     compiler = find_compiler()
     spelled = [[e.name, e.pass_.pass_name, e.pass_.model_dump(mode="json"), e.tune] for e in entries]
     machine = hardware.model_dump_json() if hardware else ""
     parts = [print_program(program), json.dumps(spelled), machine, str(count), identity(compiler, True)]
-    key = "\0".join(["tuning", *parts, this_processor().identity])
+    key = "\0".join(["tuning", "with lines", *parts, this_processor().identity])
+    lines: list[str] = []
+
+    def told(line: str) -> None:
+        lines.append(line)
+        say(line)
 
     def search() -> str:
-        found = Tuner(entries, hardware, count, say, measured_seconds).run(program)
-        return json.dumps([entry.pass_.model_dump(mode="json") for entry in found])
+        found = Tuner(entries, hardware, count, told, measured_seconds).run(program)
+        return json.dumps({"options": [e.pass_.model_dump(mode="json") for e in found], "lines": lines})
 
     kept = json.loads(user_cache().text(key, search))
+    if not lines:
+        for line in kept["lines"]:
+            say(line)
     return tuple(
         replace(entry, pass_=type(entry.pass_).model_validate(options))
-        for entry, options in zip(entries, kept, strict=True)
+        for entry, options in zip(entries, kept["options"], strict=True)
     )
 
 

@@ -117,10 +117,11 @@ typedef {signed} st_factor;
 #endif"""
 
     def _signs(self, size: int) -> str:
+        unsigned, name = self.writer.dialect.scalar_type(DTYPES["u8"]), f"st_signs_{size}"
         return f"""\
 #if ST_FLIP
-static const {self.writer.dialect.scalar_type(DTYPES["u8"])} st_signs_{size}[{size}] = {{[0 ... {size - 1}] = ST_FLIP}};
-#define ST_SIGNS_{size}(n) st_signs_{size}[n]
+__extension__ static const {unsigned} {name}[{size}] = {{[0 ... {size - 1}] = ST_FLIP}};
+#define ST_SIGNS_{size}(n) {name}[n]
 #else
 #define ST_SIGNS_{size}(n) 0
 #endif"""
