@@ -94,7 +94,7 @@ def _line(place: str | None, number: int) -> int | None:
 
 
 def unmet(source: Source, produced: Iterable[Message]) -> list[str]:
-    """What is announced and did not come, and what came and was not announced; remarks may go unannounced
+    """Announced messages that did not come, and others that did; remarks may go unannounced
     unless the source announces any.
     """
     wanted = expectations(source)

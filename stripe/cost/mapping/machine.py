@@ -119,7 +119,7 @@ def _step_cycles(unit: ExecUnit, dtype: DType) -> float:
 
 
 def _links(machine: Machine, memories: list[str], unit: str) -> dict[tuple[str, str], tuple[Link, ...]]:
-    """What a byte needs of buses and ports between any two of the memories, and between these and the unit. A resource
+    """Demand of a byte on buses and ports between two memories, and between a memory and the unit. A resource
     is apart where the last instances have another one than the first."""
     model = CostModel(machine)
     found: dict[tuple[str, str], tuple[Link, ...]] = {}

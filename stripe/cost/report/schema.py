@@ -1,4 +1,4 @@
-"""What `stripe-sim --json` writes, as pydantic models, which make the JSON and its schema (see docs/sim.md)."""
+"""The reports of `stripe-sim --json`, as pydantic models, which make the JSON and its schema (see docs/sim.md)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class MemoryJson(BaseModel):
 
 
 class SimulationJson(BaseModel):
-    """What `stripe-sim --json` writes."""
+    """The report that `stripe-sim --json` writes."""
 
     input: str
     machine: str
@@ -177,7 +177,7 @@ class KernelCountsJson(BaseModel):
 
 
 class CountsJson(BaseModel):
-    """What `stripe-sim --counts --json` writes."""
+    """The report that `stripe-sim --counts --json` writes."""
 
     input: str
     halo: Halo

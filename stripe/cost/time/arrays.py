@@ -73,7 +73,7 @@ def systolic_cycles(array: SystolicArray, reduction: int, pixels: int, filters: 
 def _streams(
     compute: Compute, array: SystolicArray, product: _Product, order: int, shape: ProductShape
 ) -> Iterator[Stream]:
-    """What the folds take in and give out: an operand that moves streams in for each fold along the columns; partial
+    """The traffic of the folds: an operand that moves streams in for each fold along the columns; partial
     sums leave for each fold of the reduction, and come back for all but the first."""
     length, pixels, filters, batches = shape
     by_rows, by_columns = ceil(length / array.rows), ceil(filters / array.columns)

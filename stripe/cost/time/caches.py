@@ -186,7 +186,7 @@ class LoopRegions:
         return inside * loop.count if loop.name in self.apart else inside
 
     def of(self, loop: KernelLoop, outer: frozenset[str]) -> Regions:
-        """What one run of the loop touches, by buffer; `outer` are the indices of the loops around it."""
+        """The regions that one run of the loop touches, by buffer; `outer` are the indices of the loops around it."""
         found = self._known.get(loop)
         if found is None:
             fixed = outer | self.apart

@@ -56,7 +56,7 @@ def lives(
 
 
 def _inside(block: Block) -> list[Refinement]:
-    """What a kernel allocates, the larger of blocks one after the other."""
+    """The buffers that a kernel allocates, the larger of blocks one after the other."""
     below: list[Refinement] = []
     for inner in block.blocks:
         found = _inside(inner)

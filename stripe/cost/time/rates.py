@@ -29,7 +29,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Effort:
-    """What computing takes of one unit, if one does it all: cycles, the share of its lanes that do useful work, and by
+    """The effort of one unit that computes alone: cycles, the share of its lanes that do useful work, and by
     which rule; `streams` are the operands in and out where the unit takes others than the blocks touch. A core has a
     phase for each block."""
 

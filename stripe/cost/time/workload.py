@@ -1,4 +1,4 @@
-"""What one statement of `main` costs when it has the machine for itself: time, bytes, energy, and what bounds it."""
+"""The cost of one statement of `main` that has the machine for itself: time, bytes, energy, and what bounds it."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ class CostModel:
         return size * rates.slowest
 
     def byte_rates(self, source: str, sink: str, route: Route) -> ByteRates:
-        """What a byte on a route needs of buses and memory ports, and its energy."""
+        """The demand of a byte on the buses and memory ports of a route, and its energy."""
         key = (source, sink, route)
         if key not in self._rates:
             self._rates[key] = self._counted_rates(*key)

@@ -88,7 +88,7 @@ def renamed(node: NodeProto) -> NodeProto:
 
 
 class BatchNormalization(BatchNormalization_14):
-    """That of opsets before 14. Wherever it has a momentum, which is always, the evaluator of onnx would train."""
+    """As before opset 14. Wherever it has a momentum, which is always, the evaluator of onnx would train."""
 
     def _run(self, *inputs: Array, epsilon: float, momentum: float, **_: object) -> tuple[Array, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return super()._run(*inputs, epsilon=epsilon, momentum=momentum, training_mode=0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportArgumentType, reportCallIssue]

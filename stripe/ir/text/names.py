@@ -1,4 +1,4 @@
-"""Which words may name an index, a refinement or a scalar, and how a fresh one is made from its context."""
+"""Words that may name an index, a refinement or a scalar; fresh names, made from their context."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ class _Wider:
 def _contents(
     reads: Sequence[Access], known: Sequence[Holes | None], added: Points
 ) -> Iterator[tuple[dict[str, Number], Points]]:
-    """Which reads meet holes, by the value that they read there, and the points of `added` where they all do."""
+    """The reads that meet holes, by the value that they read there, and the points of `added` where they all do."""
     options: list[tuple[tuple[str, Number] | None, Points]]
     choices: list[list[tuple[tuple[str, Number] | None, Points]]] = []
     for read, found in zip(reads, known, strict=True):

@@ -1,4 +1,4 @@
-"""Which buffers lie in the near memories when: residency, eviction by next use, streaming by tiles.
+"""Buffers in the near memories over time: residency, eviction by next use, streaming by tiles.
 
 Statements are taken in program order. For each, its operands become resident as whole copies or are streamed tile by
 tile; of the choices that fit, the planner takes the one that its policy prefers: the one that moves the fewest bytes,
@@ -62,7 +62,7 @@ ScheduleStep = SwapIn | SwapOut | Execute
 
 
 class Residency(Enum):
-    """Which of the choices for a statement is preferred, of those that fit."""
+    """The preference among the choices for a statement that fit."""
 
     COPY = "the one that moves the fewest bytes"
     MIXED = "the one that streams operands whose tiles overlap little, and copies the others whole"

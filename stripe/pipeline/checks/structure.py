@@ -68,7 +68,7 @@ class StructureCheck(Instrument):
 
 
 def _signature(program: Program) -> set[tuple[str, str]]:
-    """What callers pass and take: the tensors, each with its role."""
+    """The interface for callers: the tensors, each with its role."""
     return {
         (word, f"{ref.dtype} {ref.name}{list(ref.logical_sizes)}")
         for word, refs in (("input", program.inputs), ("output", program.outputs))
