@@ -86,20 +86,20 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class _Touch:
+class _TouchedElements:
     """Accesses by all that their elements depend on: equal layers share the answers of integer sets."""
 
     content: tuple[object, ...]
     parts: tuple[Access, ...] = field(compare=False)
 
     @staticmethod
-    def of(parts: Iterable[Access]) -> _Touch:
+    def of(parts: Iterable[Access]) -> _TouchedElements:
         found = tuple(parts)
-        return _Touch(tuple([(part.index, part.sizes, part.nest.domain) for part in found]), found)
+        return _TouchedElements(tuple([(part.index, part.sizes, part.nest.domain) for part in found]), found)
 
 
 @lru_cache(maxsize=512)
-def _box(touch: _Touch) -> tuple[Interval, ...] | None:
+def _box(touch: _TouchedElements) -> tuple[Interval, ...] | None:
     """The box, relative to the view's origin, of all that is touched through it."""
     return box_of(touch.parts)
 
@@ -110,7 +110,7 @@ def cache_view(
     """Caches the view `name` of the block at `path`."""
     nest = nest_at(entry, path)
     parts = through_view(nest, name)
-    box = _box(_Touch.of(parts))
+    box = _box(_TouchedElements.of(parts))
     if box is None:
         return Refusal("nothing is touched through it")
     # the other views that the innermost block has of the buffer of `name`
@@ -182,7 +182,7 @@ def _regions(
     prefix = nest.prefix(nest.depth)
     if any(_fills(part, nest, box) for part in parts):
         return [Region(())]
-    found = _pieces(_Touch.of(parts), prefix, nest.domain, tuple(box))
+    found = _pieces(_TouchedElements.of(parts), prefix, nest.domain, tuple(box))
     view = nest.views[name]
     if len(found) == 1 or exact or not _is_whole(nest.blocks[0], view.buffer):
         return list(found)
@@ -197,7 +197,7 @@ def _regions(
 
 @lru_cache(maxsize=512)
 def _pieces(
-    touch: _Touch, prefix: tuple[str, ...], domain: Domain, box: tuple[Interval, ...]
+    touch: _TouchedElements, prefix: tuple[str, ...], domain: Domain, box: tuple[Interval, ...]
 ) -> tuple[Region, ...]:
     """The convex pieces of the elements touched at each point of `domain`, simplified under its constraints."""
     names = (*prefix, *element_names(len(box)))

@@ -155,7 +155,7 @@ def _split_refinements(
 ) -> tuple[tuple[Refinement, ...], tuple[Refinement, ...]]:
     """Splits each view into the part that the outer block moves and the part that the inner one moves."""
     ranges: dict[str, Interval] = {index.name: (0, index.range - 1) for index in inner.indices}
-    sides = _Sides(ranges, {passed: Affine.var(name) for passed, name in back.items()}, back)
+    sides = _NestHalves(ranges, {passed: Affine.var(name) for passed, name in back.items()}, back)
     outer_refs: list[Refinement] = []
     inner_refs: list[Refinement] = []
     for ref in inner.refinements:
@@ -195,7 +195,7 @@ class _SplitAffine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
+class _NestHalves:
     """The two halves of a nest: the intervals of the indices inside, and for each index that is passed in (`back`) the
     one of the outer block."""
 

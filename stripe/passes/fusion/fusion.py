@@ -16,7 +16,7 @@ from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReq
 from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
 from stripe.passes.fusion.legality import FusionPlan, Legality
-from stripe.passes.fusion.priced import FusionPrices, Objective, Place
+from stripe.passes.fusion.priced import FusionPrices, Objective, StatementPlace
 from stripe.passes.fusion.reach import find_pairs
 from stripe.rewrite.refusal import Refusal
 
@@ -126,7 +126,7 @@ class Fusion(Pass):
 
     def _visit(
         self,
-        place: Program | Place,
+        place: Program | StatementPlace,
         block: Block,
         private: frozenset[str],
         allocations: Mapping[str, str],
@@ -167,12 +167,12 @@ class Fusion(Pass):
                     else f"{number}.{len(allocations)}.{ref.name}"
                     for ref in inner.refinements
                 }
-                inside = Place(place, block, number)
+                inside = StatementPlace(place, block, number)
                 statements[number] = self._visit(inside, inner, own, behind, intervals, prices, context)
         return with_statements(block, statements)
 
     def _fuse_in(
-        self, place: Program | Place, decider: _Decider, prices: FusionPrices, context: PassContext
+        self, place: Program | StatementPlace, decider: _Decider, prices: FusionPrices, context: PassContext
     ) -> None:
         """Fuses statements of the line of the block at `place`."""
         line = decider.line

@@ -39,21 +39,25 @@ MAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StatementPlace:
     """The place of statement `number` of a block at the place `outer`, where the entry has the program."""
 
-    outer: Program | Place
+    outer: Program | StatementPlace
     block: Block
     number: int
 
     @property
     def path(self) -> tuple[int, ...]:
-        return (*(self.outer.path if isinstance(self.outer, Place) else (0,)), self.number)
+        return (*(self.outer.path if isinstance(self.outer, StatementPlace) else (0,)), self.number)
 
     def holding(self, block: Block) -> Program:
         """The program with a block in this place."""
         whole = with_statement(self.block, self.number, block)
-        return self.outer.holding(whole) if isinstance(self.outer, Place) else with_entry(self.outer, whole)
+        return (
+            self.outer.holding(whole)
+            if isinstance(self.outer, StatementPlace)
+            else with_entry(self.outer, whole)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class FusionPrices:
         self._cheaper: set[object] = set()
 
     def compared(
-        self, place: Program | Place, line: Line, slots: Sequence[int], fused: Block
+        self, place: Program | StatementPlace, line: Line, slots: Sequence[int], fused: Block
     ) -> str | Refusal:
         """The two prices in words, empty where there are none; a refusal where the fused block is the dearer."""
         if self._ask is None or isinstance(place, Program):
@@ -127,7 +131,7 @@ class FusionPrices:
             case _:
                 return price.cycles
 
-    def _verdict(self, place: Place, line: Line, slots: Sequence[int], fused: Block) -> Verdict:
+    def _verdict(self, place: StatementPlace, line: Line, slots: Sequence[int], fused: Block) -> Verdict:
         """The prices of the two programs, in main with all that may come to run with the pair."""
         whole, numbers = place.holding(line.finish()[0]), line.positions(slots)
         if len(place.path) == MAIN:
