@@ -87,6 +87,12 @@ class LocationSpec(BaseModel):
         unit = Affine(self.unit) if isinstance(self.unit, int) else parse_affine(self.unit)
         return Location.of(self.name, unit)
 
+    def each(self, count: int | None) -> tuple[Location, ...]:
+        """The locations that take turns: the `count` units of a machine for 'any' and 'all', else the fixed one."""
+        if count is None or not (self.is_all or self.unit == "any"):
+            return (self.fixed(),)
+        return tuple(Location.of(self.name, number) for number in range(count))
+
     def fixed(self) -> Location:
         """The location where no index of the program is known; ConfigError when the unit uses an index."""
         location = self.location()

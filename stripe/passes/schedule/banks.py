@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from stripe.ir import Location
 from stripe.ir.frozen import replace
 
-WINDOW = 2
-"""Ranges given back lately that are avoided."""
+WINDOWS = (6, 3, 0)
+"""How many of the ranges given back lately are avoided, the first number that leaves room: a statement mostly has three
+ranges, so that those are of the last two statements, or of the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class BankRange:
 
 @dataclass(slots=True)
 class Banks:
-    """Banks of equal size. The last `WINDOW` ranges that were given back are taken again only where nothing else is
-    free: reusing a range at once would make the new owner wait for the old one.
+    """Banks of equal size. Ranges that were given back lately are taken again only where nothing else is free, the
+    oldest first: the new owner of a range has to wait for the old one.
     """
 
     memory: str
@@ -57,15 +58,14 @@ class Banks:
     def allocate(self, size: int, banks: Sequence[int]) -> BankRange | None:
         """A free range in one of `banks`, the emptiest first; None when none is large enough."""
         order = sorted(banks, key=lambda bank: (sum(p.bytes for p in self.taken if p.bank == bank), bank))
-        for avoided in (self.recent, []):
+        for window in dict.fromkeys(min(window, len(self.recent)) for window in WINDOWS):
+            avoided = self.recent[len(self.recent) - window :]
             for bank in order:
                 address = self._fit(size, bank, avoided)
                 if address is not None:
                     found = BankRange(self.memory, bank, address, size)
                     self.taken.append(found)
                     return found
-            if not self.recent:
-                break
         return None
 
     def _fit(self, size: int, bank: int, avoided: Iterable[BankRange]) -> int | None:
@@ -82,7 +82,7 @@ class Banks:
 
     def release(self, range_: BankRange) -> None:
         self.taken.remove(range_)
-        self.recent = [*self.recent, range_][-WINDOW:]
+        self.recent = [*self.recent, range_][-WINDOWS[0] :]
 
     @property
     def numbers(self) -> range:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from stripe.ir import (
     Agg,
@@ -30,10 +30,15 @@ from stripe.rewrite.refusal import Refusal
 
 
 def stream_operands(
-    entry: Block, path: Path, steps: Sequence[ScheduleStep], unit: Location, depth: int, context: PassContext
+    entry: Block,
+    path: Path,
+    steps: Sequence[ScheduleStep],
+    turns: Iterator[Location],
+    depth: int,
+    context: PassContext,
 ) -> Block:
     """Copies the streamed operands of each statement of the block at `path` tile by tile, inside the statement, on
-    `unit` and with `depth` buffers, and gives its scratch buffers their addresses.
+    units by `turns` and with `depth` buffers, and gives its scratch buffers their addresses.
     """
     for step in steps:
         if not isinstance(step, Execute):
@@ -44,7 +49,7 @@ def stream_operands(
         for name, place in step.streams.items():
             block = block_at(entry, number)
             for view in [ref.name for ref in block.refinements if ref.source == name]:
-                cached = cache_view(entry, number, view, CacheOptions(place.location, unit))
+                cached = cache_view(entry, number, view, CacheOptions(place.location, next(turns)))
                 if isinstance(cached, Refusal):
                     context.missed(block, f"{view} is not cached: {cached}")
                     raise ConfigError(
@@ -79,7 +84,7 @@ def build_statements(
     nest: Nest,
     steps: Sequence[ScheduleStep],
     copies: Sequence[NearCopy],
-    unit: Location,
+    turns: Iterator[Location],
     written: WrittenElements,
 ) -> tuple[Block, list[ScheduleStep]]:
     """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order, without
@@ -102,10 +107,11 @@ def build_statements(
             made = [_on_copies(block.statements[step.number], on)]
         else:
             copy, load = step.copy, isinstance(step, SwapIn)
-            far, options = block.ref(copy.buffer), CacheOptions(copy.place.location, unit)
+            far = block.ref(copy.buffer)
             verb = "swap_in" if load else "swap_out"
             made: list[Statement] = []
             for region in written.regions(copy.buffer, done):
+                options = CacheOptions(copy.place.location, next(turns))
                 moved = transfer_block(
                     block, far, allocs[copy], [0] * far.rank, region, options, load=load, agg=Agg.ASSIGN
                 )

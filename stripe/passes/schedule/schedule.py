@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, cycle
 from typing import ClassVar
 
 from pydantic import Field, model_validator
@@ -105,13 +105,15 @@ class Schedule(Pass):
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("main",)
-    mem_loc: LocationSpec = Field(description="the near memory; its unit is the first bank")
+    mem_loc: LocationSpec = Field(description="the near memory; its unit is the first bank, 'all' all banks")
     mem_KiB: float = Field(default=0.0, ge=0, description="KiB of one bank; 0: as the hardware model says")
     num_banks: int = Field(
         default=0, ge=0, description="banks, that is units of the memory; 0: as the model says"
     )
     alignment: int = Field(default=4, ge=1, le=1 << 40, description="bytes that addresses are multiples of")
-    xfer_loc: LocationSpec = Field(description="unit that runs the transfers")
+    xfer_loc: LocationSpec = Field(
+        description="unit that runs the transfers; on 'any' and on 'all' those of the name take turns"
+    )
     pipeline_depth: int = Field(
         default=2, ge=1, description="buffers for each streamed operand; 2: double buffering"
     )
@@ -130,6 +132,8 @@ class Schedule(Pass):
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when a statement cannot be made to fit, with the sizes, and unless the machine has the
         units, a memory and a unit that is no memory."""
+        if self.xfer_loc.is_all:
+            context.need_hardware(f"schedule with transfers on all {self.xfer_loc.name}")
         context.check_unit(self.mem_loc)
         context.check_unit(self.xfer_loc)
         if context.hardware is not None:
@@ -227,14 +231,14 @@ class Schedule(Pass):
         context: PassContext,
     ) -> _Planned:
         """The steps of `block`, which takes the place of the one at `path`."""
-        depth, unit = self.pipeline_depth, self.xfer_loc.fixed()
+        depth, units = self.pipeline_depth, self._units(context.hardware)
         entry = replace_at(entry, path, lambda _: block)
         graph = Machine.of(context.hardware).graph if context.hardware is not None else None
         needs = [
             Needs(
                 operands_of(block, n),
                 scratch_of(s, banks, depth),
-                _reachable(s, banks, unit, graph),
+                _reachable(s, banks, units, graph),
                 is_tiled(s),
             )
             for n, s in enumerate(block.statements)
@@ -252,18 +256,23 @@ class Schedule(Pass):
         self, planned: _Planned, path: Path, written: WrittenElements, context: PassContext
     ) -> tuple[Block, float]:
         """The entry with the planned steps as statements in their order, and the cycles of the schedule."""
-        unit = self.xfer_loc.fixed()
-        entry = stream_operands(planned.entry, path, planned.steps, unit, self.pipeline_depth, context)
-        built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, unit, written)
+        units = self._units(context.hardware)
+        turns = cycle(units)
+        entry = stream_operands(planned.entry, path, planned.steps, turns, self.pipeline_depth, context)
+        built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, turns, written)
         entry = replace_at(entry, path, lambda _: with_directions(built))
         if context.hardware is not None:
-            _check_transfers(block_at(entry, path), unit, Machine.of(context.hardware).graph)
+            _check_transfers(block_at(entry, path), units, Machine.of(context.hardware).graph)
         return self._ordered(entry, path, origins, context)
+
+    def _units(self, hardware: HardwareModel | None) -> tuple[Location, ...]:
+        """The units that take turns with transfers."""
+        return self.xfer_loc.each(hardware.unit(self.xfer_loc.name).count if hardware is not None else None)
 
     def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
         unit = hardware.mem_units.get(self.mem_loc.name) if hardware is not None else None
         size = int(self.mem_KiB * 1024) or (unit.size if unit is not None else 0)
-        first = self.mem_loc.fixed().devices[-1].units[0].offset
+        first = self.mem_loc.each(1)[0].devices[-1].units[0].offset
         count = self.num_banks or (unit.count - first if unit is not None else 1)
         if size == 0:
             raise ConfigError(
@@ -333,31 +342,32 @@ def _fresh(entry: Block, block: Block) -> frozenset[str]:
 
 
 def _reachable(
-    statement: Statement, banks: Banks, transfers: Location, graph: UnitGraph | None
+    statement: Statement, banks: Banks, transfers: Sequence[Location], graph: UnitGraph | None
 ) -> tuple[int, ...]:
-    """The banks that a statement may use: those that its unit and the unit of the transfers reach."""
+    """The banks that a statement may use: those that its unit and the units of the transfers reach."""
     found = tuple(banks.numbers)
     if graph is None:
         return found
     location = statement.location if isinstance(statement, Block) else Location()
-    for unit in (transfers, location):
+    for unit in (*transfers, location):
         if str(unit) not in graph.units:
             continue
         near = graph.memories_of(str(unit))
         found = tuple(bank for bank in found if f"{banks.memory}[{bank}]" in near)
         if not found:
             whose = f"{unit} reaches no {banks.memory}" + (
-                f" that {transfers} reaches" if unit is not transfers else ""
+                f" that {transfers[0]} reaches" if unit is not transfers[0] else ""
             )
             hint = "choose another unit, or add a bus to and from it to the hardware model"
             raise ConfigError(whose, hint=hint)
     return found
 
 
-def _check_transfers(block: Block, unit: Location, graph: UnitGraph) -> None:
-    """Raises ConfigError for a transfer inside `block` from or to a memory to which `unit` has no bus."""
+def _check_transfers(block: Block, units: Sequence[Location], graph: UnitGraph) -> None:
+    """Raises ConfigError for a transfer inside `block` on one of `units`, where that has no bus to a memory."""
     for _, inner in walk(block):
-        if inner.location != unit:
+        unit = inner.location
+        if unit not in units:
             continue
         for ref in inner.refinements:
             memory = str(ref.location)
