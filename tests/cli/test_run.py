@@ -14,6 +14,7 @@ from stripe.cli.start import opt as optimize
 from stripe.cli.start import run as main
 from stripe.cli.start import sim as simulate
 from stripe.exec.compile import CompiledProgram
+from stripe.exec.native.measure import measured
 from stripe.exec.native.processor import this_processor
 from stripe.pipeline.engines import Arrays
 from stripe.tile.reference import evaluate
@@ -94,6 +95,18 @@ def test_bench_says_what_the_machine_reaches(mm: str, tmp_path: Path, capsys: Ca
     (kernel,) = times["kernels"]
     assert kernel["speed"]["operations"] == times["speed"]["operations"]
     assert kernel["seconds"] > 0
+
+
+def test_products_of_bytes_have_a_peak_of_their_own(tmp_path: Path) -> None:
+    source, path = tmp_path / "dots.tile", tmp_path / "report.json"
+    text = (
+        "function (A[M=64, K=64]: i8, B[K, N=64]: i8) -> (C) { C[m, n : M, N]: i32 = +(A[m, k] * B[k, n]); }"
+    )
+    source.write_text(text)
+    assert main([str(source), "--engine", "c", "--bench", "1", "--json", str(path)]) == 0
+    speed = json.loads(path.read_text())["bench"]["speed"]
+    assert speed["operations"] == 2 * 64**3
+    assert speed["gflops"] / speed["share_of_peak"] == pytest.approx(measured().dot_gops)
 
 
 def test_options_of_the_engine_c(mm: str, capsys: Capture) -> None:

@@ -49,7 +49,8 @@ class SpeedJson(BaseModel):
     gflops: float
     gb_per_s: float
     share_of_peak: float | None = Field(
-        description="of the multiply-adds that this machine reaches, in fp32; null where that was not measured"
+        description="of the multiply-adds that this machine reaches, in fp32, and with bytes for products of bytes; "
+        "null where that was not measured"
     )
     share_of_bandwidth: float | None = Field(
         description="of the bandwidth of the nearest level that holds the bytes"

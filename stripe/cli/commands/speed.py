@@ -19,7 +19,9 @@ def measure(
     threads = _threads(engine)
     machine = _machine() if isinstance(engine, CEngine) else None
     times = runner.bench(inputs, count)
-    whole = KernelWork("", sum(work.operations for work in program_work(original)), tensor_bytes(original))
+    works = program_work(original)
+    operations, of_bytes = sum(work.operations for work in works), sum(work.of_bytes for work in works)
+    whole = KernelWork("", operations, of_bytes, tensor_bytes(original))
     kernels = tuple(
         KernelJson(name=work.name, seconds=seconds, speed=_speed(work, seconds, machine, threads))
         for work, seconds in zip(program_work(program), runner.profile(inputs, count), strict=False)
@@ -61,10 +63,16 @@ def _speed(work: KernelWork, seconds: float, machine: Measurement | None, thread
         bytes=work.bytes,
         gflops=gflops,
         gb_per_s=gb_per_s,
-        share_of_peak=gflops / (machine.gflops * threads) if machine else None,
+        share_of_peak=_least_seconds(work, machine) / threads / seconds if machine else None,
         share_of_bandwidth=gb_per_s / bandwidth if bandwidth else None,
         level=level,
     )
+
+
+def _least_seconds(work: KernelWork, machine: Measurement) -> float:
+    """Seconds of the operations on one core at its peak: that of products of bytes is another one."""
+    others = work.operations - work.of_bytes
+    return (others / machine.gflops + work.of_bytes / machine.dot_gops) / 1e9
 
 
 def _bandwidth(size: int, machine: Measurement, threads: int) -> tuple[str, float]:

@@ -15,11 +15,12 @@ from stripe.poly.sets import union
 
 @dataclass(frozen=True, slots=True)
 class KernelWork:
-    """`operations`: a multiply-add is two. `bytes`: each element that the kernel reads from outside once, and each
-    that it writes outside once."""
+    """`operations`: a multiply-add is two; `of_bytes` are those of them that multiply bytes and add the products.
+    `bytes`: each element that the kernel reads from outside once, and each that it writes outside once."""
 
     name: str
     operations: int
+    of_bytes: int
     bytes: int
 
 
@@ -41,7 +42,8 @@ def _kernel_work(kernel: Nest) -> KernelWork:
     for leaf in leaves:
         for access in _outside(leaf, kernel):
             moved[access.buffer, access.is_write].append(access)
-    return KernelWork(kernel.block.name, done.total, sum(map(_distinct_bytes, moved.values())))
+    of_bytes = 2 * sum(count for (product, _), count in done.macs.items() if product.bytes == 1)
+    return KernelWork(kernel.block.name, done.total, of_bytes, sum(map(_distinct_bytes, moved.values())))
 
 
 def _outside(leaf: Nest, kernel: Nest) -> Iterator[Access]:
