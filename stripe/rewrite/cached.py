@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from stripe.ir import (
@@ -14,7 +13,6 @@ from stripe.ir import (
     Buffer,
     Constraint,
     Direction,
-    Domain,
     Index,
     IndexMap,
     Interval,
@@ -39,14 +37,10 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.poly import (
     Access,
-    Points,
-    box_of,
     element_names,
-    pieces,
     through_view,
     touched_at,
     union,
-    untouched,
 )
 from stripe.poly.deps import common_depth, overlap
 from stripe.poly.relations import Relation
@@ -55,6 +49,7 @@ from stripe.rewrite.locate import placed_as, unknown_unit
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.pass_in import pass_index
 from stripe.rewrite.refusal import Refusal
+from stripe.rewrite.regions import Region, TouchedElements, regions_of, touched_box
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,39 +73,13 @@ class Cached:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Elements to transfer: over the names of the nest's domain and `e0`, `e1`, … relative to the view's origin."""
-
-    affines: tuple[Affine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _TouchedElements:
-    """Accesses by all that their elements depend on: equal layers share the answers of integer sets."""
-
-    content: tuple[object, ...]
-    parts: tuple[Access, ...] = field(compare=False)
-
-    @staticmethod
-    def of(parts: Iterable[Access]) -> _TouchedElements:
-        found = tuple(parts)
-        return _TouchedElements(tuple([(part.index, part.sizes, part.nest.domain) for part in found]), found)
-
-
-@lru_cache(maxsize=512)
-def _box(touch: _TouchedElements) -> tuple[Interval, ...] | None:
-    """The box, relative to the view's origin, of all that is touched through it."""
-    return box_of(touch.parts)
-
-
 def cache_view(
     entry: Block, path: Path, name: str, options: CacheOptions = CacheOptions()
 ) -> Cached | Refusal:
     """Caches the view `name` of the block at `path`."""
     nest = nest_at(entry, path)
     parts = through_view(nest, name)
-    box = _box(_TouchedElements.of(parts))
+    box = touched_box(TouchedElements.of(parts))
     if box is None:
         return Refusal("nothing is touched through it")
     # the other views that the innermost block has of the buffer of `name`
@@ -124,12 +93,12 @@ def cache_view(
             _meet_while_copied(mine, part, nest) for mine in parts for part in _through(nest, name, other)
         ):
             return Refusal(f"'{other}' touches the same elements meanwhile")
-    loads = _regions(nest, name, [part for part in parts if not part.is_write], box, exact=False)
+    loads = regions_of(nest, name, [part for part in parts if not part.is_write], box, exact=False)
     writes = [part for part in parts if part.is_write]
     agg = _merged_by(entry, nest, parts)
     if isinstance(agg, Refusal):
         return agg
-    stores = _regions(nest, name, writes, box, exact=agg is Agg.ASSIGN)
+    stores = regions_of(nest, name, writes, box, exact=agg is Agg.ASSIGN)
     if writes and loads:
         if not _written_first(nest, parts):
             return Refusal("it is read before it is written inside")
@@ -167,86 +136,6 @@ def _meet_while_copied(mine: Access, other: Access, nest: Nest) -> bool:
         hidden = other.is_write and other.path < mine.path
     prefix = nest.prefix(nest.depth)
     return hidden and not touched_at(mine, prefix).disjoint(touched_at(other, prefix))
-
-
-def _regions(
-    nest: Nest, name: str, parts: Sequence[Access], box: Sequence[Interval], *, exact: bool
-) -> list[Region]:
-    """The elements touched at each point of the block, simplified under the constraints there.
-
-    One convex region where the touched set is convex; else, when `exact` or where the source may hold undefined
-    elements, disjoint regions; else the part of the box that exists.
-    """
-    if not parts:
-        return []
-    prefix = nest.prefix(nest.depth)
-    if any(_fills(part, nest, box) for part in parts):
-        return [Region(())]
-    found = _pieces(_TouchedElements.of(parts), prefix, nest.domain, tuple(box))
-    view = nest.views[name]
-    if len(found) == 1 or exact or not _is_whole(nest.blocks[0], view.buffer):
-        return list(found)
-    names = element_names(len(box))
-    known = _known(prefix, nest.domain, box)
-    sizes = nest_at(nest.blocks[0], view.buffer.path).block.ref(view.buffer.name).sizes
-    inside: list[Affine] = []
-    for element, origin, size in zip(names, view.origin, sizes, strict=True):
-        inside += [origin + Affine.var(element), size - 1 - origin - Affine.var(element)]
-    return [Region(_simplified(Points.build(known.names, {}, inside), known))]
-
-
-@lru_cache(maxsize=512)
-def _pieces(
-    touch: _TouchedElements, prefix: tuple[str, ...], domain: Domain, box: tuple[Interval, ...]
-) -> tuple[Region, ...]:
-    """The convex pieces of the elements touched at each point of `domain`, simplified under its constraints."""
-    names = (*prefix, *element_names(len(box)))
-    touched = union((touched_at(part, prefix) for part in touch.parts), names).coalesced()
-    known = _known(prefix, domain, box)
-    return tuple([Region(_simplified(piece, known)) for piece in pieces(touched)])
-
-
-def _known(prefix: Sequence[str], domain: Domain, box: Sequence[Interval]) -> Points:
-    """The elements of the box at each point of `domain`."""
-    names = element_names(len(box))
-    bounds = dict(zip(names, box, strict=True))
-    return Points.build((*prefix, *names), {**domain.ranges, **bounds}, domain.constraints)
-
-
-def _is_whole(entry: Block, buffer: Buffer) -> bool:
-    """Whether all elements of a buffer have a value: those of tensors that the program is given, and of temporaries of
-    the entry that are written as a whole."""
-    owner = nest_at(entry, buffer.path)
-    ref = owner.block.ref(buffer.name)
-    writes = [part for part in through_view(owner, buffer.name) if part.is_write]
-    given = ref.is_kept and not writes
-    return len(buffer.path) == 1 and (given or untouched(ref.sizes, writes).is_empty)
-
-
-def _fills(part: Access, nest: Nest, box: Sequence[Interval]) -> bool:
-    """Whether the part touches the whole box at each point of the nest's block: no constraint inside cuts it, and in
-    each dimension indices of that dimension alone leave no gap. False where only integer sets tell."""
-    domain = part.nest.domain
-    if domain.constraints != nest.domain.constraints:
-        return False
-    used = set(nest.prefix(nest.depth))
-    for affine, size, ends in zip(part.index, part.sizes, box, strict=True):
-        extent = size
-        for atom, step in sorted(affine.terms, key=lambda term: abs(term[1])):
-            if not isinstance(atom, str) or atom in used or abs(step) > extent:
-                return False
-            used.add(atom)
-            low, high = domain.ranges[atom]
-            extent += abs(step) * (high - low)
-        first = affine.bounds(domain.ranges)[0]
-        if (first, first + extent - 1) != ends:
-            return False
-    return True
-
-
-def _simplified(region: Points, known: Points) -> tuple[Affine, ...]:
-    gist = region.gist(known).coalesced()
-    return gist.affines() if len(list(pieces(gist))) == 1 else region.affines()
 
 
 def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refusal:

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from stripe.ir import Agg, Nest, Refinement
 from stripe.poly import Access, Points, element_names, elements, pieces, through_view
-from stripe.rewrite.cached import Region, assigned_before
+from stripe.rewrite.cached import assigned_before
+from stripe.rewrite.regions import Region
 
 
 class WrittenElements:
