@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Interval, Program, Refinement, Tags, refs_used, step, with_entry, with_statements
+from stripe.ir import Block, Interval, Program, Tags, refs_used, step, with_entry, with_statements
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReqs, TagSet, matching
 from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
 from stripe.passes.fusion.legality import FusionPlan, Legality
 from stripe.passes.fusion.priced import FusionPrices, Objective, StatementPlace
-from stripe.passes.fusion.reach import find_pairs
+from stripe.passes.fusion.reach import find_pairs, output_indices, unmoved
 from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ class _Decider:
         chosen: dict[str, int] = {}
         points = 1
         for entry in sorted(plan.shared, key=lambda entry: -far[entry]):
-            still = next((ref for ref in (*_still(a, entry.a_index), *_still(b, entry.b_index))), None)
+            still = next((ref for ref in (*unmoved(a, entry.a_index), *unmoved(b, entry.b_index))), None)
             if still is not None and not chosen:
                 return Refusal(f"each point of {entry.name} would read {still.source} again")
             if still is not None or left <= limit:
@@ -366,12 +366,12 @@ class _Decider:
             parts.append(f"{view.elements} of {whole} elements of {source} in each point")
         if plan.local:
             parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
-        merged = prod(entry.count for entry in plan.shared if entry.b_index not in _output_indices(b))
+        merged = prod(entry.count for entry in plan.shared if entry.b_index not in output_indices(b))
         if merged > 1:
             parts.append(f"each result of {b.name} is merged {merged} times")
         points = prod(entry.count for entry in plan.shared)
         parallel = [
-            (prod(i.range for i in block.iterated if i.name in _output_indices(block)), block.name)
+            (prod(i.range for i in block.iterated if i.name in output_indices(block)), block.name)
             for block in (a, b)
         ]
         lost = [f"{before} of {name}" for before, name in parallel if before > points]
@@ -392,20 +392,3 @@ class _Decider:
         if plan.recompute > 1:
             parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
         return "; ".join(parts)
-
-
-def _output_indices(block: Block) -> frozenset[str]:
-    """The indices that move an output."""
-    return frozenset(name for ref in block.outputs for affine in ref.access for name in affine.names())
-
-
-def _still(block: Block, index: str) -> list[Refinement]:
-    """The views that the index does not move, but for single elements."""
-    names = {
-        ref.name: {name for affine in ref.access for name in affine.names()} for ref in block.refinements
-    }
-    return [
-        ref
-        for ref in block.refinements
-        if ref.source and index not in names[ref.name] and (names[ref.name] or ref.elements > 1)
-    ]

@@ -146,3 +146,18 @@ def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:
     low = -((a.high - b.low) // a.step)
     high = (moved - b.step + b.high - a.low) // a.step
     return NeededRange(moved // a.step, low, high)
+
+
+def output_indices(block: Block) -> frozenset[str]:
+    """The indices that move an output."""
+    return frozenset().union(*(_moving(ref) for ref in block.outputs))
+
+
+def unmoved(block: Block, index: str) -> list[Refinement]:
+    """The views that the index does not move, but for single elements."""
+    moving = {ref: _moving(ref) for ref in block.refinements if ref.source}
+    return [ref for ref, names in moving.items() if index not in names and (names or ref.elements > 1)]
+
+
+def _moving(ref: Refinement) -> frozenset[str]:
+    return frozenset(name for affine in ref.access for name in affine.names())
