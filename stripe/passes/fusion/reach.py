@@ -150,7 +150,7 @@ def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:
 
 def output_indices(block: Block) -> frozenset[str]:
     """The indices that move an output."""
-    return frozenset().union(*(_moving(ref) for ref in block.outputs))
+    return frozenset(name for ref in block.outputs for name in _moving(ref))
 
 
 def unmoved(block: Block, index: str) -> list[Refinement]:
