@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
 from stripe.ir.affine import Affine, Atom, FloorDiv, Mod
-from stripe.ir.frozen import replace
+from stripe.ir.frozen import frozen, replace
 from stripe.ir.index_map import IndexMap
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digit:
     """`floor(a / place) mod count` of the coordinate a in dimension `dim`; without a count the floor alone."""
 

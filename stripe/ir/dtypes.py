@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from sys import float_info
 from typing import TYPE_CHECKING, Literal
+
+from stripe.ir.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 Kind = Literal["bool", "int", "uint", "float"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DType:
     """The row of an element type, from which everything about it derives.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from stripe.ir.block import Block, Statement
-from stripe.ir.frozen import replace
+from stripe.ir.frozen import frozen, replace
 from stripe.ir.walk import with_statements
 
 
@@ -81,7 +80,7 @@ def splice(block: Block, parts: Mapping[int, Sequence[Statement]]) -> Block:
     return edit.result()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Around:
     """Statements to put directly before and after a statement."""
 

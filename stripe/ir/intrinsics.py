@@ -35,6 +35,7 @@ from typing import Literal
 
 from stripe.ir import elementary
 from stripe.ir.dtypes import BOOL, DType, Kind
+from stripe.ir.frozen import frozen
 
 Result = Literal["same", "bool", "cast", "cond"]
 Operands = Literal["any", "number", "integer", "float"]
@@ -246,7 +247,7 @@ def _table(rows: Iterable[IntrinsicSpec]) -> dict[str, IntrinsicSpec]:
 INTRINSICS: dict[str, IntrinsicSpec] = _table([*_arithmetic(), *_logic(), *_functions()])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpecialSpec:
     """Names of the operands of a special, in order."""
 

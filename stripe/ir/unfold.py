@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 
 from stripe.ir.access import address, separating
 from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod
 from stripe.ir.block import Block, Constraint, Index, LoadIndex
-from stripe.ir.frozen import replace
+from stripe.ir.frozen import frozen, replace
 from stripe.ir.nest import UNKNOWN, Nest
 from stripe.ir.rename import substitute
 from stripe.ir.text.names import fresh
 from stripe.ir.walk import map_statements, with_statements
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digits:
     """An index as a number in mixed radix: each digit with its place value, the highest first."""
 
@@ -243,7 +242,7 @@ def _simpler_passed(block: Block, outside: Mapping[str, Interval]) -> Block:
     return replace(block, indices=indices)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coordinate:
     """A coordinate of an element: `affine`, or for a box the first of `size` values; it steps along dimension `dim`."""
 

@@ -7,15 +7,16 @@ brackets are and a sum of ten thousand terms is no deeper than a sum of two.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 
 NOWHERE = Span("<built-in>", 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntLit:
     """An integer. The parser folds a minus sign before a literal into it."""
 
@@ -23,7 +24,7 @@ class IntLit:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FloatLit:
     """A float as it was written, a minus sign before it included, so that printing loses nothing."""
 
@@ -35,7 +36,7 @@ class FloatLit:
         return float(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     """A tensor, a dimension, or a constant."""
 
@@ -43,7 +44,7 @@ class Name:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexName:
     """An index of a contraction; occurs in polynomials only."""
 
@@ -51,7 +52,7 @@ class IndexName:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary:
     """`-x` or `~x`."""
 
@@ -60,7 +61,7 @@ class Unary:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """`first op operand op operand …`, associated to the left; the operators have one precedence."""
 
@@ -69,7 +70,7 @@ class Chain:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cond:
     """`condition ? then : other`; `is_bracketed` when brackets stand around it in the text."""
 
@@ -80,7 +81,7 @@ class Cond:
     is_bracketed: bool = field(default=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """`function(arguments)`."""
 
@@ -93,7 +94,7 @@ Expr: TypeAlias = IntLit | FloatLit | Name | IndexName | Unary | Chain | Cond | 
 """An element-wise expression, or (without floats, calls and conditions) an index polynomial."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attribute:
     """`[[name(parameters)]]` before a statement."""
 
@@ -102,7 +103,7 @@ class Attribute:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorAccess:
     """A tensor at index polynomials: `A[i + 1, 2*k]`."""
 
@@ -111,7 +112,7 @@ class TensorAccess:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """The constraint `polynomial < limit`, which means 0 <= polynomial < limit and polynomial an integer."""
 
@@ -126,7 +127,7 @@ AggOp: TypeAlias = str
 CombOp = Literal["", "+", "*", "==", "?"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contraction:
     """`output: dtype = agg(input comb input), bounds no_defract default name`.
 
@@ -156,7 +157,7 @@ class Contraction:
         return self.output.span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """`target = value`, element by element."""
 
@@ -170,7 +171,7 @@ class Assignment:
 Stmt: TypeAlias = Contraction | Assignment
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputDim:
     """A dimension of an input: its name, and its size where the file gives it."""
 
@@ -179,7 +180,7 @@ class InputDim:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """An input of a function. `dims` None means any rank, or a constant."""
 
@@ -190,7 +191,7 @@ class Input:
     dtype_span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """The name of a result of a function."""
 
@@ -198,7 +199,7 @@ class Output:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """A Tile function. `source` is the text of its file, for error messages; `callees` are the other functions of the
     file, which it may call. `name` is empty for a function without a name, which no other can call.

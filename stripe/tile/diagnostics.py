@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from stripe.ir.errors import StripeError, StripeWarning
+from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceText:
     """The text of a Tile file, to show lines of it."""
 

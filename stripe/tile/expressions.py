@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stripe.ir.errors import StripeError
+from stripe.ir.frozen import frozen
 from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.span import Span
 from stripe.tile import ast, fold
@@ -17,7 +17,7 @@ from stripe.tile.scope import FunctionScope
 from stripe.tile.typed import Const, ElementwiseOp, Op, Operand, Origin, Tensor, Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expressions:
     """Evaluates the expressions of one statement, which makes the tensor `result`."""
 

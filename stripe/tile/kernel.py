@@ -28,11 +28,12 @@ from stripe.ir import (
     is_tag,
     row_major,
 )
+from stripe.ir.frozen import frozen
 from stripe.tile import fold
 from stripe.tile.typed import Const, Operand, Origin, Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """A scalar of the body and its dtype."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stripe.ir.errors import StripeError, did_you_mean
+from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 from stripe.tile import ast
 from stripe.tile.inputs import Bindings, check_sizes
@@ -40,7 +41,7 @@ class Expansion:
         return f"{base}_{number}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallSite:
     """The call in whose place the statements of a function stand: the name of its result, the attributes of its
     statement, its place, and the functions around it.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from stripe.ir.dtypes import DTYPES, FP32, DType
 from stripe.ir.errors import ConfigError, did_you_mean
+from stripe.ir.frozen import frozen
 
 MAX_BYTES = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorShape:
     """Sizes of the dimensions, outermost first, and the element type; `dtype` None leaves it to the file."""
 

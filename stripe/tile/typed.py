@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from stripe.ir.dtypes import DType
 from stripe.ir.errors import StripeError
+from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 from stripe.poly.index_sets import Range
 from stripe.poly.lattice import Polynomial
@@ -14,7 +15,7 @@ from stripe.tile import ast
 from stripe.tile.diagnostics import SourceText
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensor:
     """A tensor value; equal names within a function are one tensor."""
 
@@ -23,7 +24,7 @@ class Tensor:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const:
     """A number that is known when the shapes are."""
 
@@ -38,14 +39,14 @@ class Const:
 Operand: TypeAlias = Tensor | Const
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TupleValue:
     """The value of `tuple(…)`, whose parts `element` gives."""
 
     elements: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RandomValue:
     """The value of `prng_step`, whose parts `prng_state` and `prng_value` give."""
 
@@ -56,7 +57,7 @@ class RandomValue:
 Value: TypeAlias = Tensor | Const | TupleValue | RandomValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where an operation comes from: its line of Tile, the user's attributes, and its place."""
 
@@ -65,7 +66,7 @@ class Origin:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypedAccess:
     """An operand at index polynomials."""
 
@@ -74,7 +75,7 @@ class TypedAccess:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContractionOp:
     """A contraction; `bounds` are the user's constraints, `indices` all its indices in order."""
 
@@ -89,7 +90,7 @@ class ContractionOp:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ElementwiseOp:
     """An operation on elements, its operands broadcast to `out`; `op` is the Tile name (`add`, `cast`, …)."""
 
@@ -99,7 +100,7 @@ class ElementwiseOp:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexOp:
     """out[x…] = the coordinate of dimension `axis`."""
 
@@ -108,7 +109,7 @@ class IndexOp:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShapeOp:
     """out[d] = sizes[d]."""
 
@@ -117,7 +118,7 @@ class ShapeOp:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReshapeOp:
     """The elements of `source` in row-major order under the sizes of `out`."""
 
@@ -126,7 +127,7 @@ class ReshapeOp:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpecialOp:
     """One of `stripe.ir.SPECIALS`."""
 
@@ -139,7 +140,7 @@ class SpecialOp:
 Op: TypeAlias = ContractionOp | ElementwiseOp | IndexOp | ShapeOp | ReshapeOp | SpecialOp
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypedFunction:
     """Inputs and outputs in the order of the source; `ops` in an order in which each comes after what it reads.
     `ignored` are the failures of assertions that no output needs, `syntax` the function as it was written.

@@ -12,15 +12,15 @@ indices (`I[x + k]`), strides and offsets are how convolutions and slices are wr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from stripe.ir.errors import StripeWarning
+from stripe.ir.frozen import frozen
 from stripe.ir.span import Span
 from stripe.tile import ast
 from stripe.tile.typed import Const, ContractionOp, TypedFunction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Walk:
     """An index alone in a dimension of a tensor."""
 

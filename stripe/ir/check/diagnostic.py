@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from stripe.ir.block import Block, Constraint, Index
+from stripe.ir.frozen import frozen
 from stripe.ir.refinement import Refinement
 from stripe.ir.walk import Path
 
@@ -24,7 +24,7 @@ def parts_of(block: Block) -> Iterator[tuple[Part, Index | Constraint | Refineme
         yield ("refinement", number), ref
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """One violated property: the reason, the statement (its path of numbers), and a hint.
 
@@ -44,7 +44,7 @@ class Diagnostic:
         return f"block {place}: {self.message}" + (f"; {self.hint}" if self.hint else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedBlock:
     """A block with its path and the block outside (None for the entry), and the refinements of both."""
 

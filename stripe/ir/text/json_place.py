@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from stripe.ir.errors import StripeError, closest
+from stripe.ir.frozen import frozen
 from stripe.ir.text.brackets import MAX_NESTING
 from stripe.ir.text.names import NAME_PATTERN
 
@@ -18,7 +18,7 @@ JsonObject: TypeAlias = "dict[str, Json]"
 _Word = TypeVar("_Word")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonPlace:
     """A value in the JSON of a file."""
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypedDict
 
+from stripe.ir.frozen import frozen
+
 Word: TypeAlias = tuple[str, int]
 """A word of the text and the offset where it begins."""
 
@@ -69,7 +71,7 @@ class Tables(TypedDict):
     rows: list[LalrState]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rule:
     """A production with its parts, see `Production`, and whether its texts recur."""
 
@@ -82,7 +84,7 @@ class _Rule:
     recurs: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _State:
     """A row of the table: the scanner of the words that can come, the keywords among them, and what they cause."""
 
