@@ -28,10 +28,10 @@ demo: $(STAMP) ## Compile a convolution for a DSP machine, run it three ways and
 	@$(PY) examples/demo.py
 
 test: $(STAMP) ## Run the tests, but for the slow ones
-	$(PY) -m pytest -m "not slow" -n $(JOBS) --dist loadgroup
+	$(PY) -m pytest -m "not slow" -n $(JOBS)
 
 test-all: $(STAMP) ## Run all tests
-	$(PY) -m pytest -n $(JOBS) --dist loadgroup
+	$(PY) -m pytest -n $(JOBS)
 
 lint: $(STAMP) ## Check style, format, types and layers
 	$(VENV)/bin/ruff check

@@ -29,6 +29,13 @@ def pytest_configure() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Workers take the tests of an example together, so that it is compiled once."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "loadgroup"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the Hypothesis tests, so that -m property selects them."""
     for item in items:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 
 from stripe.exec.interp import interpret
 from stripe.hw.load import load_hardware
-from stripe.ir import ConfigError, Program, Stage, parse_program, print_program, verify_structural
+from stripe.ir import ConfigError, Program, Stage, parse_program, print_program, verify_structural, walk
 from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.passes.schedule.banks import Banks
 from stripe.passes.schedule.time import UnitLoad, list_schedule
+from stripe.passes.schedule.uses import tile_bytes
+from stripe.rewrite.tile import tile_block
 from tests.passes.programs import assert_same_results, chain, lines_of, run_pass
+from tests.support.compiled import EXAMPLES, lowered
 from tests.support.programs import source
 
 NEAR: dict[str, Any] = {"mem_loc": {"name": "SRAM"}, "xfer_loc": {"name": "DMA"}}
@@ -186,3 +190,18 @@ def test_sums_over_what_the_outside_holds_are_not_scheduled() -> None:
     result, remarks = run_pass(source("passes/cache/mixed"), "schedule", **options)
     assert result.stage < Stage.SCHEDULED
     assert "not scheduled: O is merged with what it held before, by add" in str(remarks)
+
+
+def test_bytes_of_tiles_are_those_of_the_tiles_made() -> None:
+    draw, checked = Random(0), 0
+    for path in EXAMPLES:
+        if path.stem not in ("conv_strided", "conv_transposed", "conv_dilated", "attention"):
+            continue
+        for _, block in walk(lowered(path).entry, ()):
+            for _ in range(3 if block.iterated else 0):
+                sizes = {index.name: draw.randint(1, index.range) for index in block.iterated}
+                made = tile_block(block, sizes).refinements
+                found = [ref.elements * ref.dtype.bytes for ref in made if not ref.is_alloc]
+                assert tile_bytes(block, sizes) == found
+                checked += 1
+    assert checked > 20

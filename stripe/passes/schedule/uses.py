@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -95,25 +96,40 @@ def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int = 2) -> Bloc
     for each view of a tile fit into the empty banks; None when even single points do not. Halves, again and again, the
     tile of the index that saves most; the first among equals.
     """
-
-    def views(tiled: Block) -> list[int]:
-        return [_compact_bytes(ref) for ref in tiled.refinements if not ref.is_alloc]
-
-    sizes = {index.name: index.range for index in block.iterated}
+    ranges = {index.name: index.range for index in block.iterated}
+    sizes = ranges
     while True:
-        tiled = tile_block(block, sizes)
-        trial = banks.copy()
-        wanted = sorted((banks.aligned(size) * depth for size in views(tiled)), reverse=True)
-        fits = all(trial.allocate(size, banks.numbers) is not None for size in wanted)
-        if tiled.points >= min(least, block.points) and tiled.points > 1 and fits:
-            (inner,) = tiled.blocks
-            return with_statements(tiled, [replace(inner, tags=inner.tags.add("streamed_tile"))])
-        options = {
-            name: sum(views(tile_block(block, _halved(sizes, name)))) for name in sizes if sizes[name] > 1
-        }
+        tiles = math.prod(-(-ranges[name] // size) for name, size in sizes.items())
+        if tiles > 1 and tiles >= min(least, block.points):
+            trial = banks.copy()
+            wanted = sorted((banks.aligned(size) * depth for size in tile_bytes(block, sizes)), reverse=True)
+            if all(trial.allocate(size, banks.numbers) is not None for size in wanted):
+                tiled = tile_block(block, sizes)
+                (inner,) = tiled.blocks
+                return with_statements(tiled, [replace(inner, tags=inner.tags.add("streamed_tile"))])
+        options = {name: sum(tile_bytes(block, _halved(sizes, name))) for name in sizes if sizes[name] > 1}
         if not options:
             return None
         sizes = _halved(sizes, min(options, key=lambda name: options[name]))
+
+
+def tile_bytes(block: Block, sizes: Mapping[str, int]) -> list[int]:
+    """The bytes of each view of a tile of `block`, as `tile_block` makes them, mostly without making the tile."""
+    extents = {index.name: 0 if index.is_passed else sizes[index.name] - 1 for index in block.indices}
+    result: list[int] = []
+    for ref in block.refinements:
+        if ref.is_alloc:
+            continue
+        elements = 1
+        for access, dim in zip(ref.access, ref.dims, strict=True):
+            moved = 0
+            for atom, coefficient in access.terms:
+                if not isinstance(atom, str):  # a floor or a remainder, of indices of both blocks perhaps
+                    return [_compact_bytes(view) for view in tile_block(block, sizes).refinements]
+                moved += abs(coefficient) * extents[atom]
+            elements *= moved + dim.size
+        result.append(elements * ref.dtype.bytes)
+    return result
 
 
 def _halved(sizes: Mapping[str, int], name: str) -> dict[str, int]:
