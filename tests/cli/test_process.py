@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -142,24 +143,40 @@ def test_the_commands_start_where_interrupts_are_quiet() -> None:
         ("sim", ["{path}", "--hw", "dsp_conv", "--config", "dsp_conv"]),
     ],
 )
-def test_output_that_cannot_be_written_is_said(command: str, words: list[str], tmp_path: Path) -> None:
+def test_output_that_cannot_be_written_is_said(
+    command: str,
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     path = tmp_path / "mm.stripe"
     path.write_text(MATMUL, "utf-8")
     given = [word.format(path=path) for word in words]
-    code = f"import sys; from stripe.cli.start import {command}; sys.exit({command}())"
-    line = [sys.executable, "-c", code, *given]
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (
-        2, f"stripe-{command}: error: standard output cannot be written: No space left on device\n"
-        "  hint: redirect it to another file\n",
-    )  # fmt: skip
-    done = subprocess.run(
-        ["sh", "-c", '"$@" >&-', "sh", *line], stderr=subprocess.PIPE, text=True, check=False
-    )
-    assert (done.returncode, done.stderr.splitlines()[0]) == (
-        2, f"stripe-{command}: error: standard output is closed",
-    )  # fmt: skip
+    for stdout, reason in (("/dev/full", "cannot be written: No space left on device"), (None, "is closed")):
+        with monkeypatch.context() as patch, Path(stdout or os.devnull).open("w", encoding="utf-8") as full:
+            patch.setattr(sys, "stdout", full if stdout else None)
+            assert getattr(start, command)(given) == 2
+            with suppress(OSError):
+                full.close()  # writes what it holds back
+        hint = "redirect it to another file"
+        assert (
+            capsys.readouterr().err == f"stripe-{command}: error: standard output {reason}\n  hint: {hint}\n"
+        )
+
+
+def test_full_and_closed_standard_output_of_a_process(tmp_path: Path) -> None:
+    path = tmp_path / "mm.stripe"
+    path.write_text(MATMUL, "utf-8")
+    line = [sys.executable, "-c", "import sys; from stripe.cli.start import opt; sys.exit(opt())", str(path)]
+    for redirection, reason in (
+        (">/dev/full", "cannot be written: No space left on device"),
+        (">&-", "is closed"),
+    ):
+        words = ["sh", "-c", f'"$@" {redirection}', "sh", *line]
+        done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"stripe-opt: error: standard output {reason}\n")
 
 
 def test_odd_file_names_and_encodings(tmp_path: Path) -> None:

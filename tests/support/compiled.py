@@ -1,6 +1,6 @@
 """Each example under each shipped pass list, compiled once in a process: the tests of both ask for one run.
 
-Tests that share a run carry the mark `of(example)`, so that xdist (`--dist loadgroup`) gives them to one worker.
+Tests that share a run carry the mark `of(example)`, so that xdist gives them to one worker (`tests/conftest.py`).
 """
 
 from __future__ import annotations
