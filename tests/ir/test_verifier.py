@@ -125,3 +125,9 @@ def test_what_a_valid_program_has_is_not_looked_at_again_but_what_its_surroundin
     narrowed = replace(main, refinements=tuple(ref for ref in main.refinements if ref.name != "T"))
     broken = with_entry(program, with_statement(program.entry, 0, narrowed))
     assert verify_structural(broken, valid=program) == verify_structural(broken) != []
+
+
+def test_main_is_all_that_the_entry_runs() -> None:
+    (diagnostic,) = verify_structural(parse_program(source("ir/verifier/beside_main")))
+    assert str(diagnostic.message) == "the entry has statements beside main"
+    assert diagnostic.hint == "move them into main"

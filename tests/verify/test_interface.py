@@ -147,15 +147,6 @@ def test_the_command_checks_pads_and_layouts(capsys: pytest.CaptureFixture[str],
     assert "B.padded[0, 2, 2]: it is defined by other operands" in capsys.readouterr().err
 
 
-def test_a_special_of_the_entry_reads_the_allocation() -> None:
-    """It was taken to read the tensor by its logical elements."""
-    plain = source("verify/interface/special_of_the_entry")
-    turned = plain.replace("A[0, 0] i32(4:4, 4:1)", "A[0, 0] i32(4:4, 4:1) = (r:4, c:4) -> (c, r)", 1)
-    assert isinstance(prove_equal(checked(plain), checked(plain)), Equal)
-    assert not isinstance(prove_equal(checked(plain), checked(turned)), Equal)
-    assert isinstance(enumeration.decide(checked(plain), checked(turned)), Different)
-
-
 def test_a_tensor_with_the_name_of_the_pads_is_compared() -> None:
     before = PACKED.replace(
         "    #user none new@0x00000000<[0]> B",

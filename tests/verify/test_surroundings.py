@@ -16,8 +16,6 @@ from stripe.ir import (
     Dim,
     Program,
     Role,
-    parse_program,
-    print_program,
     verify_structural,
 )
 from stripe.verify.proof.judge import judge
@@ -227,18 +225,6 @@ def generated(rows: int, columns: int) -> Program:
 def test_random_numbers_in_another_shape() -> None:
     """A generator fills its output in row-major order: which number an element is depends on the sizes."""
     not_equal(generated(2, 3), generated(3, 2))
-
-
-def test_a_block_beside_main() -> None:
-    """What it writes counts, under the names that it has for the buffers."""
-    text = print_program(load("verify/surroundings/scalars_of_main"))
-    assert text.endswith("  }\n}\n")
-    before = parse_program(text)
-    after = load("verify/surroundings/beside_main")
-    assert prove_equal(after, replace(after)) == Equal()
-    not_equal(before, after)
-    renamed = load("verify/surroundings/beside_main_renamed")
-    assert prove_equal(after, renamed) == Equal()
 
 
 SUMS = """

@@ -73,20 +73,6 @@ def test_padding_that_is_multiplied_by_zero_is_written() -> None:
     wrong(before, parse_program(after))
 
 
-BESIDE = source("verify/unchanged_statements/beside")
-
-
-def test_a_block_beside_main_that_is_repeated() -> None:
-    before = parse_program(BESIDE)
-    assert prove_equal(before, load("verify/unchanged_statements/beside_repeated")) == Equal()
-    for mutant in (
-        source("verify/unchanged_statements/beside_repeated_2"),
-        source("verify/unchanged_statements/beside_repeated_3"),
-        source("verify/unchanged_statements/beside_repeated_4"),
-    ):
-        wrong(before, parse_program(mutant))
-
-
 def test_statements_of_different_blocks_that_are_repeated_alike() -> None:
     """Each block writes every element once; both statements in one block do so at two points without order."""
     text = source("verify/unchanged_statements/main_repeated")

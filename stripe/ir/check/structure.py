@@ -80,6 +80,8 @@ def check_program(program: Program) -> Iterator[Diagnostic]:
     mains = [block for block in entry.blocks if block.is_main]
     if len(mains) != 1:
         yield whole.say(f"the entry has {len(mains)} blocks tagged main", "it needs exactly one")
+    if len(entry.statements) > len(mains):
+        yield whole.say("the entry has statements beside main", "move them into main")
     for part in (*entry.indices, *entry.constraints):
         yield whole.say(
             "the entry runs once", "indices and constraints belong to main or to blocks inside", about=part
