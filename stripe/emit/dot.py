@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stripe.hw.dot import quote
 from stripe.ir import Block, Path, Program, reads_of, writes_of
 from stripe.ir.block import Special, Statement
+from stripe.ir.text.graphviz import quote
 
 NODE_STYLE = '  node [fontname="monospace", fontsize=10];'
 

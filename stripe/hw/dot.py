@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stripe.hw.graph import UnitGraph, parse_unit
 from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
+from stripe.ir.text.graphviz import quote
 
 _SHAPES = {"mem": "cylinder", "exec": "box", "tx": "cds"}
 _COLOURS = {"mem": "lightsteelblue", "exec": "lightsalmon", "tx": "palegreen"}
@@ -78,9 +79,3 @@ def format_size(size: int) -> str:
             return f"{value:g} {unit}"
         value /= 1024
     return f"{value:g} TiB"
-
-
-def quote(text: str) -> str:
-    """A text as Graphviz quotes it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
