@@ -270,7 +270,8 @@ def table(store: ResultStore) -> tuple[list[str], list[list[Scalar | None]]]:
     parameters = dict.fromkeys(name for row in rows for name in row.parameters)
     metrics = dict.fromkeys(name for row in rows for name in row.metrics)
     provenance = dict.fromkeys(name for row in rows for name in row.provenance)
-    header = ["workload", "status", "reason", "passes", *parameters, *metrics, *provenance, "seconds"]
+    hashes = [name if name == "program" else f"{name}_hash" for name in provenance]
+    header = ["workload", "status", "reason", "passes", *parameters, *metrics, *hashes, "seconds"]
     lines: list[list[Scalar | None]] = [
         [
             row.workload, row.status.value, row.reason, row.point.passes,

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 import stripe
 from stripe.cli.start import sweep
@@ -231,7 +232,10 @@ def test_commands_from_run_to_verify(
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert len(rows) == 6
     assert sweep(["export", out, "-o", str(tmp_path / "rows.parquet")]) == 0
-    assert (tmp_path / "rows.parquet").read_bytes()[:4] == b"PAR1"
+    columns = parquet.read_table(tmp_path / "rows.parquet").to_pydict()
+    assert list(columns) == list(rows[0])  # each name once
+    assert columns["workload"] == [row["workload"] for row in rows] == ["mm"] * 6
+    assert len(columns["workload_hash"][0]) == 16
     assert sweep(["verify", out]) == 0
     assert "proved and executed" in capsys.readouterr().out
     assert sweep(["best", str(tmp_path / "nothing")]) == 2

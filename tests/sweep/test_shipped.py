@@ -7,6 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+from stripe.sweeps.decisions import decisions
 from stripe.sweeps.evaluate import RowStatus
 from stripe.sweeps.plan import read_plan
 from stripe.sweeps.run import run_sweep
@@ -40,6 +41,14 @@ def test_points_of_small_sweeps_compile(name: str, tmp_path: Path) -> None:
         run_sweep(plan, store, chosen, SerialExecutor(WorkerSetup(plan, None, None)), seconds=None)
     assert [row.status for row in open_store(tmp_path).rows()] == [RowStatus.OK] * 2 * len(plan.workloads)
     assert strategy_of(plan, 1).ask() == (points[0],)
+
+
+def test_all_products_of_the_layer_of_bert_run_on_the_array() -> None:
+    plan = read_plan(SWEEPS / "systolic.json.j2", {})
+    point = next(point for point in plan.space.grid() if point.choices == {"ROWS": 128, "COLUMNS": 128})
+    found = decisions(plan, point)
+    products = {block for _, entry, block in found if entry == "instructions"}
+    assert products == {"queries", "keys", "values", "scores", "sums", "heads", "wide", "narrow"}
 
 
 @pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2"])
