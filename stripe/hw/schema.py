@@ -9,7 +9,6 @@ An *operation* is one intrinsic, or one aggregating store, for one point of a bl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import fsum
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import Field, model_validator
@@ -376,8 +375,8 @@ class HardwareModel(ConfigModel):
 
     @property
     def total_area_mm2(self) -> float:
-        """Area of all units, and of what is none."""
-        return fsum((self.area_mm2, *(unit.count * unit.area_mm2 for unit in self.units.values())))
+        """Area of all units, and of what is none, without the rounding errors of the sum."""
+        return round(self.area_mm2 + sum(unit.count * unit.area_mm2 for unit in self.units.values()), 9)
 
     def microseconds(self, cycles: float) -> float:
         """The time that `cycles` take."""
