@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -27,6 +28,12 @@ settings.load_profile("everyday")
 def pytest_configure() -> None:
     """Keep the threads of libraries from fighting with pytest's own processes over the cores."""
     os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage as seldom as the commands do, and never look at the tests themselves: a twelfth of the run."""
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.hookimpl(tryfirst=True)
