@@ -8,7 +8,7 @@ from math import prod
 from stripe.ir import Affine, Block, Location, Tags, separating, with_statements
 from stripe.ir.frozen import replace
 from stripe.rewrite.pass_in import passed_into
-from stripe.rewrite.tile import tile_block
+from stripe.rewrite.tile import even_tiles, tile_block
 
 Times = Callable[[Sequence[Sequence[int]], Sequence[int]], Sequence[float]]
 """The times of parts by their sizes along all iterated indices, so many of which run at the same time."""
@@ -20,9 +20,7 @@ def part_tiles(block: Block, parts: int, times: Times | None = None) -> Mapping[
     free = [block.index(name) for name in separating(block)]
     states: dict[tuple[int, ...], int] = {(): 1}
     for index in free:
-        # the smallest tile for each number of tiles, the whole range first
-        counts = range(1, min(parts, index.range) + 1)
-        sizes = list(dict.fromkeys(-(-index.range // count) for count in counts))
+        sizes = list(even_tiles(index.range, parts))
         states = {
             (*chosen, size): count * -(-index.range // size)
             for chosen, count in states.items()

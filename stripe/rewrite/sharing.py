@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from stripe.ir import Block, Index, Refinement, step
+from stripe.ir.digits import divisors
 from stripe.ir.frozen import replace
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block
@@ -31,9 +32,7 @@ def split_shared(block: Block, shared: Sequence[Index], most: int, inner_set: Ta
         return sum(ref.dtype.bytes * abs(step(ref, index.name) or 0) for ref in views)
 
     for index in sorted(shared, key=moved):
-        sizes[index.name] = max(
-            size for size in range(1, min(left, index.range) + 1) if index.range % size == 0
-        )
+        sizes[index.name] = max(size for size in divisors(index.range) if size <= left)
         left //= sizes[index.name]
     split = tile_block(block, sizes)
     (inner,) = split.blocks

@@ -76,6 +76,17 @@ class Split:
             yield Constraint(size - 1 - combined)
 
 
+def even_tiles(size: int, most: int) -> Iterator[int]:
+    """The smallest tile for each number of tiles of a range, up to `most` of them: each once, the whole range first."""
+    count = 1
+    while count <= most:
+        tile = -(-size // count)
+        yield tile
+        if tile == 1:
+            return
+        count = -(-size // (tile - 1))
+
+
 def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = False) -> Block:
     """`block` tiled by `sizes` (elements per tile; an index that is not named gets its whole range inside).
 

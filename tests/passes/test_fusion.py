@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stripe.ir import (
     Affine,
@@ -22,7 +24,9 @@ from stripe.ir import (
 )
 from stripe.passes.base import PassContext
 from stripe.passes.fusion.fusion import Fusion
-from stripe.passes.fusion.reach import Reach, needed_range, shifts
+from stripe.passes.fusion.reach import NeededRange, Reach, needed_range, shifts
+from stripe.passes.registry import find_pass
+from stripe.tile import compile_tile
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal
 from tests.passes.kernels import kernel, program_of
@@ -299,3 +303,23 @@ def test_what_statements_outside_read_is_not_private(options: dict[str, Any]) ->
     program = load("passes/fusion/read_by_main")
     after, _ = run_pass(program, "fusion", **options)
     assert isinstance(prove_equal(program, after), Equal)
+
+
+@given(st.integers(-4, 4), st.integers(-6, 6), st.integers(0, 7), st.integers(1, 9), st.integers(1, 20))
+def test_the_work_of_tiles_is_the_sum_over_them(
+    step: int, low: int, more: int, count: int, size: int
+) -> None:
+    high = low + more
+    spans = ((max(0, step * o + low), min(size - 1, step * o + high)) for o in range(count))
+    expected = sum(max(0, last - first + 1) for first, last in spans)
+    assert NeededRange(step, low, high).work(count, size) == expected
+
+
+@pytest.mark.parametrize("options", [{"max_recompute": 10}, {"overlap": "keep"}])
+def test_long_dimensions_take_no_longer(options: dict[str, Any]) -> None:
+    text = (
+        "function (X[L=2000000000]: i8) -> (O) "
+        "{ T[x : 1999999998] = +(X[x + k]), k < 3; O[x : 1999999996] = +(T[x + k]), k < 3; }"
+    )
+    after = find_pass("fusion").model_validate(options).run(compile_tile(text), PassContext())
+    assert len(after.main.statements) == 1

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node
+from stripe.ir.digits import divisors
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -48,7 +49,7 @@ class IndexSplits:
     def _table(self, nodes: Sequence[Node], index: str) -> tuple[Integers, Integers]:
         """The whole range and the extents inside `nodes`, and the positions along the axes."""
         size = self._nest.ranges[index]
-        divisors = [n for n in range(1, size + 1) if size % n == 0]
+        extents = divisors(size)
         chains: list[tuple[int, ...]] = []
         places: list[tuple[int, ...]] = []
         for spatial in self._spatial(index, size, 0):
@@ -58,9 +59,7 @@ class IndexSplits:
                 limit = self._limit(node, index, spatial) * across
                 fixed = size if node.operand.name in node.level.whole else node.level.sizes.get(index)
                 parts = [
-                    part
-                    for part in divisors
-                    if part <= limit and part % across == 0 and fixed in (None, part)
+                    part for part in extents if part <= limit and part % across == 0 and fixed in (None, part)
                 ]
                 below = [(*chain, part) for chain in below for part in parts if chain[-1] % part == 0]
             chains += below

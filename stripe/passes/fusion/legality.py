@@ -17,7 +17,7 @@ from math import ceil, lcm, prod
 from stripe.ir import Block
 from stripe.passes.fusion.reach import NeededRange, Reach, ViewPair, needed_range, shifts
 from stripe.rewrite.refusal import Refusal
-from stripe.rewrite.tile import Split
+from stripe.rewrite.tile import Split, even_tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Halo:
         size = self.b.range
         if wanted is None or wanted >= size:
             yield _HaloTiling(self.a.range, 1.0, None)
-        sizes = {ceil(size / count) for count in range(2, size + 1)} if wanted is None else {wanted}
+        sizes = even_tiles(size, size) if wanted is None else [wanted]
         for tile in sorted(sizes):
             needed = self.needed(tile)
             count = ceil(size / tile)

@@ -130,10 +130,18 @@ class NeededRange:
 
     def work(self, count: int, size: int) -> int:
         """Values of [0, size) that `count` tiles compute, a value counted once for each tile."""
-        return sum(
-            max(0, min(size - 1, self.step * o + self.high) - max(0, self.step * o + self.low) + 1)
-            for o in range(count)
-        )
+
+        def below(offset: int) -> int:
+            """The sum over all tiles of the values of [0, size) that are less than step*o + offset."""
+            step, start = abs(self.step), offset + min(0, self.step * (count - 1))
+            if step == 0:
+                return count * min(max(start, 0), size)
+            first = min(count, max(0, -(start // step)))  # tiles before have none, those from `full` on all
+            full = min(count, max(first, -((start - size) // step)))
+            rising = full - first
+            return rising * start + step * (first + full - 1) * rising // 2 + (count - full) * size
+
+        return below(self.high + 1) - below(self.low)
 
 
 def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:

@@ -185,12 +185,8 @@ class _Stepper:
                 return Refusal(
                     f"all {size} elements of dimension {self.dims[name]} of {name} are alive at once"
                 )
-            spans = [step.spans[name] for step in order if name in step.spans]
-            touched, covered = (
-                {element for low, high in found for element in range(low, high + 1)}
-                for found in (spans, written)
-            )
-            if touched - covered:
+            touched = [step.spans[name] for step in order if name in step.spans]
+            if _has_gaps(touched, written):
                 return Refusal(f"{name} has elements in dimension {self.dims[name]} that no piece writes")
             if len(list(_new_elements(name, order))) < len(written):
                 return Refusal(f"{name} is not written in the order of dimension {self.dims[name]}")
@@ -353,17 +349,29 @@ class _Stepper:
             yield step.statement
 
 
+def _has_gaps(touched: Sequence[Interval], written: Sequence[Interval]) -> bool:
+    """Whether elements between the first and the last that are touched are in no interval that is written."""
+    end = min(low for low, _ in touched)
+    for low, high in sorted(written):
+        if low > end:
+            return True
+        end = max(end, high + 1)
+    return end <= max(high for _, high in touched)
+
+
 def _new_elements(name: str, order: Iterable[_RingStep]) -> Iterator[tuple[int, int, int]]:
     """For each piece that writes a buffer: the first and last element of the dimension that no piece before wrote (an
-    empty interval where there is none), and the first that any wrote. Stops at a piece that writes an element behind
-    one that was written before."""
-    seen: set[int] = set()
+    empty interval where there is none), and the first that any wrote. Pieces have no gaps between them; stops at one
+    that writes an element before all that were written."""
+    first = end = None
     for step in order:
         span = step.spans.get(name) if step.writes else None
         if span is None:
             continue
-        new = set(range(span[0], span[1] + 1)) - seen
-        if new and seen and min(new) < max(seen):
+        low, high = span
+        if first is None or end is None:
+            first = end = low
+        if low < first:
             return
-        seen |= new
-        yield min(new, default=0), max(new, default=-1), min(seen)
+        yield (max(low, end), high, first) if high >= end else (0, -1, first)
+        end = max(end, high + 1)

@@ -70,6 +70,7 @@ class Partition(Pass):
     num_parts: int = Field(
         default=0,
         ge=0,
+        le=1 << 14,
         description="parts at most; 0: as many as the hardware model has of `unit` or `memory`",
     )
     unit: str = Field(
