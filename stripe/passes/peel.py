@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import ClassVar
 
 from pydantic import Field
@@ -42,8 +44,8 @@ class Peel(Pass):
 
     For each index that constraints of the block or of blocks inside mention, the longest run of values for which they
     all hold whatever the others are is the interior; the rest is split off, one index after the other, those first
-    that lose least, so that n indices make at most 2n edges. Ranges and constraints of each part are then reduced
-    exactly.
+    that lose least, so that n indices make at most 2n edges, or 3^n - 1 with `corners`. Ranges and constraints of each
+    part are then reduced exactly.
     """
 
     pass_name: ClassVar[str] = "peel"
@@ -55,6 +57,12 @@ class Peel(Pass):
     edge_set: TagSet = Field(default=("edge",), description="tags added to the edges")
     max_blocks: int = Field(
         default=16, ge=1, description="split off no further edges beyond this many blocks"
+    )
+    corners: int = Field(
+        default=0,
+        ge=0,
+        description="split edges along the other indices too, so that in none of them a range ends earlier at times, "
+        "where that makes no more than this many blocks",
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -74,7 +82,8 @@ class Peel(Pass):
     def _peeled(self, nest: Nest, context: PassContext) -> list[Block]:
         block = nest.block
         interior: dict[str, Interval] = {}
-        edges: list[Block] = []
+        edges: list[dict[str, Interval]] = []
+        cuts: dict[str, list[Interval]] = {}
         tests = _tests(nest)
         # Indices that lose the smallest share of their values go first: later ones may then need no split any more.
         lost: dict[str, float] = {}
@@ -95,18 +104,23 @@ class Peel(Pass):
                 reason = f"that makes more than {self.max_blocks} blocks"
                 context.missed(block, f"{index.name} is not peeled: {reason}")
                 continue
-            edges += [_restricted(block, interior | {index.name: part}) for part in outside]
+            edges += [interior | {index.name: part} for part in outside]
             interior[index.name] = good
+            cuts[index.name] = [good, *outside]
             tests = _tests(nest.with_block(_restricted(block, interior)))
         if not interior:
             return [block]
+        if prod(map(len, cuts.values())) <= min(self.corners, self.max_blocks):
+            edges = [dict(zip(cuts, parts, strict=True)) for parts in product(*cuts.values())][1:]
         inner = _restricted(block, interior)
         kept = [replace(inner, tags=inner.tags.add(*self.interior_set))]
-        kept += [replace(edge, tags=edge.tags.add(*self.edge_set)) for edge in edges]
+        for part in edges:
+            edge = _restricted(block, part)
+            kept.append(replace(edge, tags=edge.tags.add(*self.edge_set)))
         reduced = [part for part in (reduce_nest(nest.with_block(part)) for part in kept) if part is not None]
-        cuts = ", ".join(f"{name} in {low}..{high}" for name, (low, high) in interior.items())
+        text = ", ".join(f"{name} in {low}..{high}" for name, (low, high) in interior.items())
         share = inner.points / block.points * 100
-        context.applied(block, f"interior {cuts}: {share:.1f} % of the points; {len(reduced) - 1} edges")
+        context.applied(block, f"interior {text}: {share:.1f} % of the points; {len(reduced) - 1} edges")
         return reduced
 
 
