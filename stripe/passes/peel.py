@@ -44,7 +44,7 @@ class Peel(Pass):
 
     For each index that constraints of the block or of blocks inside mention, the longest run of values for which they
     all hold whatever the others are is the interior; the rest is split off, one index after the other, those first
-    that lose least, so that n indices make at most 2n edges, or 3^n - 1 with `corners`. Ranges and constraints of each
+    that lose least, so that n indices make at most 2n edges, or 2^n - 1 with `corners`. Ranges and constraints of each
     part are then reduced exactly.
     """
 
@@ -58,11 +58,10 @@ class Peel(Pass):
     max_blocks: int = Field(
         default=16, ge=1, description="split off no further edges beyond this many blocks"
     )
-    corners: int = Field(
-        default=0,
-        ge=0,
-        description="split edges along the other indices too, so that in none of them a range ends earlier at times, "
-        "where that makes no more than this many blocks",
+    corners: bool = Field(
+        default=False,
+        description="split edges along the other indices too, where each index has an edge at one end alone, as the "
+        "rests of tiles are: no range ends earlier at times",
     )
 
     def run(self, program: Program, context: PassContext) -> Program:
@@ -110,7 +109,8 @@ class Peel(Pass):
             tests = _tests(nest.with_block(_restricted(block, interior)))
         if not interior:
             return [block]
-        if prod(map(len, cuts.values())) <= min(self.corners, self.max_blocks):
+        one_end = all(len(parts) == 2 for parts in cuts.values())
+        if self.corners and one_end and prod(map(len, cuts.values())) <= self.max_blocks:
             edges = [dict(zip(cuts, parts, strict=True)) for parts in product(*cuts.values())][1:]
         inner = _restricted(block, interior)
         kept = [replace(inner, tags=inner.tags.add(*self.interior_set))]
