@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stripe.hw.schema import Bus, HardwareModel
@@ -350,6 +351,13 @@ class UnitGraph:
             if self.find_route(*ends) is not None:
                 return near
         return f"{name}[0]"
+
+    def widest_bus(self, name: str) -> float:
+        """The bytes per cycle of the widest bus at any unit called `name`; infinite without any."""
+        at = (
+            bus for bus in self.model.buses if name in {parse_unit(u)[0] for u in (*bus.sources, *bus.sinks)}
+        )
+        return max((bus.bytes_per_cycle for bus in at), default=inf)
 
     def memories_of(self, unit: str, access: Literal["read", "write", "both"] = "both") -> tuple[str, ...]:
         """The memories that an execution unit can read, write, or both: the widest route first, then the nearest."""

@@ -257,7 +257,7 @@ def _plain(part: BaseModel) -> BaseModel:
     return part.__dict__[_RECORD][2] if _RECORD in part.__dict__ else part
 
 
-_Answer = Route | ConfigError | str | tuple[str, ...] | None
+_Answer = Route | ConfigError | str | float | tuple[str, ...] | None
 
 
 def unit_graph(model: HardwareModel) -> UnitGraph:
@@ -293,6 +293,7 @@ class RouteAnswers:
             "find_route": graph.find_route,
             "connection": graph.connection,
             "memories_of": graph.memories_of,
+            "widest_bus": graph.widest_bus,
             "reads": partial(graph.nearest, writes=False),
             "writes": partial(graph.nearest, writes=True),
         }
@@ -379,3 +380,7 @@ class _RecordingGraph(UnitGraph):
     @override
     def memories_of(self, unit: str, access: Literal["read", "write", "both"] = "both") -> tuple[str, ...]:
         return self._asked("memories_of", unit, access)
+
+    @override
+    def widest_bus(self, name: str) -> float:
+        return self._asked("widest_bus", name)

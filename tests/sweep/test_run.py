@@ -96,6 +96,21 @@ def test_an_equal_result_of_a_pass_that_ran_again_leads_to_the_results_behind_it
     assert memo.passes_run < before / 3
 
 
+def test_no_pass_runs_again_for_a_machine_that_has_more_memories_of_which_one_is_used(plan_of: Plans) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"
+    plan = plan_of(workloads=[str(example)])
+    memo = PassMemo(program_of(plan.workloads[0]))
+    for count in (1, 8):
+        machine = load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 64, "NUM_SRAM": count})
+        entries = load_pass_list(
+            plan.space.templates.lists["dsp_conv"].path, dict(machine.parameters)
+        ).entries
+        before, memo.passes_run = memo.passes_run, 0
+        memo.run(entries, MachineFacts(machine), {})
+    assert before > 0
+    assert memo.passes_run == 0
+
+
 def test_prices_of_other_entries_are_not_taken(plan_of: Plans) -> None:
     """autotile asks what the rest of the list makes of a tile: its result holds under the same rest alone."""
     example = Path(__file__).resolve().parents[2] / "examples" / "conv_bias_relu.tile"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from stripe.hw.graph import parse_unit
+from stripe.hw.trace import unit_graph
 from stripe.ir import (
     Block,
     Intrinsic,
@@ -176,11 +176,10 @@ def _seems_dear(hardware: HardwareModel, a: Block, b: Block) -> bool:
         found, missing = unit_cycles(unit, operations)
         return inf if missing else found / unit.count
 
-    ends = ((bus, {parse_unit(end)[0] for end in (*bus.sources, *bus.sinks)}) for bus in hardware.buses)
-    widths = [bus.bytes_per_cycle for bus, names in ends if hardware.main_memory in names]
     moved = sum(ref.elements * ref.dtype.bytes for ref in b.refinements) * b.points
     there = cycles(find_unit(hardware, a).name)
-    alone = min(map(cycles, hardware.exec_units)) + moved / max(widths, default=inf)
+    widest = unit_graph(hardware).widest_bus(hardware.main_memory) if hardware.main_memory else inf
+    alone = min(map(cycles, hardware.exec_units)) + moved / widest
     return there > alone
 
 
