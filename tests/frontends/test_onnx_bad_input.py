@@ -97,6 +97,15 @@ def huge(path: Path) -> None:
         stream.truncate(1 << 31)
 
 
+def sequence(kind: str, *places: int, **attributes: Any) -> ModelProto:
+    """A node that takes places or sizes of a sequence of two tensors, or of the tensor itself."""
+    whole = kind == "SplitToSequence"
+    made = node(kind, "x" if whole else "s", "at", to="t", **attributes)
+    last = node("SequenceAt", "t", "first") if kind != "SequenceAt" else node("Identity", "t")
+    at = np.array(places if len(places) > 1 else places[0], np.int64)
+    return model(node("SequenceConstruct", "x", "x", to="s"), made, last, at=at, first=np.array(0, np.int64))
+
+
 WHOLE = conv_net().SerializeToString()
 CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
     "truncated": (lambda path: path.write_bytes(WHOLE[: len(WHOLE) // 2]), ("no ONNX model, or a part of it",)),
@@ -138,6 +147,15 @@ CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
     "cycle": (
         saved(model(node("Add", "x", "b", to="a"), node("Relu", "a", to="b"))),
         ("node 'the_Add_a' (Add)", "the graph has a cycle"),
+    ),
+    "place of a sequence": (
+        saved(sequence("SequenceAt", 5)), ("(SequenceAt)", "position 5 lies outside of a sequence with 2 places")
+    ),
+    "place to erase": (saved(sequence("SequenceErase", -3)), ("(SequenceErase)", "position -3 lies outside")),
+    "parts of nothing": (saved(sequence("SplitToSequence", 0)), ("its parts of 0 do not make up",)),
+    "parts of too much": (saved(sequence("SplitToSequence", 1, 700)), ("its parts of [1, 700] do not make up",)),
+    "axis of parts": (
+        saved(sequence("SplitToSequence", 1, axis=9)), ("its axis 9 is none of a tensor of rank 4",)
     ),
     "operator": (
         saved(model(node("Rellu", "x"))), ("node 'the_Rellu_y' (Rellu)", "unknown", "did you mean 'Relu'?")

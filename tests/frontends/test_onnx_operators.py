@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from stripe import onnx_backend as backend
+from stripe.exec.interp import interpret
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.onnx.reader import import_model, program
 from tests.support.onnx_cases import cases
@@ -122,3 +123,27 @@ def test_the_first_form_of_arithmetic_aligns_its_operand_at_an_axis(op: str) -> 
     (found,) = backend.run_model(model, [data, other], "CPU:1")
     function = {"Add": np.add, "Div": np.divide, "Pow": np.power}[op]
     assert np.allclose(found, function(data, other[:, None]))
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_a_scan_of_opset_8_has_directions(direction: int) -> None:
+    """`directions` is the later `scan_input_directions`."""
+    infos = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("s", "v", "t", "o")
+    }
+    nodes = [helper.make_node("Add", ["s", "v"], ["t"]), helper.make_node("Identity", ["t"], ["o"])]
+    body = helper.make_graph(nodes, "body", [infos["s"], infos["v"]], [infos["t"], infos["o"]])
+    scan = helper.make_node(
+        "Scan", ["", "S", "X"], ["F", "Y"], body=body, num_scan_inputs=1, directions=[direction]
+    )
+    sizes = {"S": [1, 2], "X": [1, 4, 2], "F": [1, 2], "Y": [1, 4, 2]}
+    outside = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in sizes.items()
+    }
+    graph = helper.make_graph([scan], "g", [outside["S"], outside["X"]], [outside["F"], outside["Y"]])
+    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)])
+    net = program(import_model(found, "m.onnx", ReadOptions()), "m.onnx")
+    x = np.arange(8, dtype=np.float32).reshape(1, 4, 2)
+    result = interpret(net, {"S": np.ones((1, 2), np.float32), "X": x})
+    taken = x[0, ::-1] if direction else x[0]
+    assert np.array_equal(result["Y"][0], 1 + np.cumsum(taken, axis=0))

@@ -110,23 +110,43 @@ def scan(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Seque
     """The first form of Scan has a batch; one of a single element is the later form."""
     body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
     if scope.opsets[""] >= 9:
-        return _scanned(scope, node, body, count, inputs)
+        outputs = len(body.output) - (len(inputs) - count)
+        return _scanned(
+            scope,
+            inputs,
+            body,
+            _ints(node, "scan_input_directions", count),
+            _ints(node, "scan_input_axes", count),
+            _ints(node, "scan_output_directions", outputs),
+            _ints(node, "scan_output_axes", outputs),
+        )
+    if inputs and not isinstance(inputs[0], AbsentValue):
+        raise Unsupported("Scan of opset 8 with lengths of its sequences", "convert the model to opset 9")
     values = inputs[1:]
     if any(not isinstance(value, TensorValue) or value.type.sizes[0] != 1 for value in values):
         raise Unsupported("Scan of opset 8 over a batch of several", "convert the model to opset 9")
     plain = [scope.emit("Squeeze", [value, constant(np.asarray([0]))]) for value in values]
-    results = _scanned(scope, NodeProto(), body, count, plain)
+    results = _scanned(scope, plain, body, _ints(node, "directions", count))
     return [scope.emit("Unsqueeze", [value, constant(np.asarray([0]))]) for value in results]
 
 
 def _scanned(
-    scope: Surroundings, node: NodeProto, body: GraphProto, count: int, inputs: Sequence[Value]
+    scope: Surroundings,
+    inputs: Sequence[Value],
+    body: GraphProto,
+    directions: Sequence[int],
+    axes: Sequence[int] = (),
+    out_directions: Sequence[int] = (),
+    out_axes: Sequence[int] = (),
 ) -> Sequence[Value]:
+    """The rounds of a Scan, one for each element of its last inputs, which have a direction each."""
+    count = len(directions)
     state = list(inputs[: len(inputs) - count])
     sources = inputs[len(inputs) - count :]
     outputs = len(body.output) - len(state)
-    axes = _ints(node, "scan_input_axes", count)
-    directions = _ints(node, "scan_input_directions", count)
+    axes = axes or [0] * count
+    for source, axis in zip(sources, axes, strict=True):
+        _check_axis(source, axis)
     lengths = {source.type.sizes[axis] for source, axis in zip(sources, axes, strict=True)
                if isinstance(source, TensorValue)}  # fmt: skip
     if len(lengths) != 1:
@@ -143,15 +163,32 @@ def _scanned(
         state = list(results[: len(state)])
         for items, item in zip(collected, results[len(state) :], strict=True):
             items.append(item)
-    backwards = _ints(node, "scan_output_directions", outputs)
-    out_axes = _ints(node, "scan_output_axes", outputs)
+    backwards = out_directions or [0] * outputs
     ordered = [items[::-1] if back else items for items, back in zip(collected, backwards, strict=True)]
-    return [*state, *(_stacked(scope, items, axis) for items, axis in zip(ordered, out_axes, strict=True))]
+    joined = zip(ordered, out_axes or [0] * outputs, strict=True)
+    return [*state, *(_stacked(scope, items, axis) for items, axis in joined)]
 
 
 def _ints(node: NodeProto, name: str, count: int) -> list[int]:
     found = attribute(node, name)
-    return list(found.ints) if found is not None and found.ints else [0] * count
+    values = list(found.ints) if found is not None and found.ints else [0] * count
+    if len(values) != count:
+        raise Unsupported(f"'{name}' has {len(values)} values for {count} tensors")
+    return values
+
+
+def _check_axis(value: Value, axis: int) -> None:
+    rank = len(_type(value).sizes)
+    if not -rank <= axis < rank:
+        raise Unsupported(f"its axis {axis} is none of a tensor of rank {rank}")
+
+
+def _position(value: Value, count: int) -> int:
+    """A place in a sequence with so many places, from its end where negative."""
+    place = known(value, "position")
+    if not -count <= place < count:
+        raise Unsupported(f"its position {place} lies outside of a sequence with {count} places")
+    return place
 
 
 def _sequence(value: Value) -> SequenceValue:
@@ -160,22 +197,31 @@ def _sequence(value: Value) -> SequenceValue:
     return value
 
 
+def _at(sequence: SequenceValue, place: Value) -> Value:
+    return sequence.items[_position(place, len(sequence.items))]
+
+
 def sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items = list(_sequence(inputs[0]).items)
-    place = known(inputs[2], "position") if len(inputs) > 2 else len(items)
+    place = _position(inputs[2], len(items) + 1) if len(inputs) > 2 else len(items)
+    place += len(items) if place < 0 else 0
     items.insert(place, inputs[1])
     return [SequenceValue(tuple(items))]
 
 
 def sequence_erase(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     items = list(_sequence(inputs[0]).items)
-    del items[known(inputs[1], "position") if len(inputs) > 1 else -1]
+    if not items:
+        raise Unsupported("its sequence is empty")
+    del items[_position(inputs[1], len(items)) if len(inputs) > 1 else -1]
     return [SequenceValue(tuple(items))]
 
 
 def sequence_map(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     body = _graph(node, "body")
     first = _sequence(inputs[0])
+    if len({len(value.items) for value in inputs if isinstance(value, SequenceValue)}) > 1:
+        raise Unsupported("its sequences have several lengths")
     collected: list[list[Value]] = [[] for _ in body.output]
     for place in range(len(first.items)):
         given = [value.items[place] if isinstance(value, SequenceValue) else value for value in inputs]
@@ -201,16 +247,19 @@ def split_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]
     source, axis = inputs[0], integer(node, "axis", 0)
     if not isinstance(source, TensorValue):
         raise Unsupported("the type of its input is unknown")
+    _check_axis(source, axis)
     size = source.type.sizes[axis]
     sizes, keeps = [1] * size, integer(node, "keepdims", 1)
     if len(inputs) > 1 and isinstance(inputs[1], TensorValue):
         given, keeps = inputs[1].data, 1
         if given is None:
             raise Unsupported("the sizes of its parts are computed while the model runs")
-        step = int(np.asarray(given).reshape(-1)[0])
         sizes = list(map(int, np.asarray(given).reshape(-1)))
         if given.ndim == 0:
-            sizes = [min(step, size - start) for start in range(0, size, step)]
+            (step,) = sizes
+            sizes = [min(step, size - start) for start in range(0, size, step)] if step > 0 else []
+        if sum(sizes) != size or min(sizes, default=0) < 0:
+            raise Unsupported(f"its parts of {np.asarray(given).tolist()} do not make up {size} elements")
     parts: list[Value] = []
     start = 0
     for length in sizes:
@@ -242,7 +291,7 @@ HANDLERS: Mapping[str, Handler] = {
     "Size": lambda _, __, inputs: [constant(np.asarray(_type(inputs[0]).count, np.int64))],
     "SequenceConstruct": lambda _, __, inputs: [SequenceValue(tuple(inputs))],
     "SequenceEmpty": lambda _, __, ___: [SequenceValue(())],
-    "SequenceAt": lambda _, __, inputs: [_sequence(inputs[0]).items[known(inputs[1], "position")]],
+    "SequenceAt": lambda _, __, inputs: [_at(_sequence(inputs[0]), inputs[1])],
     "SequenceInsert": sequence_insert, "SequenceErase": sequence_erase, "SequenceMap": sequence_map,
     "SequenceLength": lambda _, __, inputs: [constant(np.asarray(len(_sequence(inputs[0]).items), np.int64))],
     "ConcatFromSequence": concat_sequence, "SplitToSequence": split_sequence,
