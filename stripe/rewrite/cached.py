@@ -148,7 +148,7 @@ def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refus
         return Agg.ASSIGN
     agg = merges[0].agg
     is_mixed = any(part.agg is not agg for part in writes)
-    if (is_mixed or len(writes) < len(parts)) and not _begins_inside(entry, nest, parts[0].buffer, agg):
+    if (is_mixed or len(writes) < len(parts)) and not begins_inside(entry, nest, parts[0].buffer, agg):
         return Refusal(
             f"some elements are merged by {agg.value} inside, others in another way"
             if is_mixed
@@ -170,7 +170,7 @@ def assigned_before(merge: Access, writes: Sequence[Access]) -> bool:
     )
 
 
-def _begins_inside(entry: Block, nest: Nest, buffer: Buffer, agg: Agg) -> bool:
+def begins_inside(entry: Block, nest: Nest, buffer: Buffer, agg: Agg) -> bool:
     """Whether each element of a buffer that the block touches begins at the identity of `agg`, and one point of the
     block alone touches it until the block ends."""
     owner = nest_at(entry, buffer.path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,11 @@ def external(path: Path, location: str = "w.bin", data: bytes | None = None) -> 
         path.with_name("w.bin").write_bytes(data)
 
 
-def branch(*nodes: NodeProto, constant: TensorProto | None = None) -> ModelProto:
+def branch(*nodes: NodeProto, constant: TensorProto | None = None, inputs: Sequence[str] = ()) -> ModelProto:
     """A model whose branch has these nodes, and the output `o`."""
     out = helper.make_tensor_value_info("o", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "then", [], [out], [constant] if constant is not None else [])
+    taken = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in inputs]
+    graph = helper.make_graph(nodes, "then", taken, [out], [constant] if constant is not None else [])
     true = helper.make_node("Constant", [], ["c"], value=onnx.numpy_helper.from_array(np.array(True)))
     return model(true, node("If", "c", then_branch=graph, else_branch=graph))
 
@@ -102,7 +103,7 @@ def sequence(kind: str, *places: int, **attributes: Any) -> ModelProto:
     whole = kind == "SplitToSequence"
     made = node(kind, "x" if whole else "s", "at", to="t", **attributes)
     last = node("SequenceAt", "t", "first") if kind != "SequenceAt" else node("Identity", "t")
-    at = np.array(places if len(places) > 1 else places[0], np.int64)
+    at = np.array(places if len(places) > 1 else sum(places), np.int64)
     return model(node("SequenceConstruct", "x", "x", to="s"), made, last, at=at, first=np.array(0, np.int64))
 
 
@@ -154,6 +155,9 @@ CASES: dict[str, tuple[Write, tuple[str, ...]]] = {
     "place to erase": (saved(sequence("SequenceErase", -3)), ("(SequenceErase)", "position -3 lies outside")),
     "parts of nothing": (saved(sequence("SplitToSequence", 0)), ("its parts of 0 do not make up",)),
     "parts of too much": (saved(sequence("SplitToSequence", 1, 700)), ("its parts of [1, 700] do not make up",)),
+    "values of a branch": (
+        saved(branch(node("Relu", "x", to="o"), inputs=["z"])), ("its graph 'then' takes 1 values, and gets 0",)
+    ),
     "axis of parts": (
         saved(sequence("SplitToSequence", 1, axis=9)), ("its axis 9 is none of a tensor of rank 4",)
     ),

@@ -80,8 +80,11 @@ def branch(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Seq
 
 
 def loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    if len(inputs) < 2:
+        raise Unsupported("it takes a trip count and a condition, which may be empty")
     limit, condition, *carried = inputs
     body = _graph(node, "body")
+    _check_outputs(body, 1 + len(carried))
     trips = MAX_TRIPS + 1 if isinstance(limit, AbsentValue) else known(limit, "trip count")
     going = isinstance(condition, AbsentValue) or bool(known(condition, "condition"))
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
@@ -100,6 +103,11 @@ def loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Seque
     return [*carried, *(_stacked(scope, items, 0) for items in scanned)]
 
 
+def _check_outputs(body: GraphProto, least: int) -> None:
+    if len(body.output) < least:
+        raise Unsupported(f"its graph '{body.name}' gives {len(body.output)} values, not {least} or more")
+
+
 def _stacked(scope: Surroundings, items: Sequence[Value], axis: int) -> Value:
     if not items:
         raise Unsupported("it collects values in a loop without rounds")
@@ -109,6 +117,9 @@ def _stacked(scope: Surroundings, items: Sequence[Value], axis: int) -> Value:
 def scan(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
     """The first form of Scan has a batch; one of a single element is the later form."""
     body, count = _graph(node, "body"), integer(node, "num_scan_inputs", 1)
+    if not 0 < count <= len(inputs):
+        raise Unsupported(f"it has {len(inputs)} inputs, and scans {count}")
+    _check_outputs(body, len(inputs) - count - (scope.opsets[""] < 9))
     if scope.opsets[""] >= 9:
         outputs = len(body.output) - (len(inputs) - count)
         return _scanned(

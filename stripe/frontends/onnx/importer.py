@@ -78,6 +78,12 @@ class GraphScope:
 
     def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
         """The outputs of a graph that a node holds, which sees the values around it."""
+        if len(graph.input) != len(inputs):
+            raise Unsupported(
+                f"its graph '{graph.name}' takes {len(graph.input)} values, and gets {len(inputs)}"
+            )
+        if graph.sparse_initializer:
+            raise Unsupported(f"its graph '{graph.name}' has sparse initializers", "make them dense")
         env = {**self.env, **{info.name: value for info, value in zip(graph.input, inputs, strict=True)}}
         env |= {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
         inner = GraphScope(

@@ -89,7 +89,7 @@ def build_statements(
 ) -> tuple[Block, list[ScheduleStep]]:
     """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order, without
     dependences; and the step of each statement: a swap of a region in several pieces takes several. Swaps move
-    elements that are `written`.
+    elements that are `written`. Raises ConfigError where that is not all that is read.
     """
     block = nest.block
     allocs: dict[NearCopy, Refinement] = {}
@@ -109,6 +109,11 @@ def build_statements(
             copy, load = step.copy, isinstance(step, SwapIn)
             far = block.ref(copy.buffer)
             verb = "swap_in" if load else "swap_out"
+            if load and written.has_read_gaps(copy.buffer):
+                raise ConfigError(
+                    f"{copy.buffer} leaves the near memory, and elements that nothing writes are read afterwards",
+                    hint="enlarge the memory",
+                )
             made: list[Statement] = []
             for region in written.regions(copy.buffer, done):
                 options = CacheOptions(copy.place.location, next(turns))

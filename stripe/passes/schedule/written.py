@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from stripe.ir import Agg, Nest, Refinement
 from stripe.poly import Access, Points, element_names, elements, pieces, through_view
-from stripe.rewrite.cached import assigned_before
+from stripe.rewrite.cached import assigned_before, begins_inside
 from stripe.rewrite.regions import Region
 
 
@@ -40,24 +40,27 @@ class WrittenElements:
             found = self._of(ref.name)
             merges = [access for access in found if access.is_write and access.agg is not Agg.ASSIGN]
             aggs = {access.agg for access in merges}
-            if (len(aggs) > 1 or ref.name not in self._fresh) and not all(
-                assigned_before(merge, found) for merge in merges
-            ):
+            begins = ref.name in self._fresh or all(
+                begins_inside(self._nest.blocks[0], self._nest, access.buffer, access.agg)
+                for access in merges[:1]
+            )
+            if (len(aggs) > 1 or not begins) and not all(assigned_before(merge, found) for merge in merges):
                 return f"{ref.name} is merged with what it held before, by {', '.join(sorted(a.value for a in aggs))}"
-            if ref.name in self._fresh and merges and (number := self._reads_gaps(ref)) is not None:
-                return f"statement {number} reads elements of {ref.name} that none has written"
         return None
 
-    def _reads_gaps(self, ref: Refinement) -> int | None:
-        """The first statement that reads elements of a buffer that neither it nor one before it writes."""
-        depth = len(self._nest.path)
-        reads = [access for access in self._of(ref.name) if not access.is_write]
+    def has_read_gaps(self, name: str) -> bool:
+        """Whether a statement reads elements of a fresh buffer that neither it nor one before it writes: what merges
+        begin with, which no transfer moves."""
+        depth, ref = len(self._nest.path), self._nest.block.ref(name)
+        reads = [access for access in self._of(name) if not access.is_write]
+        if name not in self._fresh or len(reads) == len(self._of(name)):
+            return False
         for number in dict.fromkeys(access.path[depth] for access in reads):
             written = self._until(ref, number)
             own = [access for access in reads if access.path[depth] == number]
             if written is not None and not elements(own, ref.rank).subset_of(written):
-                return number
-        return None
+                return True
+        return False
 
     def _until(self, ref: Refinement, number: int) -> Points | None:
         """The elements that statements up to `number` write; None where these are all."""
