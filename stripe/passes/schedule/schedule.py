@@ -11,7 +11,6 @@ from typing import ClassVar
 from pydantic import Field, model_validator
 
 from stripe.cost.time.machine import Machine
-from stripe.hw.graph import UnitGraph
 from stripe.hw.schema import HardwareModel
 from stripe.ir import (
     Block,
@@ -21,7 +20,6 @@ from stripe.ir import (
     Program,
     Role,
     Stage,
-    Statement,
     block_at,
     keep_statements,
     nest_at,
@@ -55,9 +53,10 @@ from stripe.passes.schedule.plan import (
     SwapOut,
     signature,
 )
+from stripe.passes.schedule.routes import check_transfers, reachable
 from stripe.passes.schedule.time import Timetable, list_schedule, load_of
 from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
-from stripe.passes.schedule.written import WrittenElements
+from stripe.passes.schedule.written import WrittenElements, fresh_buffers
 from stripe.poly import statement_deps
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_interface
 
@@ -176,7 +175,7 @@ class Schedule(Pass):
         copies possible; streaming stays among the choices, so that it never makes a schedule slower.
         """
         block = block_at(entry, path)
-        written = WrittenElements(nest_at(entry, path), _fresh(entry, block))
+        written = WrittenElements(nest_at(entry, path), fresh_buffers(entry, block))
         obstacle = written.obstacle()
         if obstacle is not None:
             return Refusal(obstacle)
@@ -238,7 +237,7 @@ class Schedule(Pass):
             Needs(
                 operands_of(block, n),
                 scratch_of(s, banks, depth),
-                _reachable(s, banks, units, graph),
+                reachable(s, banks, units, graph),
                 is_tiled(s),
             )
             for n, s in enumerate(block.statements)
@@ -246,7 +245,7 @@ class Schedule(Pass):
         # Buffers that the outside sees, and buffers that hold nothing before: the block's own, and temporaries of the
         # program where the block is main.
         main = block.is_main
-        fresh = _fresh(entry, block)
+        fresh = fresh_buffers(entry, block)
         inner = {ref.name for ref in entry.refinements if ref.role is not Role.USER} if main else set[str]()
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
         planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, policy)
@@ -262,7 +261,7 @@ class Schedule(Pass):
         built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, turns, written)
         entry = replace_at(entry, path, lambda _: with_directions(built))
         if context.hardware is not None:
-            _check_transfers(block_at(entry, path), units, Machine.of(context.hardware).graph)
+            check_transfers(block_at(entry, path), units, Machine.of(context.hardware).graph)
         return self._ordered(entry, path, origins, context)
 
     def _units(self, hardware: HardwareModel | None) -> tuple[Location, ...]:
@@ -330,57 +329,6 @@ class Schedule(Pass):
         _report(block, origins, table, context)
         user = frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER)
         return replace_at(entry, path, lambda _: prune_refinements(block, user)), table.estimate
-
-
-def _fresh(entry: Block, block: Block) -> frozenset[str]:
-    """The buffers that hold nothing when a block begins: its own, and in main those that it writes."""
-    given = {ref.name for ref in entry.refinements if ref.is_kept}
-    given -= {ref.source for ref in block.refinements if ref.dir.writes}
-    return frozenset(
-        r.name for r in block.refinements if r.is_alloc or (block.is_main and r.source not in given)
-    )
-
-
-def _reachable(
-    statement: Statement, banks: Banks, transfers: Sequence[Location], graph: UnitGraph | None
-) -> tuple[int, ...]:
-    """The banks that a statement may use: those that its unit and the units of the transfers reach."""
-    found = tuple(banks.numbers)
-    if graph is None:
-        return found
-    location = statement.location if isinstance(statement, Block) else Location()
-    for unit in (*transfers, location):
-        if str(unit) not in graph.units:
-            continue
-        near = graph.memories_of(str(unit))
-        found = tuple(bank for bank in found if f"{banks.memory}[{bank}]" in near)
-        if not found:
-            whose = f"{unit} reaches no {banks.memory}" + (
-                f" that {transfers[0]} reaches" if unit is not transfers[0] else ""
-            )
-            hint = "choose another unit, or add a bus to and from it to the hardware model"
-            raise ConfigError(whose, hint=hint)
-    return found
-
-
-def _check_transfers(block: Block, units: Sequence[Location], graph: UnitGraph) -> None:
-    """Raises ConfigError for a transfer inside `block` on one of `units`, where that has no bus to a memory."""
-    for _, inner in walk(block):
-        unit = inner.location
-        if unit not in units:
-            continue
-        for ref in inner.refinements:
-            memory = str(ref.location)
-            if memory not in graph.memories or ref.is_alloc:
-                continue
-            for source, sink in ((memory, str(unit)),) * ref.dir.reads + (
-                (str(unit), memory),
-            ) * ref.dir.writes:
-                if graph.find_route(source, sink) is None:
-                    raise ConfigError(
-                        f"{inner.name} has no route: no bus leads from {source} to {sink}",
-                        hint="let xfer_loc name a unit with buses from and to both memories, or add a bus to the model",
-                    )
 
 
 def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, context: PassContext) -> None:

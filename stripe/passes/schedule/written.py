@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stripe.ir import Agg, Nest, Refinement
+from stripe.ir import Agg, Block, Nest, Refinement
 from stripe.poly import Access, Points, element_names, elements, pieces, through_view
 from stripe.rewrite.cached import assigned_before, begins_inside
 from stripe.rewrite.regions import Region
+
+
+def fresh_buffers(entry: Block, block: Block) -> frozenset[str]:
+    """The buffers that hold nothing when a block begins: its own, and in main those that it writes."""
+    given = {ref.name for ref in entry.refinements if ref.is_kept}
+    given -= {ref.source for ref in block.refinements if ref.dir.writes}
+    return frozenset(
+        r.name for r in block.refinements if r.is_alloc or (block.is_main and r.source not in given)
+    )
 
 
 class WrittenElements:
