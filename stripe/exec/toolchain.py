@@ -114,7 +114,7 @@ _TRY_IT = "compile a small program with it by hand, or put another compiler firs
 _ROOM = "it needs memory, space in the folder for temporary files, and a whole installation"
 _BROKEN = re.compile(
     r"No space left on device|[Cc]annot allocate memory|out of memory[^\n]*|virtual memory exhausted[^\n]*"
-    r"|cannot execute [^\n]*|Killed signal[^\n]*"
+    r"|cannot execute [^\n]*|Killed signal[^\n]*|cannot find \W*(?:ld|as|cc1|crt\w+\.o)\b[^\n]*"
 )
 """Messages of compilers about the machine, not about the program."""
 

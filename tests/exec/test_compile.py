@@ -101,6 +101,7 @@ def test_an_object_for_another_machine_is_no_fault_of_ours(cache: Path, tmp_path
         ("exit 1", "failed without a message, status 1"),
         ("exit 0", "reports no error, and wrote no program"),
         ("kill -9 $$", r"was killed \(SIGKILL\)"),
+        ("echo 'collect2: fatal error: cannot find ‘ld’' >&2; exit 1", "failed: cannot find ‘ld’"),
         ("echo 'fatal: No space left on device' >&2; exit 1", "failed: No space left on device"),
         ("echo \"gcc: error: cannot execute 'cc1'\" >&2; exit 1", "cannot execute 'cc1'"),
     ],
