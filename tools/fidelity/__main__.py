@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tools.fidelity import arrays, caches, mapper, processors
+from tools.fidelity import arrays, caches, mapper, processors, units
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fidelity.md"
 
 SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
     "mapper": mapper.section,
+    "units": units.section,
     "arrays": arrays.section,
     "caches": caches.section,
     "processors": processors.section,
