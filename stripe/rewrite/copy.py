@@ -89,7 +89,7 @@ def with_beginnings(before: Program, after: Program) -> Program:
     for view in after.main.refinements:
         if view.source in lost:
             views.setdefault(view.source, view)
-    if not views or not after.main.statements:
+    if not views or not after.main.statements or after.main.points > 1:
         return after
     fills: list[Statement] = []
     for source, view in views.items():

@@ -30,7 +30,7 @@ from stripe.verify.proof.witness import Equal
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import CONV, lines_of, run_pass, tiled
 from tests.support.index_maps import blocked_maps
-from tests.support.programs import source
+from tests.support.programs import load, source
 
 SHAPES = {"A": (2, 20, 6), "T": (2, 20, 6), "O": (2, 18, 6)}
 
@@ -285,4 +285,12 @@ def test_physical_axes_stay() -> None:
 def test_pads_are_for_buffers_of_the_entry() -> None:
     program, _ = run_pass(tiled(x=4, ci=2), "cache", reqs=["conv"], interpreted=False)
     _, remarks = run_pass(program, "layout", alloc_reqs=["cached"], block={1: 3}, pad=0)
-    assert "pads are for buffers of the entry that main sees whole by one view" in str(remarks[0])
+    assert "pads are for buffers of the entry that main sees whole, once and by one view" in str(remarks[0])
+
+
+def test_main_at_several_points_keeps_its_tensors() -> None:
+    """Copies of whole tensors would run at each of them."""
+    program = load("passes/layout/main_repeated")
+    after, remarks = run_pass(program, "layout", reqs=["program"], block={"0": 4}, interpreted=False)
+    assert isinstance(prove_equal(program, after), Equal)
+    assert "main does not see all of it, once and by one view" in str(remarks)

@@ -264,14 +264,14 @@ class Layout(Pass):
         if isinstance(packing, Refusal):
             return packing
         if ref.role is Role.USER and not self.interface and not _is_seen_whole(program, ref):
-            return Refusal("main does not see all of it by one view")
+            return Refusal("main does not see all of it, once and by one view")
         found = packing.map(index_map, ref.sizes)
         pad = None
         if ref.layout is not None:
             found, pad = ref.layout.map.then(found), ref.layout.pad
         if self.pad is not None:
-            if path != (0,) or program.main.indices or not _is_seen_whole(program, ref):
-                return Refusal("pads are for buffers of the entry that main sees whole by one view")
+            if path != (0,) or not _is_seen_whole(program, ref):
+                return Refusal("pads are for buffers of the entry that main sees whole, once and by one view")
             value = float(self.pad) if ref.dtype.is_float else self.pad
             if (fault := pad_fault(value, ref.dtype)) is not None:
                 return Refusal(fault)
@@ -290,7 +290,9 @@ class Layout(Pass):
 
 
 def _is_seen_whole(program: Program, ref: Refinement) -> bool:
-    """Whether main sees all of a tensor of the user, by one view."""
+    """Whether main runs once, and sees all of a buffer by one view."""
+    if program.main.points > 1:
+        return False
     views = [view for view in program.main.refinements if view.source == ref.name]
     whole = [view for view in views if view.sizes == ref.sizes and view.access == ref.access]
     return len(views) == len(whole) == 1

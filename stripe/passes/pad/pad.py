@@ -157,6 +157,8 @@ def _refusal(program: Program, kernel: Block) -> Refusal | None:
         return output
     if kernel.passed or kernel.allocs:
         return Refusal("it allocates, or takes indices from outside")
+    if program.main.points > 1:
+        return Refusal("main runs it several times")
     for ref in kernel.refinements:
         view = program.main.ref(ref.source)
         moved = view.is_alloc or any(affine != Affine() for affine in view.access)
