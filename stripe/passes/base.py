@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from stripe.ir import Block, ConfigError, Nest, Program, Stage, closest, rewrite_matching, walk, with_entry
 from stripe.rewrite.nests import rewrite_nests
-from stripe.rewrite.options import UNIT_NAME, LocationSpec, Reqs, TagReqs, TagSet
+from stripe.rewrite.options import UNIT_NAME, LocationSpec, NewTag, Reqs, TagReqs, TagSet
 from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     ]
 
 __all__ = [
-    "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "NestPass", "Pass", "PassContext", "PassExample",
-    "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "TagReqs", "TagSet", "matching",
+    "LOCATED", "TILES", "UNIT_NAME", "BlockPass", "LocationSpec", "NestPass", "NewTag", "Pass", "PassContext",
+    "PassExample", "PassGroup", "Refusal", "Remark", "RemarkKind", "Reqs", "TagReqs", "TagSet", "matching",
 ]  # fmt: skip
 
 

@@ -31,6 +31,9 @@ TagReqs: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_tag)], ...]
 TagSet: TypeAlias = tuple[Annotated[str, AfterValidator(_checked_new_tag)], ...]
 """Tags that a pass gives to its results."""
 
+NewTag: TypeAlias = Annotated[str, AfterValidator(lambda word: _checked_new_tag(word) if word else word)]
+"""A tag that a pass gives to its results; none where empty."""
+
 Reqs: TypeAlias = Annotated[
     TagReqs, Field(description="tags that a block must have, all of them; 'all' fits any block")
 ]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from stripe.ir import ConfigError, print_program
 from stripe.passes.base import PassContext
@@ -123,3 +124,9 @@ def test_any_partition_keeps_the_meaning(x: int, ci: int, parts: int) -> None:
     cached, _ = run_pass(tiled(x=x, ci=ci), "cache", reqs=["conv"], **SRAM)
     banked, _ = run_pass(cached, "partition", **BANKS, num_parts=parts)
     run_pass(banked, "partition", reqs=["conv"], num_parts=parts)
+
+
+@pytest.mark.parametrize("word", ["main", "spatial", "a b", "#x", "1"])
+def test_tags_of_indices_are_words(word: str) -> None:
+    with pytest.raises(ValidationError, match=r"cannot be a tag|no pass sets as a tag"):
+        find_pass("partition").model_validate({"reqs": ["kernel"], "num_parts": 2, "idx_tag": word})

@@ -21,6 +21,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import (
     UNIT_NAME,
+    NewTag,
     Pass,
     PassContext,
     PassExample,
@@ -83,7 +84,7 @@ class Partition(Pass):
         description="memory whose allocations are split over banks, instead of the work over units",
     )
     set_tags: TagSet = Field(default=(), description="tags of the outer block, the one over parts")
-    idx_tag: str = Field(default="", description="tag of the indices that number the parts")
+    idx_tag: NewTag = Field(default="", description="tag of the indices that number the parts")
     locate: bool = Field(
         default=False, description="each part runs on the unit of its number: sets the inner block's location"
     )
