@@ -14,6 +14,7 @@ from stripe.exec.interp import interpret
 from stripe.ir import ConstantBuffer, Program, Refinement, Role
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
+from tests.support.programs import load
 
 SHAPES = {"I": (10, 4), "K": (3, 4, 2), "O": (10, 2), "T": (10, 4)}
 CONV = "O[x, co] = add mul(I[k+x-1, ci], K[k, ci, co])"
@@ -214,3 +215,10 @@ def test_any_window_keeps_its_meaning(
 @given(st.integers(1, 13), st.integers(1, 13), st.integers(1, 13), st.sampled_from(["i8", "fp32"]))
 def test_any_matrix_product_keeps_its_meaning(m: int, n: int, k: int, dtype: str) -> None:
     run_pass(matmul(m, n, k, dtype), "pad", prime_threshold=2, multiple_of=4, max_growth=100.0)
+
+
+def test_a_kernel_that_updates_in_place_stays() -> None:
+    program = load("passes/pad/in_place")
+    after, remarks = run_pass(program, "pad", reqs=["kernel"], prime_threshold=1, multiple_of=4)
+    assert after == program
+    assert "it reads T as well" in str(remarks)

@@ -164,7 +164,7 @@ def _refusal(program: Program, kernel: Block) -> Refusal | None:
         moved = view.is_alloc or any(affine != Affine() for affine in view.access)
         if moved or program.entry.ref(view.source).sizes != view.sizes:
             return Refusal(f"main does not see all of {view.name}")
-        if ref.source == output.source and ref is not output:
+        if ref.source == output.source and (ref is not output or ref.dir.reads):
             return Refusal(f"it reads {output.name} as well")
     return None
 
