@@ -3,6 +3,7 @@ tells."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from stripe.cost.time.simulate import simulate_program
 from stripe.hw import HardwareModel, load_hardware
 from stripe.ir import ConfigError, Program
 from stripe.passes.base import PassContext
+from stripe.passes.fusion.fusion import Fusion
 from stripe.passes.registry import find_pass
 from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.manager import PassManager
@@ -23,13 +25,21 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 TINY_NPU = load_hardware(str(EXAMPLES / "new_machine" / "tiny_npu.json.j2"))
 
 
-def compiled(model: HardwareModel, *left_out: str) -> Program:
-    """A convolution with bias and relu through the tutorial's pass list, without the entries `left_out`."""
+def compiled(model: HardwareModel, *left_out: str, objective: str = "latency") -> Program:
+    """A convolution with bias and relu through the tutorial's pass list, without the entries `left_out`, fused where
+    that is better by `objective`."""
     program = compile_tile((EXAMPLES / "conv_bias_relu.tile").read_text("utf-8"), "conv")
     entries = load_pass_list(
         EXAMPLES / "new_machine" / "tiny_npu_passes.json.j2", TINY_NPU.parameters
     ).entries
-    return PassManager(tuple(entry for entry in entries if entry.name not in left_out), model).run(program)
+    chosen = [
+        replace(entry, pass_=entry.pass_.model_copy(update={"objective": objective}))
+        if isinstance(entry.pass_, Fusion)
+        else entry
+        for entry in entries
+        if entry.name not in left_out
+    ]
+    return PassManager(tuple(chosen), model).run(program)
 
 
 def with_rates(rates: dict[str, float]) -> HardwareModel:
@@ -55,8 +65,13 @@ def test_the_epilogue_of_the_tutorial_runs_on_the_vector_unit() -> None:
 
 def test_an_operation_without_a_rate_is_refused() -> None:
     with pytest.raises(ConfigError, match="MAC has no rate for 'add' of fp32") as caught:
-        compiled(TINY_NPU, "epilogue_on_vec")
+        compiled(TINY_NPU, "epilogue_on_vec", objective="none")
     assert caught.value.hint == "it has mul; locate the block on another unit or add a rate"
+
+
+def test_fusion_leaves_an_operation_to_the_unit_that_has_a_rate_for_it() -> None:
+    found = report(compiled(TINY_NPU, "epilogue_on_vec"), TINY_NPU)
+    assert useful(found) == {"MAC[0]": True, "VEC[0]": True, "DMA[0]": True}
 
 
 def test_a_rate_for_all_operations_is_noted_on_a_matrix_engine() -> None:
