@@ -17,9 +17,9 @@ from stripe.ir.walk import Path, walk
 class LiveRange:
     """An allocation with the statements of its own block and of the blocks around it in which it is alive.
 
-    `home` is the block in which it lives and dies: the block that allocates it, or `main` for an allocation of the
-    entry that `main` alone uses. `uses[d]` and `waits[d]` belong to the block at depth d of `home`: the statements that
-    use the buffer (further out the one that contains the home), and the masks of `waits_of`.
+    `home` is the block in which it lives and dies: the block that allocates it, or a `main` of one point for an
+    allocation of the entry that `main` alone uses. `uses[d]` and `waits[d]` belong to the block at depth d of `home`:
+    the statements that use the buffer (further out the one that contains the home), and the masks of `waits_of`.
     """
 
     path: Path
@@ -69,8 +69,9 @@ def live_ranges(entry: Block) -> list[LiveRange]:
         for ref in block.allocs:
             own = frozenset(used[path].get(ref.name, ()))
             home, uses, inside = path, (*around, own), (*path, *own)
-            if len(path) == 1 and len(own) == 1 and inside in blocks and not ref.is_kept:
-                # An allocation of the entry that one block alone uses lives and dies in that block.
+            once = inside in blocks and blocks[inside].points == 1
+            if len(path) == 1 and len(own) == 1 and once and not ref.is_kept:
+                # An allocation of the entry that one block alone uses, once, lives and dies in that block.
                 views = [view.name for view in blocks[inside].refinements if view.source == ref.name]
                 home = inside
                 uses = (*uses, frozenset(n for view in views for n in used[inside].get(view, ())))

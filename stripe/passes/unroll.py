@@ -32,6 +32,7 @@ from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.copy import with_beginnings
 from stripe.rewrite.dissolve import dissolve
+from stripe.rewrite.prune import with_interface
 from stripe.rewrite.tile import used_indices
 
 
@@ -107,7 +108,8 @@ class Unroll(BlockPass):
                     parent = answer
             return parent
 
-        return with_beginnings(program, with_entry(program, visit(program.entry)))
+        entry = with_interface(visit(program.entry), program)
+        return with_beginnings(program, with_entry(program, entry))
 
     def _dissolved(self, parent: Block, number: int, block: Block, context: PassContext) -> Block | Refusal:
         """The block around with the copies of its statement `number` in the place of it."""

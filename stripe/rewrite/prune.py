@@ -9,6 +9,7 @@ from stripe.ir import (
     Program,
     Role,
     Statement,
+    fresh,
     map_statements,
     substitute,
     uses_by_name,
@@ -44,10 +45,15 @@ def with_interface(entry: Block, program: Program) -> Block:
     def signed(statement: Statement) -> Statement:
         if not isinstance(statement, Block) or not statement.is_main:
             return statement
-        refs = tuple(
+        refs = [
             replace(ref, dir=Direction.INOUT) if ref.source in lost else ref for ref in statement.refinements
-        )
-        return replace(statement, refinements=refs)
+        ]
+        taken, seen = {ref.name for ref in refs}, {ref.source for ref in views}
+        for ref in program.main.refinements:
+            if ref.source in lost - seen:
+                refs.append(replace(ref, name=fresh(ref.name, taken)))
+                seen.add(ref.source)
+        return replace(statement, refinements=tuple(refs))
 
     return map_statements(entry, signed) if lost else entry
 

@@ -25,6 +25,8 @@ from stripe.ir.dtypes import I8
 from stripe.passes.base import PassContext
 from stripe.passes.memory_placement.packing import Item, pack
 from stripe.passes.registry import find_pass
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.passlist import parse_passes
 from stripe.verify.machine.schedule import check_placement
 from tests.passes.programs import chain, lines_of, run_pass
 from tests.support.programs import load, source
@@ -197,3 +199,14 @@ def test_the_peak_is_a_lower_bound(buffers: list[LiveRange]) -> None:
     peak = peak_bytes(used)
     assert max((o + i.bytes for o, i in zip(offsets, items, strict=True)), default=0) >= peak
     assert peak >= sum(buffer.ref.bytes for buffer in used if buffer.always)
+
+
+def test_points_of_main_have_no_order() -> None:
+    """A buffer of one point may be alive with any buffer of another."""
+    program = load("passes/memory_placement/main_repeated")
+    passes = (
+        "locate_block{reqs=[kernel],loc={name:DMA}},locate_memory{reqs=[program],loc={name:DRAM}},"
+        "compute_deps,memory_placement"
+    )
+    placed = PassManager(parse_passes(passes)).run(program)
+    assert check_placement(placed, None) == []

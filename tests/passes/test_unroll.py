@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stripe.ir import parse_program, print_program
 from tests.passes.programs import CHAIN, lines_of, run_pass
-from tests.support.programs import source
+from tests.support.programs import load, source
 
 SUM = source("passes/unroll/sum")
 
@@ -64,3 +64,9 @@ def test_unroll_declines() -> None:
     assert str(remarks[0]) == "missed: k: not unrolled: 12 points, at most 4 are allowed"
     _, remarks = run_pass(SUM, "unroll", reqs=["kernel"], expand_idx="z")
     assert str(remarks[0]) == "missed: k: not unrolled: no index 'z'"
+
+
+def test_views_keep_the_tensors_that_callers_pass() -> None:
+    program = load("passes/unroll/idle_input")
+    after, _ = run_pass(program, "unroll", reqs=["k"], make_views=True)
+    assert [ref.name for ref in after.inputs] == [ref.name for ref in program.inputs] == ["X", "Y"]

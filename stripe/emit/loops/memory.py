@@ -101,10 +101,11 @@ class Homes:
 
 
 def lifetimes(block: Block) -> dict[str, Interval]:
-    """The first and the last statement that use each refinement of `block`; of the entry, statements of main."""
+    """The first and the last statement that use each refinement of `block`; of the entry, statements of main, if that
+    runs once."""
     lives = {name: (min(numbers), max(numbers)) for name, numbers in uses_by_name(block).items()}
     main = next((inner for inner in block.blocks if inner.is_main), None)
-    if main is not None and len(block.statements) == 1:
+    if main is not None and main.points == 1:
         inside = lifetimes(main)
         spans: dict[str, list[int]] = {name: [] for name in lives}
         for view in main.refinements:
