@@ -19,6 +19,8 @@ _WORKLOADS = {workload.key: workload for workload in (*WORKLOADS, *NETWORKS)}
 
 
 CAUSES = {
+    "W9a": "a tile reads eight rows of the image, 28 KiB apart, in pieces of 256 bytes; tiles along one row took 14 % "
+    "less, and all tiles have the same price",
     "W10": "of 25 cycles for 16 elements 14 are exp, 6 the division (a product with the reciprocal takes 4 less, and "
     "rounds otherwise), and the rest the maximum and the sum in loops of their own",
     "W15": "lanes are partial sums of one result, whose addition takes a quarter of the time, and the sum of one "
