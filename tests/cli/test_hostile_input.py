@@ -175,7 +175,7 @@ def test_termination_leaves_no_build_folder(number: signal.Signals, tmp_path: Pa
     program = _file(tmp_path, "p.tile", TILE)
     (tmp_path / "bin").mkdir()
     compiler = Path(
-        _file(tmp_path / "bin", "cc", "#!/bin/sh\ncase $* in *--version*) exit 0;; esac\nexec sleep 60\n")
+        _file(tmp_path / "bin", "cc", "#!/bin/sh\ncase $* in *program.c*) exec sleep 60;; esac\n")
     )
     compiler.chmod(0o755)
     cache = tmp_path / "cache"
