@@ -181,11 +181,15 @@ def test_termination_leaves_no_build_folder(number: signal.Signals, tmp_path: Pa
     cache = tmp_path / "cache"
     settings = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(cache)}
     code = "import sys; from stripe.cli.start import run; sys.exit(run())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, program, "--engine", "c"],
-        env=os.environ | settings,
-        stderr=subprocess.PIPE,
-    )
+    before = signal.signal(number, signal.SIG_DFL)  # under nohup signals are ignored, and stay so
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, program, "--engine", "c"],
+            env=os.environ | settings,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        signal.signal(number, before)
     deadline = time.monotonic() + 50
     while not list(cache.rglob("program.c")) and time.monotonic() < deadline:
         time.sleep(0.05)
