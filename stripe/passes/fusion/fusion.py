@@ -161,13 +161,11 @@ class Fusion(Pass):
                     for ref in inner.refinements
                     if (ref.source in alone if ref.source else not ref.is_kept)
                 )
+                inside = StatementPlace(place, block, number)
                 behind = {
-                    ref.name: allocations[ref.source]
-                    if ref.source
-                    else f"{number}.{len(allocations)}.{ref.name}"
+                    ref.name: allocations[ref.source] if ref.source else f"{inside.path} {ref.name}"
                     for ref in inner.refinements
                 }
-                inside = StatementPlace(place, block, number)
                 statements[number] = self._visit(inside, inner, own, behind, intervals, prices, context)
         return with_statements(block, statements)
 
