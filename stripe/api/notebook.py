@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stripe.api.picture import block_picture, boxes
-from stripe.emit.dot import block_graph
+from stripe.emit.graphviz import block_graph
 from stripe.ir import Block, Program
 from stripe.ir.printable import html_of
 

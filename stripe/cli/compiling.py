@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from stripe.pipeline.instrument import Instrument
 
 
-def begin(job: Job, spec: CompileSpec) -> Source:
-    """Reads the configuration, which is refused before long work, and then the input; a replayed job has both.
+def read_job(job: Job, spec: CompileSpec) -> Source:
+    """Reads passes, machine and input into `job`, in this order, since the input may take long; gives the input. A
+    replayed job has all three.
 
     Raises UsageError, and StripeError for errors in configuration and input.
     """
@@ -44,7 +45,7 @@ def begin(job: Job, spec: CompileSpec) -> Source:
     return job.source
 
 
-def load(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = False) -> tuple[Loaded, float]:
+def load_program(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = False) -> tuple[Loaded, float]:
     """The program of an input, and the seconds that reading took; warnings go to stderr unless `quiet`. Raises
     StripeError where the program is not at the stage that it claims."""
     started = time.perf_counter()
@@ -59,17 +60,14 @@ def load(job: Job, source: Source, spec: CompileSpec, *, quiet: bool = False) ->
 def require_claims(loaded: Loaded, hardware: HardwareModel | None) -> None:
     """Raises StripeError for errors in the locations, addresses, dependences and the schedule that a program has."""
     program = loaded.program
-    says_something = program.stage > Stage.TILED or any(
-        statement.deps for statement in program.main.statements
-    )
-    if not says_something and not any(
+    scheduled = program.stage > Stage.TILED or any(statement.deps for statement in program.main.statements)
+    if not scheduled and not any(
         block.location or any(ref.location or ref.offset is not None for ref in block.refinements)
         for _, block in walk(program.entry)
     ):
         return
-    from stripe.verify.machine.claims import (
-        check_claims,  # isl: only where a program says something of a machine
-    )
+    # loads isl: only for programs with claims about a machine
+    from stripe.verify.machine.claims import check_claims
 
     if found := check_claims(program, hardware):
         raise refusal(found, loaded.place)
@@ -107,7 +105,8 @@ def run_passes(
     if spec.tune is not None and job.entries:
         from stripe.pipeline.tuning import tuned  # the C compiler, where it is asked for
 
-        job.entries = tuned(job.entries, job.hardware, program, spec.tune, _remark if spec.remarks else len)
+        say = _remark if spec.remarks else None
+        job.entries = tuned(job.entries, job.hardware, program, spec.tune, say)
     timing = Timing(reading) if spec.timing else None
     instruments: list[Instrument] = [timing] if timing else []
     instruments += _watchers(job, spec)

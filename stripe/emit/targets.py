@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from stripe.config.registry import Registry
 from stripe.config.spelling import print_spelled, read_one
-from stripe.emit.dot import block_graph
+from stripe.emit.graphviz import block_graph
 from stripe.ir import Program, print_program
 from stripe.ir.text.json_ir import program_json
 

@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stripe.hw.dot import to_dot
     from stripe.hw.engines import Stencil, StencilIndex, SystolicArray
     from stripe.hw.graph import Hop, Route, UnitGraph, instances, parse_unit
+    from stripe.hw.graphviz import to_dot
     from stripe.hw.load import load_hardware
     from stripe.hw.schema import Bus, ExecUnit, HardwareModel, MemUnit, TxUnit
 
 _HOMES = {
-    "dot": ("to_dot",),
+    "graphviz": ("to_dot",),
     "graph": ("Hop", "Route", "UnitGraph", "instances", "parse_unit"),
     "load": ("load_hardware",),
     "engines": ("Stencil", "StencilIndex", "SystolicArray"),

@@ -110,10 +110,10 @@ def describe_pass(name: str) -> str:
     if pass_class.ensures is not None:
         stages.append(f"ensures the stage {pass_class.ensures.name.lower()}")
     title = f"{name} (also {', '.join(also)})" if also else name
-    return "\n".join(describe_model(title, pass_class, stages))
+    return "\n".join(describe_options(title, pass_class, stages))
 
 
-def describe_model(title: str, model: type[BaseModel], remarks: Sequence[str] = ()) -> Iterator[str]:
+def describe_options(title: str, model: type[BaseModel], remarks: Sequence[str] = ()) -> Iterator[str]:
     """A class of passes, targets or engines as lines: `title`, documentation, `remarks`, options."""
     yield title
     for line in (*(inspect.getdoc(model) or "").splitlines(), *remarks):

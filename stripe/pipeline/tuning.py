@@ -88,7 +88,7 @@ def tuned(
     hardware: HardwareModel | None,
     program: Program,
     count: int,
-    say: Callable[[str], object],
+    say: Callable[[str], object] | None = None,
 ) -> tuple[PassEntry, ...]:
     """The entries with the settings that are fastest on this machine; from the cache where they are known, and then
     `say` gets the lines of the run that measured them."""
@@ -101,14 +101,15 @@ def tuned(
 
     def told(line: str) -> None:
         lines.append(line)
-        say(line)
+        if say is not None:
+            say(line)
 
     def search() -> str:
         found = Tuner(entries, hardware, count, told, measured_seconds).run(program)
         return json.dumps({"options": [e.pass_.model_dump(mode="json") for e in found], "lines": lines})
 
     kept = json.loads(user_cache().text(key, search))
-    if not lines:
+    if not lines and say is not None:
         for line in kept["lines"]:
             say(line)
     return tuple(

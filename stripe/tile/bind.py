@@ -107,7 +107,7 @@ def _outputs(state: Elaborator, function: ast.Function, shapes: Mapping[str, Bin
 
 
 def _rename_results(typed: TypedFunction, state: Elaborator, function: ast.Function) -> TypedFunction:
-    """Outputs that are other names of a tensor become its name; where that cannot be, they become copies."""
+    """Renames each tensor that is an output under another name; an input, or an output twice, is copied instead."""
     made = {tensor.name for op in typed.ops for tensor in results(op)}
     claimed = {output.name for output in typed.outputs} & made
     renames: dict[str, str] = {}

@@ -109,9 +109,9 @@ def test_results_are_kept_for_program_list_and_machine(
     assert tuned(entries, None, program, 4, said[1].append) == first
     assert said[0] == said[1] != []
     with pytest.raises(TypeError):
-        tuned(entries, None, program, 3, str)
+        tuned(entries, None, program, 3)
     with pytest.raises(TypeError):
-        tuned(entries, hardware("portable"), program, 4, str)
+        tuned(entries, hardware("portable"), program, 4)
 
 
 def test_tuning_measures_compiled_programs(

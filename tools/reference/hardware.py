@@ -30,7 +30,7 @@ EVERYWHERE = "everything that asks for units"
 PEOPLE = "people"
 
 _SIZE = (
-    "cost/mapping/machine", "cost/report/units", "hw/dot", "passes/autotile/tiling",
+    "cost/mapping/machine", "cost/report/units", "hw/graphviz", "passes/autotile/tiling",
     "passes/memory_placement/memory_placement", "passes/register_cache/register_cache", "passes/schedule/schedule",
     "passes/subgroup/subgroup", "verify/machine/schedule",
 )  # fmt: skip
@@ -50,7 +50,7 @@ READERS: dict[str, str | tuple[str, ...]] = {
     "Unit.count": EVERYWHERE,
     "MemUnit.size_KiB": _SIZE,
     "MemUnit.size_bytes": _SIZE,
-    "MemUnit.kind": ("cost/counts/counts", "cost/time/workload", "hw/dot", "hw/graph"),
+    "MemUnit.kind": ("cost/counts/counts", "cost/time/workload", "hw/graphviz", "hw/graph"),
     "MemUnit.banks": ("cost/time/workload", "verify/machine/schedule"),
     "MemUnit.operands": _MAPPED,
     "MemUnit.alignment": (

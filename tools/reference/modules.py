@@ -18,7 +18,7 @@ _PARTS = {
     "emit": "C",
     "exec": "interpreter",
     "hw/checks": "checks of the model",
-    "hw/dot": "pictures",
+    "hw/graphviz": "pictures",
     "hw/graph": "routes",
     "ir/check": "verifier",
     "rewrite/cached": "copies in nearer memories",

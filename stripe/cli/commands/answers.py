@@ -56,10 +56,10 @@ def _answer(spec: Spec) -> str:
 
 def _listing(registry: Registry[Target] | Registry[Engine], name: str) -> str:
     """The class called `name` with its options; all classes when no name is given."""
-    from stripe.pipeline.describe import describe_model
+    from stripe.pipeline.describe import describe_options
 
     names = [name] if name else registry.names()
-    return "\n".join("\n".join(describe_model(name, registry.find(name))) for name in names)
+    return "\n".join("\n".join(describe_options(name, registry.find(name))) for name in names)
 
 
 def _schema(name: str) -> object:

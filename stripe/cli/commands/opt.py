@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.compiling import (
-    begin,
-    load,
+    load_program,
     policy,
+    read_job,
     require_bounds,
     require_claims,
     run_passes,
@@ -45,7 +45,7 @@ def perform(job: Job, spec: OptSpec) -> int:
     folder = _folder_target(target)
     if folder is not None:
         _require_folder(spec, folder)
-    source = begin(job, spec)
+    source = read_job(job, spec)
     against = None if spec.verify_against is None else _other_program(job, spec.verify_against)
     products: list[Product] = []
     status = OK
@@ -155,7 +155,7 @@ def _product(
     """The product of one part; warnings and remarks are added to `messages` when it is a list."""
     if (shown := _source_target(target)) is not None:
         return _source_form(job, spec, shown, source)
-    loaded, reading = load(job, source, spec, quiet=messages is not None)
+    loaded, reading = load_program(job, source, spec, quiet=messages is not None)
     collector = None
     if messages is not None:
         from stripe.cli.commands.expectations import RemarkCollector, error_messages

@@ -10,8 +10,8 @@ from pathlib import Path
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.commands import execution, run_report, speed
 from stripe.cli.compiling import (
-    begin,
-    load,
+    load_program,
+    read_job,
     require_bounds,
     require_sound,
     run_passes,
@@ -36,8 +36,8 @@ def perform(job: Job, spec: RunSpec) -> int:
     for path in (spec.out, spec.json):  # before the run, which may take hours
         if path not in (None, "-"):
             check_output(path)
-    source = begin(job, spec)
-    loaded, reading = load(job, source, spec)
+    source = read_job(job, spec)
+    loaded, reading = load_program(job, source, spec)
     original = loaded.program
     execution.require_memory(original, source.name)
     if engine.engine_name != "interp":

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import BaseModel, JsonValue
 
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.compiling import begin, load, run_passes, warn_of_idle_parameters
+from stripe.cli.compiling import load_program, read_job, run_passes, warn_of_idle_parameters
 from stripe.cli.guard import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
@@ -26,10 +26,10 @@ from stripe.ir import Program
 
 def perform(job: Job, spec: SimSpec) -> int:
     """Compiles and simulates, or counts; gives the exit status."""
-    source = begin(job, spec)
+    source = read_job(job, spec)
     if job.hardware is None and not spec.counts:
         raise UsageError("no machine is given to simulate", "name one with --hw, such as --hw dsp_conv")
-    loaded, reading = load(job, source, spec)
+    loaded, reading = load_program(job, source, spec)
     program = run_passes(job, spec, loaded.program, reading)
     if spec.counts or job.hardware is None:
         report = _counted(program, source.name, job.hardware, spec)

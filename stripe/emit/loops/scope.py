@@ -100,7 +100,7 @@ class Area:
 
 
 Fill: TypeAlias = tuple[Area, bool | int | float]
-"""A area and the value of all its elements."""
+"""An area and the value of all its elements."""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stripe.emit.dot import block_graph
+from stripe.emit.graphviz import block_graph
 from stripe.ir import parse_program, walk
 from tests.support.programs import source
 
