@@ -27,28 +27,31 @@ def check_model(model: HardwareModel) -> tuple[Problem, ...]:
 
 
 def find_gaps(model: HardwareModel) -> Iterator[str]:
-    """Units of a checked model that are not connected yet: a line for the units of one name. A transfer that needs what
-    is missing is refused."""
+    """Units of a checked model that are not connected yet: a line for each kind of units, with all reasons. A transfer
+    that needs what is missing is refused."""
     graph = UnitGraph(model)
-    reasons: dict[str, list[str]] = {}
+    lacking: dict[str, set[str]] = {}
     for check in _GRAPH:
         for unit, reason in check(graph):
-            reasons.setdefault(unit, []).append(reason)
-    for name in model.units:
-        lacking: dict[str, list[str]] = {}
-        for unit in graph.instances(name):
-            if unit in reasons:
-                lacking.setdefault("; ".join(reasons[unit]), []).append(unit)
+            lacking.setdefault(reason, set()).add(unit)
+    for kind, word in _KINDS.items():
+        texts: list[str] = []
         for reason, units in lacking.items():
-            whole = len(units) == len(graph.instances(name)) > 1
-            yield f"{f'all {len(units)} {name}' if whole else ', '.join(units)}: {reason}"
+            named: list[str] = []
+            for name in getattr(model, kind):
+                every = graph.instances(name)
+                mine = [unit for unit in every if unit in units]
+                named += [f"all {len(mine)} {name}"] if len(mine) == len(every) > 1 else mine
+            texts += [f"{reason} ({', '.join(named)})"] if named else []
+        if texts:
+            yield f"{word}: {'; '.join(texts)}"
 
 
 Gap: TypeAlias = tuple[str, str]
 """A unit that is not connected, and the reason."""
 
 
-_KINDS = ("mem_units", "exec_units", "tx_units")
+_KINDS = {"mem_units": "memories", "exec_units": "execution units", "tx_units": "transfer units"}
 
 
 def check_there_are_units(model: HardwareModel) -> Iterator[Problem]:

@@ -173,6 +173,18 @@ def test_constrained_mappings_are_refused_with_their_place(tmp_path: Path, capsy
     )
 
 
+def test_a_program_that_does_not_fit_is_refused(scheduled: str, tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "o.json"
+    assert main([scheduled, "--hw", "dsp_conv", "-D", "SRAM_SIZE_KIB=8", "--json", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert (
+        "kernel" in error
+        and "SRAM[0] has 8,192 bytes, and " in error
+        and "hint: make its tiles smaller" in error
+    )
+    assert not out.exists()
+
+
 def test_help_and_version_load_nothing_heavy() -> None:
     code = (
         "import sys; from stripe.cli.start import sim as main; main(['--help']); "

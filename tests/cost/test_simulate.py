@@ -98,9 +98,12 @@ def test_memory_is_alive_from_first_to_last_use() -> None:
     assert lives == {"A0": (0, 500), "B0": (100, 700)}
 
 
-def test_a_memory_that_is_too_small_is_told() -> None:
-    _, data = report(tiles(4), load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 8}))
-    assert "SRAM[0] is too small: 12800 bytes are needed at one time, it has 8192" in data.notes
+def test_a_program_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(
+        StripeError, match=r"SRAM\[0\] has 8,192 bytes, and 12,800 are needed .*A0 6,400"
+    ) as caught:
+        report(tiles(4), load_hardware("dsp_conv", {"SRAM_SIZE_KIB": 8}))
+    assert caught.value.where is not None and caught.value.hint is not None
 
 
 def test_an_unscheduled_program_runs_one_after_the_other() -> None:

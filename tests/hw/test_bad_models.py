@@ -140,18 +140,20 @@ def test_an_error_in_a_loop_shows_the_rendered_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "gaps"),
     [
-        ('"DRAM": {', '"ROM": { "size_KiB": 1 }, "DRAM": {', ["ROM[0]: no bus reaches this memory"]),
-        ('"DRAM": {', '"ROM": { "count": 4, "size_KiB": 1 }, "DRAM": {', ["all 4 ROM: no bus reaches this memory"]),
+        ('"DRAM": {', '"ROM": { "size_KiB": 1 }, "DRAM": {', ["memories: no bus reaches this memory (ROM[0])"]),
+        ('"DRAM": {', '"ROM": { "count": 4, "size_KiB": 1 }, "DRAM": {', ["memories: no bus reaches this memory (all 4 ROM)"]),
         ('"buses": [', '"buses": [ { "sources": ["ROM[1]"], "sinks": ["DMA"], "bytes_per_cycle": 1 },',
-         ["ROM[0], ROM[2]: no bus reaches this memory"]),
-        ('["DMA", "CONV[0]"]', '["DMA"]', ["CONV[0]: no bus brings data from a memory"]),
-        ('"sources": ["CONV"]', '"sources": ["DMA"]', ["CONV[0]: no bus takes results to a memory"]),
-        ('"DMA": {}', '"DMA": {}, "NOC": {}', ["NOC[0]: data that enter go nowhere: no bus has it as a source"]),
+         ["memories: no bus reaches this memory (ROM[0], ROM[2])"]),
+        ('["DMA", "CONV[0]"]', '["DMA"]', ["execution units: no bus brings data from a memory (CONV[0])"]),
+        ('"sources": ["CONV"]', '"sources": ["DMA"]', ["execution units: no bus takes results to a memory (CONV[0])"]),
+        ('"DMA": {}', '"DMA": {}, "NOC": {}', ["transfer units: data that enter go nowhere: no bus has it as a source (NOC[0])"]),
         ('{ "CONV": {', '{ "DSP": { "ops_per_cycle": 8, "count": 2 }, "CONV": {',
-         ["all 2 DSP: no bus brings data from a memory; no bus takes results to a memory"]),
+         ["execution units: no bus brings data from a memory (all 2 DSP); no bus takes results to a memory (all 2 DSP)"]),
+        ('"DRAM": {', '"ROM": { "size_KiB": 1 }, "FLASH": { "count": 2, "size_KiB": 1 }, "DRAM": {',
+         ["memories: no bus reaches this memory (ROM[0], all 2 FLASH)"]),
     ],
 )  # fmt: skip
-def test_a_partial_model_loads_with_a_line_for_each_name(
+def test_a_partial_model_loads_with_a_line_for_each_kind(
     tmp_path: Path, old: str, new: str, gaps: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (

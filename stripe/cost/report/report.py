@@ -13,7 +13,6 @@ from stripe.cost.report.schema import (
     CountsJson,
     HeldBufferJson,
     KernelCountsJson,
-    MemoryJson,
     SimulationJson,
     SourceJson,
     TrafficJson,
@@ -60,11 +59,12 @@ def _kernel_counts(kernel: KernelCounts) -> KernelCountsJson:
 
 
 def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> SimulationJson:
-    """A simulation as data; with the slices of kernels, which are most of it, where `slices`."""
+    """A simulation as data; with the slices of kernels, which are most of it, where `slices`. Raises StripeError for a
+    program that does not fit into the memories."""
     model, total = found.model, found.cycles
     operations = Operations.sum(cost.work.operations for cost in found.costs)
     energy = _energy(found)
-    memories = memory_reports(found)
+    found.check_fits()
     return SimulationJson(
         input=source,
         machine=model.name,
@@ -81,8 +81,8 @@ def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> S
         statements=statement_reports(found, slices=slices),
         units=unit_reports(found),
         buses=bus_reports(found),
-        memories=memories,
-        notes=tuple(_notes(found, memories)),
+        memories=memory_reports(found),
+        notes=tuple(_notes(found)),
         unverified=_unverified(model),
     )
 
@@ -99,7 +99,7 @@ def _energy(found: Simulation) -> dict[str, float]:
     return {component: value for component, value in sorted(energy.items()) if value}
 
 
-def _notes(found: Simulation, memories: Sequence[MemoryJson]) -> Iterator[str]:
+def _notes(found: Simulation) -> Iterator[str]:
     if not found.scheduled and len(found.program.main.statements) > 1:
         yield "no dependences are set: statements run one after the other"
     defaulted: dict[str, int] = defaultdict(int)
@@ -111,13 +111,6 @@ def _notes(found: Simulation, memories: Sequence[MemoryJson]) -> Iterator[str]:
     for unit, count in defaulted.items():
         if count:
             yield f"{count} statement{'s' * (count > 1)} without a location: on {unit}, the quickest for them"
-    for memory in memories:
-        need = max(memory.peak_bytes, memory.placed_bytes or 0)
-        if need > memory.capacity_bytes:
-            yield (
-                f"{memory.memory} is too small: {need} bytes are needed at one time, "
-                f"it has {memory.capacity_bytes}"
-            )
     for note, names in said.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield f"{note} ({', '.join(names[:3])}{more})"

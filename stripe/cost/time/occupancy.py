@@ -51,6 +51,9 @@ def lives(
             for ref in _inside(block):
                 if ref.location:
                     size = ref.bytes * (ref.copies if ref.copies > 1 else depth)
+                    memory = machine.model.memory(ref.location.name)
+                    if memory.along and not ref.location.devices[-1].units:
+                        size = -(-size // memory.count)  # each position of the grid holds its part
                     found.append(Life(ref.name, machine.memory(ref.location), size, run.start, run.end))
     return found
 

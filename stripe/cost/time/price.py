@@ -27,11 +27,9 @@ def price_program(program: Program, model: HardwareModel) -> Price:
     """The price of a program that is ready for the machine. Raises as `simulate_program`."""
     found = simulate_program(program, model)
     full: dict[str, float] = {}
-    for unit, times in found.held.items():
+    for unit, share in found.fullness.items():
         name = parse_unit(unit)[0]
-        memory = model.memory(name)
-        if not memory.is_cache:
-            full[name] = max(full.get(name, 0.0), max(held for _, held in times) / memory.size)
+        full[name] = max(full.get(name, 0.0), share)
     energy = sum(sum(cost.energy.values()) for cost in found.costs)
     rules = frozenset(cost.work.rule for cost in found.costs)
     return Price(found.cycles, energy, {cost.name: cost.cycles for cost in found.costs}, rules, full)

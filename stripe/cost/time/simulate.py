@@ -71,6 +71,37 @@ class Simulation:
         }
 
     @cached_property
+    def fullness(self) -> dict[str, float]:
+        """For each explicit memory that holds anything the most that it holds at one time, as a share of its size."""
+        return {
+            unit: max(held for _, held in times) / self.machine.memory_of(unit).size
+            for unit, times in self.held.items()
+            if not self.machine.memory_of(unit).is_cache
+        }
+
+    def check_fits(self) -> None:
+        """Raises StripeError for an explicit memory that has to hold more than its size."""
+        for unit, share in self.fullness.items():
+            end, size = self.placed.get(unit, 0), self.machine.memory_of(unit).size
+            if max(share, end / size) <= 1:
+                continue
+            time, need = max(self.held[unit], key=lambda change: change[1])
+            alive = [life for life in self.lives if life.memory == unit and life.start <= time < life.end]
+            largest = sorted(alive, key=lambda life: -life.bytes)
+            text = ", ".join(f"{life.buffer} {life.bytes:,}" for life in largest[:3])
+            more = f" and {len(largest) - 3} more" if len(largest) > 3 else ""
+            names = [
+                cost.name
+                for cost, run in zip(self.costs, self.runs, strict=True)
+                if run.start <= time < run.end
+            ]
+            raise StripeError(
+                f"{unit} has {size:,} bytes, and {max(need, end):,} are needed at one time ({text}{more})",
+                where=f"kernel {names[0]}" if names else None,
+                hint="make its tiles smaller, or hold fewer buffers there",
+            )
+
+    @cached_property
     def placed(self) -> dict[str, int]:
         """Where the last buffer with an address ends in each memory."""
         ends: dict[str, int] = {}
