@@ -12,6 +12,7 @@ from stripe.api.arguments import require
 from stripe.api.reading import require_structure
 from stripe.config.files import SUFFIXES, shipped
 from stripe.config.model import Scalar
+from stripe.garbage import collected_seldom
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError, Program
 from stripe.ir.errors import did_you_mean
@@ -53,6 +54,7 @@ def machine_of(model: Machine, parameters: dict[str, Scalar]) -> HardwareModel:
     return model
 
 
+@collected_seldom()
 def run_passes(
     program: Program,
     passes: PassLike | Iterable[PassLike],

@@ -12,6 +12,7 @@ from stripe.api.arguments import require, require_program
 from stripe.frontends.files import checked_text, first_line, printable, read_file
 from stripe.frontends.frontend import FrontEnd, ReadOptions, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
+from stripe.garbage import collected_seldom
 from stripe.ir import (
     ConfigError,
     Diagnostic,
@@ -111,7 +112,8 @@ def _load(front_end: FrontEnd, data: bytes, name: str, shapes: Shapes | None) ->
         f"{name}={shape if isinstance(shape, str) else 'x'.join(map(str, shape)) or ':'}"
         for name, shape in (shapes or {}).items()
     )
-    loaded = front_end.load(source, ReadOptions(tuple(spelled)))
+    with collected_seldom():
+        loaded = front_end.load(source, ReadOptions(tuple(spelled)))
     for warning in loaded.warnings:
         warnings.warn(str(warning), stacklevel=3)
     return loaded.program

@@ -12,6 +12,7 @@ from stripe.api.compiling import Machine, machine_of
 from stripe.api.reading import require_structure
 from stripe.config.model import Scalar
 from stripe.cost.report.schema import SimulationJson
+from stripe.garbage import collected_seldom
 from stripe.ir import Program
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class SimulationReport(SimulationJson):
         return simulation_html(self)
 
 
+@collected_seldom()
 def simulate(program: Program, hardware: Machine, **parameters: Scalar) -> SimulationReport:
     """The report of the simulator for a program on a machine: a model, or the name or path of one, which `parameters`
     vary. Raises ConfigError for errors in the model, StripeError for a program that the machine cannot run.
@@ -90,4 +92,4 @@ def simulate(program: Program, hardware: Machine, **parameters: Scalar) -> Simul
 
     require_structure(program)
     found = simulation_json(simulate_program(program, machine_of(hardware, parameters)), program.name)
-    return SimulationReport.model_validate(found.model_dump())
+    return SimulationReport.model_validate(dict(found))  # its parts are valid

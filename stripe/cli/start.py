@@ -7,10 +7,6 @@ from __future__ import annotations
 
 _INTERRUPTED = 130
 
-_COLLECTION = 100_000
-"""Allocations between two collections of garbage. The IR has no cycles, so that Python's default, 700, finds next to
-nothing and takes a tenth of a compile."""
-
 
 def opt(argv: list[str] | None = None) -> int:
     """`stripe-opt`: performs the command line, and gives the exit status."""
@@ -36,18 +32,18 @@ def _performed(command: str, argv: list[str] | None) -> int:
     """The exit status; `argv` is None where the process belongs to the command."""
     try:
         if argv is None:
-            import gc
             from os import environ
 
-            gc.set_threshold(_COLLECTION)
             # Else pydantic reads the metadata of all installed packages, for plugins that no command has.
             environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         from importlib import import_module
 
         from stripe.cli.guard import guarded
+        from stripe.garbage import collected_seldom
 
         arguments = import_module(f"stripe.cli.arguments.{command}")
-        return guarded(getattr(arguments, f"{command.capitalize()}Spec"), argv)
+        with collected_seldom():
+            return guarded(getattr(arguments, f"{command.capitalize()}Spec"), argv)
     except KeyboardInterrupt:
         return _INTERRUPTED
 

@@ -22,6 +22,7 @@ from stripe.cost.report.schema import SimulationJson
 from stripe.cost.time.simulate import simulate_program
 from stripe.frontends.frontend import Source
 from stripe.frontends.registry import find_front_end
+from stripe.garbage import collected_seldom
 from stripe.hw.schema import HardwareModel
 from stripe.hw.trace import MachineFacts, Reads
 from stripe.ir import Program, StripeError
@@ -100,6 +101,7 @@ class Evaluator:
     """Folder for reproducers of crashes."""
     _memos: dict[str, PassMemo] = field(default_factory=dict[str, PassMemo])
 
+    @collected_seldom()
     def rows(self, point: DesignPoint) -> tuple[ResultRow, ...]:
         """The rows of a point, one a workload."""
         templates = self.plan.space.templates

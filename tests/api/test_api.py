@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 
 import stripe
+from stripe.garbage import collected_seldom
 
 MATMUL = "function (A[M=8, K=4], B[K, N=16]) -> (C) { C[m, n : M, N] = +(A[m, k] * B[k, n]); }"
 UNTYPED: Any = stripe
@@ -175,3 +178,45 @@ def test_wrong_configuration_is_named(
 ) -> None:
     with pytest.raises(stripe.ConfigError, match=message):
         call(matmul)
+
+
+@pytest.fixture
+def usual() -> Iterator[tuple[int, int, int]]:
+    """Python's default thresholds of garbage collection."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield gc.get_threshold()
+    gc.set_threshold(*before)
+
+
+def test_a_compile_hardly_collects_garbage(matmul: stripe.Program, usual: tuple[int, int, int]) -> None:
+    seen: list[tuple[int, int, int]] = []
+    stripe.run_passes(matmul, "dsp_conv", on_remark=lambda _name, _remark: seen.append(gc.get_threshold()))
+    assert min(seen)[0] >= 100 * usual[0]
+    assert gc.get_threshold() == usual
+    with pytest.raises(stripe.ConfigError):
+        stripe.run_passes(matmul, "nothing")
+    assert gc.get_threshold() == usual
+
+
+def test_collections_stay_rare_until_the_last_thread_has_left(usual: tuple[int, int, int]) -> None:
+    with ExitStack() as second:
+        with collected_seldom():
+            second.enter_context(collected_seldom())
+            rare = gc.get_threshold()
+        assert gc.get_threshold() == rare != usual
+    assert gc.get_threshold() == usual
+
+
+@pytest.mark.parametrize("first", [0, 1 << 20])
+@pytest.mark.usefixtures("usual")
+def test_collections_that_are_off_or_rarer_stay_so(first: int) -> None:
+    gc.set_threshold(first, 10, 10)
+    with collected_seldom():
+        assert gc.get_threshold()[0] == first
+    assert gc.get_threshold()[0] == first
+
+
+def test_a_report_reads_back_from_its_json(matmul: stripe.Program) -> None:
+    report = stripe.simulate(stripe.run_passes(matmul, "dsp_conv"), "dsp_conv")
+    assert stripe.SimulationReport.model_validate_json(report.model_dump_json()) == report

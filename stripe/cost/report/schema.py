@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from stripe.config.model import Scalar
 from stripe.cost.counts.loops import Halo
+from stripe.ir.frozen import frozen
 
 
 class SourceJson(BaseModel):
@@ -20,7 +21,8 @@ class SourceJson(BaseModel):
     source: str = Field(description="'unverified', or empty where the model has no entry for the number")
 
 
-class SliceJson(BaseModel):
+@frozen  # no pydantic model: a report has tens of thousands
+class SliceJson:
     """One step of one tile of a kernel that loops over transfers."""
 
     unit: str

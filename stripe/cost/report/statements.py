@@ -101,12 +101,15 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation, *, slic
 def _slices(cost: StatementCost, run: Run) -> tuple[SliceJson, ...]:
     """The inner steps in the time of the simulation; where the kernel was slowed down, so are they."""
     stretch = (run.end - run.start) / max((s.end for s in cost.slices), default=1.0)
+    begin = run.start
     return tuple(
-        SliceJson(
-            unit=s.unit, name=s.name, tile=s.tile, kind="transfer" if s.transfer else "kernel",
-            start_cycle=run.start + s.start * stretch, end_cycle=run.start + s.end * stretch,
-        )
-        for s in cost.slices
+        [
+            SliceJson(
+                unit, name, tile, "transfer" if transfer else "kernel",
+                begin + start * stretch, begin + end * stretch,
+            )
+            for unit, name, tile, transfer, start, end in cost.slices
+        ]
     )  # fmt: skip
 
 

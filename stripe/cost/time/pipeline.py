@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 _FIRST = 48
 _LAST = 3072
@@ -36,8 +37,7 @@ class PipelineStage:
         return self.each[tile] if self.each else self.cycles
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(NamedTuple):
     """The times of one stage of one tile, in cycles from the start of the loop."""
 
     tile: int

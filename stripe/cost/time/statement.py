@@ -53,8 +53,7 @@ MOST_SLICES = 4096
 """A loop with more stages than this is shown as one bar."""
 
 
-@dataclass(frozen=True)
-class TileSlice:
+class TileSlice(NamedTuple):
     """A stage of a tile inside a kernel: on which unit, and when, in cycles from the kernel's start."""
 
     unit: str
@@ -75,16 +74,18 @@ class TileLoop:
     tiles: int
     depth: int
 
+    @cached_property
     def slices(self) -> tuple[TileSlice, ...]:
-        """The steps of all tiles; none of a loop that is too long to show."""
+        """The steps of all tiles; none of a loop that is too long to show. Statements of one content share the loop."""
         if self.tiles * len(self.stages) > MOST_SLICES:
             return ()
+        units = [str(stage.resource) for stage in self.stages]
         return tuple(
-            TileSlice(
-                str(self.stages[s.stage].resource), self.names[s.stage], s.tile, self.transfers[s.stage], s.start, s.end
-            )
-            for s in pipeline_slices(self.stages, self.tiles, self.depth)
-        )  # fmt: skip
+            [
+                TileSlice(units[stage], self.names[stage], tile, self.transfers[stage], start, end)
+                for tile, stage, start, end in pipeline_slices(self.stages, self.tiles, self.depth)
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,10 @@ class StatementCost:
     inside: WorkByUnit = WorkByUnit()
     """Work inside it on other units."""
 
-    @cached_property
+    @property
     def slices(self) -> tuple[TileSlice, ...]:
         """The steps of its tiles, where it is a loop over transfers that is not too long to show."""
-        return self.loop.slices() if self.loop is not None else ()
+        return self.loop.slices if self.loop is not None else ()
 
     def bytes_at(self, memory: str) -> float:
         """Bytes read from or written to memories of that name."""
