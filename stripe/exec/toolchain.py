@@ -24,7 +24,10 @@ from stripe.ir import ConfigError
 
 CANDIDATES = ("cc", "gcc", "clang")
 
-_SEPARATE = ("-fno-inline-functions", "-fno-inline-functions-called-once", "-fno-inline-small-functions")
+_SEPARATE = (
+    "-fno-inline-functions", "-fno-inline-functions-called-once", "-fno-inline-small-functions",
+    "-Wno-ignored-optimization-argument",  # clang has only the first
+)  # fmt: skip
 MANY_KERNELS = 1000
 """Kernels above which the compiler keeps them out of the entry: gcc takes time quadratic in the accesses of a
 function."""

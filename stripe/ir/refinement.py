@@ -89,6 +89,10 @@ class Agg(Enum):
             raise ValueError("assign does not merge")
         return INTRINSICS[self.value].on(dtype)
 
+    def takes(self, dtype: DType) -> bool:
+        """Whether elements of `dtype` merge: where its intrinsic has that dtype."""
+        return self is Agg.ASSIGN or INTRINSICS[self.intrinsic(dtype)].takes(dtype)
+
     def counts(self, dtype: DType) -> bool:
         """Whether the number of equal contributions matters."""
         return not self._idempotent and dtype.kind != "bool"

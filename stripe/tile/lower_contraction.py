@@ -25,8 +25,13 @@ def lower_contraction(
 ) -> tuple[Block, ...]:
     """The kernel, after the kernels that fill the untouched elements.
 
-    Raises StripeError for an unbounded index, an empty index set, and an assignment that writes an element twice.
+    Raises StripeError for an unbounded index, an empty index set, an aggregation that does not take the dtype, and an
+    assignment that writes an element twice.
     """
+    agg = AGGREGATIONS[op.agg]
+    if not agg.takes(op.out.dtype):
+        reason = f"'{op.agg}' does not aggregate {op.out.dtype}"
+        raise source.error(reason, op.origin.span, "cast the operands, or aggregate by another operator")
     index_set = _index_set(op, source)
     access = tuple(map(index_set.affine, op.output))
     try:
@@ -59,7 +64,6 @@ def lower_contraction(
         label = f"{filler}_{number}" if number else filler
         kernels.append(kernel.block(label, piece.indices, piece.domain.constraints, ("init",), origin))
     kernel = Kernel(tensor_names)
-    agg = AGGREGATIONS[op.agg]
     kernel.store(op.out, access, kernel.cast(_combine(op, index_set, kernel), op.out.dtype), agg)
     comb = f"comb_op_{COMBINATIONS[op.comb]}" if op.comb else f"agg_op_{agg.value}_no_comb_op"
     words = ["contraction", f"agg_op_{agg.value}", comb]

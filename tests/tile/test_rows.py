@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from stripe.exec import arith
 from stripe.exec.compare import EXACT, LOOSE, Tolerance, compare
 from stripe.exec.compile import compile_program
 from stripe.exec.interp import interpret
-from stripe.ir import DTYPES, INTRINSICS, Agg, DType
+from stripe.ir import DTYPES, INTRINSICS, Agg, DType, StripeError, verify_structural
 from stripe.ir.dtypes import BOOL
 from stripe.ir.intrinsics import IntrinsicSpec
 from stripe.tile import bind, lower, parse_tile
@@ -79,8 +80,9 @@ def with_symbol(symbol: str) -> list[IntrinsicSpec]:
     return [spec for spec in INTRINSICS.values() if spec.symbol == symbol]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("agg", Agg)
+@pytest.mark.parametrize(
+    ("agg", "dtype"), [(agg, dtype.name) for agg in Agg for dtype in DTYPES.values() if agg.takes(dtype)]
+)
 def test_an_aggregation(agg: Agg, dtype: str) -> None:
     """Over small numbers, whose sums and products are exact in any order, and over pairs of corner values."""
     kind = DTYPES[dtype]
@@ -105,8 +107,11 @@ def test_a_cast(source: str, target: str) -> None:
     check(f"function (A[N={data['A'].size}]: {source}) -> (O) {{ O = {call}; }}", data, EXACT)
 
 
-@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
-@pytest.mark.parametrize("agg", [agg for agg in Agg if agg is not Agg.ASSIGN])
+@pytest.mark.parametrize(
+    ("agg", "dtype"),
+    [(agg, d) for agg in Agg if agg is not Agg.ASSIGN for d in DTYPES.values() if agg.takes(d)],
+    ids=str,
+)
 def test_identity_idempotence_and_order_are_what_the_rows_say(agg: Agg, dtype: DType) -> None:
     values = corner_arrays([dtype])["A"]
     identity = np.full_like(values, arith.constant(agg.identity(dtype), dtype))
@@ -184,6 +189,17 @@ def test_a_row_is_all_that_an_operation_needs(monkeypatch: pytest.MonkeyPatch) -
             assert engine["O"].astype(np.float64) == pytest.approx(
                 expected, rel=2e-3 if name == "fp16" else 1e-6
             )
+
+
+def test_an_aggregation_of_a_dtype_that_its_row_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "function (A[N=4]: fp32) -> (O) { O[] = +(A[i]); }"
+    program = lower(bind(parse_tile(text)))
+    monkeypatch.setitem(INTRINSICS, "add", replace(INTRINSICS["add"], operands="integer"))
+    assert not Agg.ADD.takes(DTYPES["fp32"])
+    assert Agg.ADD.takes(DTYPES["i8"])
+    assert "'O' is fp32, which 'add' does not take" in str(verify_structural(program)[0])
+    with pytest.raises(StripeError, match=r"'\+' does not aggregate fp32"):
+        lower(bind(parse_tile(text)))
 
 
 def test_constants_of_bool_fold_as_bools() -> None:

@@ -371,7 +371,10 @@ def check_deps(scope: CheckedBlock) -> Iterator[Diagnostic]:
 
 
 def check_aggregations(scope: CheckedBlock) -> Iterator[Diagnostic]:
-    """One allocation is written with at most one aggregation other than assign."""
+    """An aggregation takes the dtype of its view; an allocation is written with at most one other than assign."""
+    for ref in scope.block.refinements:
+        if not ref.agg.takes(ref.dtype):
+            yield scope.say(f"'{ref.name}' is {ref.dtype}, which '{ref.agg.value}' does not take", about=ref)
     allocs = scope.block.allocs
     written = aggregations(scope.block, {ref.name for ref in allocs}) if allocs else {}
     for ref in allocs:
