@@ -105,6 +105,8 @@ class TermTable:
         if dtype.is_float:
             self.relied.add(Assumption.ZERO_SIGN if once else Assumption.FLOAT_ORDER)
         identity = self.number(arith.constant(agg.identity(dtype), dtype), dtype)
+        if agg is Agg.ADD and dtype.is_float and not any(map(self.is_beginning, contributions)):
+            self.relied.add(Assumption.ZERO_SIGN)  # a sum of -0 alone is -0, unless it begins at 0
         flat: list[int] = []
         numbers: list[arith.Array] = []
         for term in contributions:

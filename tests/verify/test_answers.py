@@ -186,5 +186,24 @@ def test_an_assumption_that_is_not_granted_is_an_answer_of_its_own() -> None:
     assert judge(tiled.before, tiled.after, Policy(frozenset({Assumption.FLOAT_ORDER}))).answer == "equal"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "flags"),
+    [
+        ("inverse_of_chain", "inverse_of_sum", tuple(Assumption)[:2]),
+        ("inverse_of_base", "inverse_of_sum", tuple(Assumption)[:2]),
+        ("inverse_of_chain", "inverse_of_base", tuple(Assumption)[:1]),
+    ],
+)
+def test_a_sum_that_begins_at_no_zero_has_the_sign_of_its_terms(
+    first: str, second: str, flags: tuple[Assumption, ...]
+) -> None:
+    verdict = prove_equal(program(first), program(second))
+    assert isinstance(verdict, Equal)
+    assert verdict.assumptions == flags
+    enumerated = decide(program(first), program(second))
+    assert isinstance(enumerated, Equal)
+    assert set(enumerated.assumptions) >= set(flags)
+
+
 def test_the_command_line_knows_the_flags() -> None:
     assert tuple(flag.value for flag in Assumption) == ASSUMPTIONS

@@ -13,13 +13,6 @@ from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.terms import Term
 
 
-def reordering(agg: Agg, dtype: DType) -> frozenset[Assumption]:
-    """The assumptions behind merging by `agg` in any order: a minimum of floats tells 0 from -0 by it."""
-    if not dtype.is_float or agg is Agg.ASSIGN:
-        return frozenset()
-    return frozenset({Assumption.FLOAT_ORDER if agg in (Agg.ADD, Agg.MUL) else Assumption.ZERO_SIGN})
-
-
 @dataclass(frozen=True)
 class Value:
     """A value at some points: the term, and from these points to the coordinates of its leaves."""
@@ -50,12 +43,30 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Merge:
-    """Keys whose element is the merge of all `contributions`."""
+    """Keys whose element is the merge of all `contributions`. `starts`: whether merges of keys begin at the identity;
+    the others begin at one of the contributions."""
 
     agg: Agg
     dtype: DType
     contributions: tuple[Contribution, ...]
     keys: Points
+    starts: frozenset[bool]
+
+
+FROM_IDENTITY = frozenset({True})
+
+
+def reordering(agg: Agg, dtype: DType, *starts: frozenset[bool]) -> frozenset[Assumption]:
+    """The assumptions behind the equality of two merges by `agg` of the same contributions, in any order. A minimum of
+    floats tells 0 from -0 by it, and so does a sum that begins at 0: 0 + -0 is 0.
+    """
+    if not dtype.is_float or agg is Agg.ASSIGN:
+        return frozenset()
+    if agg not in (Agg.ADD, Agg.MUL):
+        return frozenset({Assumption.ZERO_SIGN})
+    if agg is Agg.ADD and len(frozenset[bool]().union(*starts)) > 1:
+        return frozenset({Assumption.FLOAT_ORDER, Assumption.ZERO_SIGN})
+    return frozenset({Assumption.FLOAT_ORDER})
 
 
 @dataclass(frozen=True)

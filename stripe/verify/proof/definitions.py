@@ -32,6 +32,7 @@ from stripe.poly import Access, Points, Relation, check_time, points_of, union
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.computed import constant_terms
 from stripe.verify.proof.contributions import (
+    FROM_IDENTITY,
     Contribution,
     Definition,
     Merge,
@@ -169,27 +170,53 @@ class Definitions:
         """(elements with one contribution, the merge of the others, assigned elements without merged contributions)."""
         agg, dtype = merged[0][0].agg, self.dtype(merged[0][0].buffer)
         # Stored values are contributions; a stored merge by the same aggregation hands on its own.
+        stored = [contribution for writer, points in merged for contribution in self._stored(writer, points)]
         contributions: list[Contribution] = []
-        for writer, points in merged:
-            for contribution in self._stored(writer, points):
-                contributions += self._flattened(contribution, agg, dtype)
+        for contribution in stored:
+            contributions += self._flattened(contribution, agg, dtype)
         # Merges start from the value assigned before, which is a contribution there; elsewhere it is the definition.
         touched = union((points.domain for _, points in merged), keys).coalesced()
         left: list[Contribution] = []
+        based = Points.empty(keys)
         for contribution in assigned:
             base = contribution.points.within(touched)
             if base.is_empty:
                 left.append(contribution)
                 continue
             contributions.append(replace(contribution, points=base))
+            based = based | base.domain
             rest = contribution.points.outside(touched)
             if not rest.is_empty:
                 left.append(replace(contribution, points=rest))
-        singles, merges = self._merged(keys, contributions, agg, dtype)
+        starts = FROM_IDENTITY
+        if agg is Agg.ADD and dtype.is_float and not based.is_empty:
+            starts = self._starts(touched, based, stored, agg, dtype)
+        singles, merges = self._merged(keys, contributions, agg, dtype, starts)
         return singles, merges, left
 
+    def _starts(
+        self, keys: Points, based: Points, contributions: Sequence[Contribution], agg: Agg, dtype: DType
+    ) -> frozenset[bool]:
+        """Whether the merges of `keys` begin at the identity. Those of `based` begin at a value, but where a merge that
+        begins at the identity is among their contributions.
+        """
+        for contribution in contributions:
+            if isinstance(contribution.term, Reduced):
+                for merge in self.definition(contribution.term.read).merges:
+                    if (merge.agg, merge.dtype, merge.starts) == (agg, dtype, FROM_IDENTITY):
+                        here = contribution.at.into(merge.keys)
+                        based = based - contribution.points.into(here.domain).domain
+        if based.is_empty:
+            return FROM_IDENTITY
+        return frozenset({False}) if (keys - based).is_empty else frozenset({False, True})
+
     def _merged(
-        self, keys: tuple[str, ...], contributions: list[Contribution], agg: Agg, dtype: DType
+        self,
+        keys: tuple[str, ...],
+        contributions: list[Contribution],
+        agg: Agg,
+        dtype: DType,
+        starts: frozenset[bool],
     ) -> tuple[list[Contribution], list[Merge]]:
         """(elements with one contribution, the merge of the others)."""
         zero = number(agg.identity(dtype), dtype)
@@ -219,7 +246,7 @@ class Definitions:
         if alone:
             rest = (Contribution(p.term, p.points.within(several), p.at, p.origin) for p in kept)
             kept = [c for c in rest if not c.points.is_empty]
-        return bare + alone, [Merge(agg, dtype, tuple(kept), several)]
+        return bare + alone, [Merge(agg, dtype, tuple(kept), several, starts)]
 
     def _flattened(self, contribution: Contribution, agg: Agg, dtype: DType) -> list[Contribution]:
         """A contribution that is itself a merge by the same aggregation, as that merge's contributions."""
@@ -246,16 +273,17 @@ class Definitions:
         keys = nest.domain.names
         read = Read(buffer, ((*nest.path, number_),), nest.path, keys, 0)
         dtype = self._chains[buffer] = operands[0][0].term.dtype
-        contributions = [
-            flat
+        stored = [
+            Contribution(value.term, Relation.identity(value.at.domain, ""), value.at, None)
             for values in operands
             for value in values
-            for flat in self._flattened(
-                Contribution(value.term, Relation.identity(value.at.domain, ""), value.at, None), agg, dtype
-            )
         ]
-        values, merges = self._merged(keys, contributions, agg, dtype)
+        contributions = [
+            flat for contribution in stored for flat in self._flattened(contribution, agg, dtype)
+        ]
         every = points_of(nest.domain)
+        starts = self._starts(every, every, stored, agg, dtype)
+        values, merges = self._merged(keys, contributions, agg, dtype, starts)
         self._definitions[read] = Definition(keys, tuple(values), tuple(merges), every)
         return self.values_of(read, Relation.identity(every, ""))
 

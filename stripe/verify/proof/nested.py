@@ -35,7 +35,7 @@ def difference(
     found = values_difference(numbering, first.values, second.values, first.keys, depth)
     merges = [{(merge.agg, merge.dtype): merge for merge in side.merges} for side in (first, second)]
     for kind in dict.fromkeys([*merges[0], *merges[1]]):
-        numbering.relied |= reordering(*kind)
+        numbering.relied |= reordering(*kind, *(side[kind].starts for side in merges if kind in side))
         if found is None:
             one, two = (side[kind].contributions if kind in side else () for side in merges)
             found = merge_difference(numbering, one, two, first.keys, kind[0].counts(kind[1]), depth)
@@ -214,7 +214,7 @@ def _reductions(
     if (first.agg, first.dtype) != (second.agg, second.dtype):
         key, _ = sampled(here, keys)
         return Mismatch(key, anything(mine, key), anything(theirs, key), "other operands")
-    numbering.relied |= reordering(first.agg, first.dtype)
+    numbering.relied |= reordering(first.agg, first.dtype, first.starts, second.starts)
     return merge_difference(numbering, mine, theirs, keys, first.agg.counts(first.dtype), depth - 1)
 
 

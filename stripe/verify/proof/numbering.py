@@ -50,6 +50,7 @@ class Reduction:
     dtype: DType
     contributions: tuple[Contribution, ...]
     keys: Points
+    starts: frozenset[bool]
     distinct: bool
 
     @cached_property
@@ -137,7 +138,8 @@ class Numbering:
         keys = merges[0].keys
         if len(merges) > 1:
             keys = union([merge.keys for merge in merges], keys.names).coalesced()
-        return Merge(agg, dtype, tuple(contributions), keys)
+        starts = frozenset[bool]().union(*(merge.starts for merge in merges))
+        return Merge(agg, dtype, tuple(contributions), keys, starts)
 
     def plain(self, definitions: Definitions, contribution: Contribution) -> list[Contribution]:
         """The contribution with its reductions under their shared names: several where these differ by element."""
@@ -222,7 +224,7 @@ class Numbering:
                 continue
             same = self.matched(merge, known)
             if same is not None:
-                self.relied |= reordering(merge.agg, merge.dtype)
+                self.relied |= reordering(merge.agg, merge.dtype, merge.starts, known.starts)
                 found.append((Leaf(known.name, len(known.keys.names), known.dtype), same))
                 rest = _nonempty(
                     replace(c, points=c.points.outside(same.domain)) for c in merge.contributions
@@ -232,7 +234,9 @@ class Numbering:
                     return found
         name = f"sum{len(self.reductions)}:{read.buffer}"
         repeats = _may_repeat(merge)
-        fresh = Reduction(name, merge.agg, merge.dtype, merge.contributions, merge.keys, distinct=not repeats)
+        fresh = Reduction(
+            name, merge.agg, merge.dtype, merge.contributions, merge.keys, merge.starts, distinct=not repeats
+        )
         self.reductions[name] = fresh
         leaf = Leaf(name, read.width, merge.dtype)
         # elements with the same contributions (of a broadcast) take the name of the first of them
