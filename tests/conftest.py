@@ -9,7 +9,13 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.support.golden", "tests.support.interrupts", "tests.support.misbehaving", "pytester"]
+pytest_plugins = [
+    "tests.support.golden",
+    "tests.support.interrupts",
+    "tests.support.misbehaving",
+    "tests.support.sharing",
+    "pytester",
+]
 
 # Where an environment forbids compiled files, each worker would rewrite all tests, and each command that a test starts
 # would compile what it imports: a twentieth of the run.
@@ -34,13 +40,6 @@ def pytest_collection_finish() -> None:
     """Collect garbage as seldom as the commands do, and never look at the tests themselves: a twelfth of the run."""
     gc.freeze()
     gc.set_threshold(50_000)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Workers take the tests of an example together, so that it is compiled once."""
-    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
-        config.option.dist = "loadgroup"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -71,10 +71,10 @@ def test_the_list_for_the_dsp_machine_does_what_the_slides_show(capsys: Capture)
     assert "bytes of SRAM" in captured.err
 
 
-@pytest.mark.xdist_group("conv_bias_relu")
-def test_the_list_for_processors_keeps_results_in_registers() -> None:
+@pytest.mark.parametrize("example", [of(ROOT / "examples" / "conv_bias_relu.tile")])
+def test_the_list_for_processors_keeps_results_in_registers(example: Path) -> None:
     """Tiles with constant lengths and no test in the interior, an epilogue with its tile, threads outside."""
-    done = compiled(ROOT / "examples" / "conv_bias_relu.tile", "cpu")
+    done = compiled(example, "cpu")
     assert done.status == 0, done.err
     kernel = done.out[done.out.index("#interior") :].split("#edge")[0]
     assert "#parallel #tile block [" in kernel

@@ -36,7 +36,6 @@ FAMILIES = (
 )  # fmt: skip
 
 
-@pytest.mark.xdist_group("onnx")
 def test_each_family_of_operators() -> None:
     wanted = re.compile("^test_(" + "|".join(FAMILIES) + ")")
     found = {name: run_case(case, "interp") for name, case in cases().items() if wanted.match(name)}
@@ -44,7 +43,6 @@ def test_each_family_of_operators() -> None:
     assert {name: result for name, result in found.items() if result[0] not in EXPECTED} == {}
 
 
-@pytest.mark.xdist_group("onnx")
 def test_integers_without_zero_points_are_contracted_as_they_are() -> None:
     """`MatMulInteger` and `ConvInteger` are contractions of 8 bits into 32, and with a zero point agree with onnx."""
     for name, shapes in (("MatMulInteger", [(4, 6), (6, 3)]), ("ConvInteger", [(1, 2, 5, 5), (3, 2, 3, 3)])):
@@ -66,7 +64,6 @@ def test_integers_without_zero_points_are_contracted_as_they_are() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("onnx")
 def test_the_suite_in_c() -> None:
     """At least 97 % of the cases whose inputs and outputs are tensors of numbers or bools."""
     static = {name: case for name, case in cases().items() if is_static(case)}

@@ -1,6 +1,6 @@
 """Each example under each shipped pass list, compiled once in a process: the tests of both ask for one run.
 
-Tests that share a run carry the mark `of(example)`, so that xdist gives them to one worker (`tests/conftest.py`).
+Tests that share a run have parameters `of(example)`: xdist gives them to one worker (`tests/support/sharing.py`).
 """
 
 from __future__ import annotations
@@ -73,6 +73,5 @@ def interpreted(example: Path) -> tuple[Arrays, Arrays]:
 
 
 def of(example: Path, *values: object) -> object:
-    """The parameters `example, *values` of a test, in the group of the example."""
-    name = "-".join((example.stem, *(str(value) for value in values)))
-    return pytest.param(example, *values, id=name, marks=pytest.mark.xdist_group(example.stem))
+    """The parameters `example, *values` of a test; its case is named after the example."""
+    return pytest.param(example, *values, id="-".join((example.stem, *(str(value) for value in values))))
