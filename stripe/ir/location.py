@@ -46,9 +46,12 @@ class Location:
 
     def names(self) -> frozenset[str]:
         """The indices that occur in units."""
-        if not self.devices:
-            return _NO_NAMES
-        return frozenset(name for device in self.devices for unit in device.units for name in unit.names())
+        found = _NO_NAMES
+        for device in self.devices:
+            for unit in device.units:
+                if unit.terms:
+                    found |= unit.names()
+        return found
 
     def subs(self, mapping: Mapping[str, Affine]) -> Location:
         """Replaces indices in the units."""

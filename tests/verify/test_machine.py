@@ -27,8 +27,9 @@ from stripe.ir import (
 from stripe.passes.base import PassContext
 from stripe.passes.memory_placement.units import may_alias, unit_path
 from stripe.passes.registry import find_pass
+from stripe.verify.machine import units
 from stripe.verify.machine.schedule import check_placement, check_schedule
-from stripe.verify.machine.units import Place
+from stripe.verify.machine.units import Place, check_units
 from tests.support.programs import load, source
 
 
@@ -194,3 +195,36 @@ def test_a_buffer_that_starts_at_an_identity_lives_from_the_statement_that_begin
     )
     assigned = parse_program(source("verify/machine/identity").replace("M[]:min", "M[]:assign"), "assigned")
     assert list(check_placement(assigned)) == []
+
+
+LOCATED_KERNEL = "#contraction #kernel block<{}> [i:8, j:4, k:6, one:1] ( // kernel_0\n{}"
+
+
+@pytest.mark.parametrize(
+    ("location", "constraint", "wrong"),
+    [
+        ("DSP[j]", "", ""),
+        ("DSP[3 - j]", "", ""),
+        ("DSP[j]/CONV[3]", "", ""),
+        ("DSP[i]", "", "DSP[4], and the machine has 4 DSP"),
+        ("DSP[i - j]", "", "DSP[4], and the machine has 4 DSP"),
+        ("DSP[i]", "3 - i >= 0", ""),  # not by its interval, but at each of its points
+        ("DSP[i - j]", "i - j >= 0\n3 - i >= 0", ""),
+        ("DSB[0]", "", "DSB, which the machine does not have"),
+        ("DSP[0]/CONV[4]", "", "CONV[4], and the machine has 4 CONV"),
+    ],
+)
+def test_units_of_a_block(
+    location: str, constraint: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = broken(
+        load("matmul"),
+        LOCATED_KERNEL.format("", "").replace("block<>", "block"),
+        LOCATED_KERNEL.format(location, constraint and constraint + "\n"),
+    )
+    nests: list[object] = []
+    exact = units.nest_at
+    monkeypatch.setattr(units, "nest_at", lambda *args: nests.append(args[1]) or exact(*args))
+    found = check_units(program.entry, load_hardware("dsp_conv"))
+    assert [one.message for one in found] == ([f"the block is located in {wrong}"] if wrong else [])
+    assert nests == ([(0, 0, 0)] if wrong or constraint else []), "only where intervals do not decide"

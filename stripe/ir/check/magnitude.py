@@ -30,58 +30,72 @@ def _check_block(block: Block, path: Path, outside: Mapping[str, Interval]) -> I
         index.name: (0, index.range - 1) if index.affine is None else index.affine.bounds(outside)
         for index in block.indices
     }
-    scope = CheckedBlock(block, path, None, {}, {})
     for what, about, reached in _extents(block, ranges, outside):
         if reached > LARGEST:
+            scope = CheckedBlock(block, path, None, {}, {})
             number = about if isinstance(about, int) else None
             part = None if isinstance(about, int) else about
-            yield scope.say(f"{what} reaches {reached}", "numbers stay below 2^62", number, part)
+            message = f"{what.format(_spelled(block, about))} reaches {reached}"
+            yield scope.say(message, "numbers stay below 2^62", number, part)
             return  # whatever else is too large follows from this more often than not
     for number, statement in enumerate(block.statements):
         if isinstance(statement, Block):
             yield from _check_block(statement, (*path, number), ranges)
 
 
+def _spelled(block: Block, about: Index | Constraint | Refinement | int) -> str:
+    if isinstance(about, Constraint):
+        return str(about)
+    if not isinstance(about, int):
+        return about.name
+    statement = block.statements[about]
+    return statement.into if isinstance(statement, LoadIndex) else ""
+
+
 def _extents(
     block: Block, ranges: Mapping[str, Interval], outside: Mapping[str, Interval]
 ) -> Iterator[tuple[str, Index | Constraint | Refinement | int, int]]:
-    """The numbers of `block`: each in words, as a part of it or the number of a statement, and with the largest
-    magnitude.
+    """The numbers of `block`: each in words with a place for its name (few are ever shown), as a part of it or the
+    number of a statement, and with the largest magnitude.
     """
     for index in block.indices:
-        yield (
-            f"index '{index.name}'",
-            index,
-            index.range - 1 if index.affine is None else _reach(index.affine, outside),
-        )
+        reached = index.range - 1 if index.affine is None else _reach(index.affine, outside)
+        yield "index '{}'", index, reached
     for constraint in block.constraints:
-        yield f"the constraint {constraint}", constraint, _reach(constraint.affine, ranges)
+        yield "the constraint {}", constraint, _reach(constraint.affine, ranges)
     for ref in block.refinements:
-        yield f"the size of '{ref.name}'", ref, max((ref.bytes, *ref.sizes))
-        yield f"the address of '{ref.name}'", ref, (ref.offset or 0) + ref.bytes if ref.is_alloc else 0
-        yield f"the access of '{ref.name}'", ref, _place(ref, ranges)
+        size = ref.bytes
+        yield "the size of '{}'", ref, max((size, *ref.sizes))
+        if ref.is_alloc:
+            yield "the address of '{}'", ref, (ref.offset or 0) + size
+        yield "the access of '{}'", ref, _place(ref, ranges)
     for number, statement in enumerate(block.statements):
         if isinstance(statement, LoadIndex):
-            yield f"the value of '${statement.into}'", number, _reach(statement.affine, ranges)
+            yield "the value of '${}'", number, _reach(statement.affine, ranges)
 
 
 def _place(ref: Refinement, ranges: Mapping[str, Interval]) -> int:
     """Where the view begins: the coordinate or the element in memory that lies farthest out."""
+    far = [_reach(affine, ranges) for affine in ref.access]
+    strides = [dim.stride for dim in ref.dims]
+    bound = sum([reach * abs(stride) for reach, stride in zip(far, strides, strict=True)])
+    if bound <= LARGEST:  # coordinates may cancel out in the element, and need not
+        return max(*far, bound) if far else 0
     linear = Affine()
-    far: list[int] = []
-    for affine, dim in zip(ref.access, ref.dims, strict=True):
-        far.append(_reach(affine, ranges))
-        linear = linear + affine * dim.stride
-    return max(*far, _reach(linear, ranges)) if far else 0
+    for affine, stride in zip(ref.access, strides, strict=True):
+        linear = linear + affine * stride
+    return max(*far, _reach(linear, ranges))
 
 
 def _reach(affine: Affine, ranges: Mapping[str, Interval]) -> int:
     """The largest number on the way to the value, in whichever order terms are added, and inside floor and mod."""
-    value = max(map(abs, affine.bounds(ranges)))
-    if value > LARGEST:
-        return value
-    terms = (Affine(0, (term,)).bounds(ranges) for term in affine.terms)
-    partial = abs(affine.offset) + sum(max(map(abs, bounds)) for bounds in terms)
+    partial = abs(affine.offset)
+    for atom, coefficient in affine.terms:
+        low, high = ranges[atom] if isinstance(atom, str) else Affine(0, ((atom, 1),)).bounds(ranges)
+        partial += abs(coefficient) * max(abs(low), abs(high))
+    value = max(map(abs, affine.bounds(ranges))) if partial > LARGEST else 0
+    if value > LARGEST or affine.is_linear:
+        return value if value > LARGEST else partial
     return max(
         [partial, *(_reach(atom.arg, ranges) for atom, _ in affine.terms if not isinstance(atom, str))]
     )

@@ -124,9 +124,10 @@ def _check_each(
     scope: CheckedBlock, what: str, named: Sequence[tuple[str, int | None, Index | Refinement | None]]
 ) -> Iterator[Diagnostic]:
     """The names of one kind, each with the statement or the part of the block that has it: told is of the last."""
-    counts = Counter(name for name, _, _ in named)
-    if len(counts) == len(named) and all(map(is_name, counts)):
+    names = [name for name, _, _ in named]
+    if len(set(names)) == len(named) and all(map(is_name, names)):
         return
+    counts = Counter(names)
     for name, number, about in {name: (name, number, about) for name, number, about in named}.values():
         if counts[name] > 1:
             yield scope.say(f"{what} '{name}' is defined {counts[name]} times", "", number, about)
@@ -143,7 +144,7 @@ def check_tags(scope: CheckedBlock) -> Iterator[Diagnostic]:
     holders += [(ref.tags, None, ref) for ref in block.refinements]
     holders += [(s.tags, n, None) for n, s in enumerate(block.statements) if not isinstance(s, Block)]
     for tags, number, about in holders:
-        for word in tags:
+        for word, _ in tags.entries:
             if not is_tag(word):
                 yield scope.say(f"'{word}' cannot be a tag", "", number, about)
             elif word in FIELD_WORDS:
@@ -192,9 +193,11 @@ def _index_uses(
     for constraint in block.constraints:
         yield "constraint '{}'", constraint.affine.names(), None, constraint
     for ref in block.refinements:
-        yield "the access of '{}'", frozenset().union(*[a.names() for a in ref.access if a.terms]), None, ref
+        if names := [affine.names() for affine in ref.access if affine.terms]:
+            yield "the access of '{}'", frozenset().union(*names), None, ref
     for ref in block.refinements:
-        yield "the location of '{}'", ref.location.names(), None, ref
+        if ref.location.devices:
+            yield "the location of '{}'", ref.location.names(), None, ref
     yield "the location of the block", block.location.names(), None, None
     for number, statement in enumerate(block.statements):
         if isinstance(statement, LoadIndex):
@@ -268,7 +271,10 @@ def _check_view(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
         yield say(
             f"'{ref.name}' is {ref.dtype}, its source {source.dtype}", "cast in a statement, not in a view"
         )
-    if [d.name for d in ref.location.devices] != [d.name for d in source.location.devices]:
+    if ref.location is not source.location and (
+        [device.name for device in ref.location.devices]
+        != [device.name for device in source.location.devices]
+    ):
         hint = "a view lies where its source lies"
         yield say(
             f"'{ref.name}' is located in {ref.location or 'nowhere'}, its source in {source.location or 'nowhere'}",

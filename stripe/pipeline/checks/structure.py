@@ -79,15 +79,12 @@ def _signature(program: Program) -> set[tuple[str, str]]:
 def require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -> None:
     """Raises ConfigError for units that the machine lacks, and in a schedule for units without a bus to their memories:
     locations come from options."""
-    if not any(block.location or any(r.location for r in block.allocs) for _, block in walk(program.entry)):
-        return
     from stripe.verify.machine.schedule import check_reach
     from stripe.verify.machine.units import check_units
 
-    nests = list(Nest.root(program.entry).walk())
-    wrong = check_units(nests, hardware)
+    wrong = check_units(program.entry, hardware)
     if not wrong and program.stage >= Stage.SCHEDULED:
-        wrong = list(check_reach(nests, hardware))
+        wrong = list(check_reach(list(Nest.root(program.entry).walk()), hardware))
     if wrong:
         first = wrong[0]
         where = f"pass {entry.label}" + (f": block {first.name}" if first.name else "")

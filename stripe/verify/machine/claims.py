@@ -19,7 +19,7 @@ def check_claims(program: Program, hardware: HardwareModel | None = None) -> lis
     found = list(check_addresses(program)) or verify_structural(program, program.stage)
     found += check_views(nests)
     if hardware is not None:
-        found += check_units(nests, hardware)
+        found += check_units(program.entry, hardware)
     if found:
         return found
     if program.stage >= Stage.SCHEDULED:

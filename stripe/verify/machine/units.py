@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from stripe.hw.schema import HardwareModel
-from stripe.ir import Affine, Diagnostic, Domain, Location, Nest, Refinement, closest
+from stripe.ir import (
+    Affine,
+    Block,
+    Diagnostic,
+    Domain,
+    Interval,
+    Location,
+    Nest,
+    Path,
+    Refinement,
+    closest,
+    nest_at,
+)
 from stripe.ir.check.diagnostic import Part
 from stripe.poly import Points, points_of
 
@@ -24,8 +36,7 @@ class Place:
     def of(ref: Refinement, nest: Nest) -> Place:
         """The place of a refinement of the innermost block of `nest`."""
         location = ref.location.subs(nest.local)
-        banks = 1 if ref.bank_dim is None else ref.dims[ref.bank_dim].size
-        return Place(location, _about(nest.domain, location.names()), banks)
+        return Place(location, _about(nest.domain, location.names()), _banks(ref))
 
     def numbers(self, axes: Sequence[tuple[int, int]]) -> Points:
         """The numbers that the units at the given levels and axes have together, called u0, u1, …"""
@@ -68,6 +79,10 @@ class Place:
         return False
 
 
+def _banks(ref: Refinement) -> int:
+    return 1 if ref.bank_dim is None else ref.dims[ref.bank_dim].size
+
+
 def _about(domain: Domain, names: frozenset[str]) -> Domain:
     """The part of a domain that says something about `names`."""
     known = set(names)
@@ -81,22 +96,54 @@ def _about(domain: Domain, names: frozenset[str]) -> Domain:
     return Domain.of(ranges, tuple(chosen))
 
 
-def check_units(nests: Sequence[Nest], hardware: HardwareModel) -> list[Diagnostic]:
+def check_units(entry: Block, hardware: HardwareModel) -> list[Diagnostic]:
     """Every unit that a location names is in the machine, at every point; buffers are in memories. The registers of an
-    execution unit count by the name that the model gives them."""
+    execution unit count by the name that the model gives them.
+
+    The intervals of indices decide on nearly all locations; integer sets on the blocks where they do not.
+    """
     found: list[Diagnostic] = []
-    for nest in nests:
-        block = nest.block
-        about: list[tuple[str, Place, Refinement | None]] = []
-        if block.location:
-            location = block.location.subs(nest.local)
-            about.append(("the block", Place(location, _about(nest.domain, location.names())), None))
-        about += [(f"'{ref.name}'", Place.of(ref, nest), ref) for ref in block.refinements if ref.location]
-        for what, place, ref in about:
-            for message, hint in _missing(place, hardware, memory=ref is not None):
-                part: Part | None = None if ref is None else ("refinement", block.refinements.index(ref))
-                found.append(Diagnostic(f"{what} is located in {message}", nest.path, block.name, hint, part))
+    fitting: set[tuple[Location, int, bool]] = set()  # places that no index moves
+
+    def fits(location: Location, banks: int, intervals: Mapping[str, Interval], *, memory: bool) -> bool:
+        key = (location, banks, memory)
+        if key in fitting:
+            return True
+        if any(_missing(Place(location, Domain.of(intervals), banks), hardware, memory=memory)):
+            return False
+        if not location.names():
+            fitting.add(key)
+        return True
+
+    def visit(block: Block, path: Path, outside: dict[str, Interval]) -> None:
+        intervals = block.intervals(outside)
+        sure = not block.location or fits(block.location, 1, intervals, memory=False)
+        if not sure or not all(
+            fits(ref.location, _banks(ref), intervals, memory=True)
+            for ref in block.refinements
+            if ref.location
+        ):
+            found.extend(_check_nest(nest_at(entry, path), hardware))
+        for number, statement in enumerate(block.statements):
+            if isinstance(statement, Block):
+                visit(statement, (*path, number), intervals)
+
+    visit(entry, (0,), {})
     return found
+
+
+def _check_nest(nest: Nest, hardware: HardwareModel) -> Iterator[Diagnostic]:
+    """`check_units` for the innermost block, by integer sets."""
+    block = nest.block
+    about: list[tuple[str, Place, Refinement | None]] = []
+    if block.location:
+        location = block.location.subs(nest.local)
+        about.append(("the block", Place(location, _about(nest.domain, location.names())), None))
+    about += [(f"'{ref.name}'", Place.of(ref, nest), ref) for ref in block.refinements if ref.location]
+    for what, place, ref in about:
+        for message, hint in _missing(place, hardware, memory=ref is not None):
+            part: Part | None = None if ref is None else ("refinement", block.refinements.index(ref))
+            yield Diagnostic(f"{what} is located in {message}", nest.path, block.name, hint, part)
 
 
 def check_views(nests: Sequence[Nest]) -> list[Diagnostic]:
