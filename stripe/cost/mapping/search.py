@@ -28,7 +28,7 @@ from stripe.ir.frozen import replace
 Integers: TypeAlias = npt.NDArray[np.int64]
 Objective = Literal["energy", "latency", "edp"]
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 """Combinations that are priced at once."""
 BEAM = 256
 TIE = 1e-15
@@ -158,10 +158,10 @@ def search(
 ) -> Found:
     """The mappings of a nest onto any of the targets that are best by `objective`; none when no mapping fits.
 
-    After `most` priced mappings (0: `MOST_PRICED`) the search ends, and `bound` tells the gap that stays.
+    After `most` combinations (0: `MOST_PRICED`) the search ends, and `bound` tells the gap that stays.
     """
     most = most or MOST_PRICED
-    priced = 0
+    combined = 0
     problems = [
         _Combination(nest, target, skeleton, objective, shared)
         for target in targets
@@ -175,24 +175,25 @@ def search(
     beam = _Best(plans)
     for problem in problems:
         if problem.bound < beam.bound:
-            priced += problem.search(beam, BEAM)
+            combined += problem.search(beam, BEAM)
     # (the order in which a product of matrices is summed may change its last digits)
     best = _Best(plans, ceiling=beam.bound * (1 + 1e-9))
     bound = inf
     for problem in problems:
         if problem.bound >= best.bound:
             continue
-        if priced >= most:
+        if combined >= most:
             bound = min(bound, problem.bound)
             continue
         problem.left_out = inf
-        priced += problem.search(best, WIDEST, most - priced)
+        combined += problem.search(best, WIDEST, most - combined)
         bound = min(bound, problem.left_out if problem.is_complete else 0.0)
     bound = inf if bound >= best.bound else bound  # what was left out is no better
     if bound < inf:  # the beam may have found better plans than the part of the search that was made
         for price, plan in beam.entries():
             if price < best.bound and plan not in best.plans():
                 best.add(price, plan)
+    priced = sum(problem.priced for problem in problems)
     return Found(best.plans(), priced, mappings, min(bound, best.least), bound == inf)
 
 
@@ -226,10 +227,12 @@ class _Combination:
         self.skeleton = skeleton
         self.objective: Objective = objective
         self.pJ = np.array(self.terms.pJ)
-        self.cycles = np.zeros((len(self.terms.cycles), len(self.pJ)))
-        for row, needed in enumerate(self.terms.cycles.values()):
-            self.cycles[row, list(needed)] = list(needed.values())
+        self.paid = np.flatnonzero(self.pJ)
+        self.needed = [
+            (np.array(list(terms)), np.array(list(terms.values()))) for terms in self.terms.cycles.values()
+        ]
         self.mappings = 1
+        self.priced = 0
         self.is_complete = True
         self.left_out = inf
         self.tables: list[tuple[tuple[str, ...], Floats, Integers]] = []
@@ -259,17 +262,18 @@ class _Combination:
     def _price(self, rows: Floats, factors: Floats) -> Floats:
         """The price of each row with each choice. Of mappings that are as fast the one of less energy is better, by a
         term too small to outweigh a cycle."""
-        energy = (rows * self.pJ) @ factors.T + self.terms.constant_pJ
+        energy = (rows[:, self.paid] * self.pJ[self.paid]) @ factors[:, self.paid].T + self.terms.constant_pJ
         if self.objective == "energy":
             return energy
         cycles = self._cycles(rows, factors)
         return cycles * energy if self.objective == "edp" else cycles + energy * TIE
 
     def _cycles(self, rows: Floats, factors: Floats) -> Floats:
-        return np.max([(rows * needed) @ factors.T for needed in self.cycles], axis=0)
+        return np.max([(rows[:, terms] * each) @ factors[:, terms].T for terms, each in self.needed], axis=0)
 
     def search(self, best: _Best, width: int, most: float = inf) -> int:
         """Adds the plans of this skeleton that are among the best; the number of combinations that were priced.
+        `priced` counts the whole mappings among them, which combine all groups.
 
         No more than `width` combinations of the first groups are kept, the most promising ones, and after `most` no
         more are priced; `left_out` is the least price that these may have.
@@ -278,6 +282,7 @@ class _Combination:
         rows = np.ones((1, len(self.pJ)))
         picks = np.zeros((1, 0), np.int64)
         for number, (_, factors, _) in enumerate(self.tables):
+            is_last = number == len(self.tables) - 1
             found: list[tuple[Floats, Integers, Integers]] = []
             size = max(1, CHUNK // len(factors))
             for start in range(0, len(rows), size):
@@ -287,6 +292,7 @@ class _Combination:
                 block = rows[start : start + size] * self.rests[number]
                 price = self._price(block, factors)
                 priced += price.size
+                self.priced += price.size if is_last else 0
                 left, right = np.nonzero(price < best.bound)
                 for numbers, limit in self.terms.limits:
                     held = np.einsum("ij,ij->i", block[left][:, numbers], factors[right][:, numbers])
@@ -296,7 +302,7 @@ class _Combination:
                 break
             prices, left, right = (np.concatenate(parts) for parts in zip(*found, strict=True))
             order = np.argsort(prices, kind="stable")
-            if number == len(self.tables) - 1:
+            if is_last:
                 for n in order:
                     if prices[n] >= best.bound:
                         break
@@ -311,7 +317,7 @@ class _Combination:
                     row = (rows[left[n]] * factors[right[n]])[None, :]
                     energy = float((row @ self.pJ)[0]) + self.terms.constant_pJ
                     ones = np.ones((1, len(self.pJ)))
-                    cycles = float(self._cycles(row, ones)[0, 0]) if len(self.cycles) else 0.0
+                    cycles = float(self._cycles(row, ones)[0, 0]) if self.needed else 0.0
                     best.add(float(prices[n]), LoopMapping(self.skeleton, chosen, energy, cycles))
                 break
             if len(order) > width:
@@ -329,20 +335,30 @@ class _Combination:
 
 def undominated(rows: Floats) -> Integers:
     """The numbers of the rows that no other row undercuts or equals in every column; of equal rows one."""
-    _, first = np.unique(rows, axis=0, return_index=True)
-    varied = rows[first][:, np.any(rows != rows[0], axis=0)]
+    varied = rows[:, np.any(rows != rows[0], axis=0)]
     order = np.argsort(varied.sum(axis=1), kind="stable")  # a dominating row comes before
-    first, varied = first[order], varied[order]
-    kept = np.empty((0, varied.shape[1]))
+    columns = np.ascontiguousarray(varied[order].T)
+    kept = columns[:, :0]
     numbers: list[Integers] = []
-    for start in range(0, len(varied), BLOCK):
-        block = varied[start : start + BLOCK]
-        alive = np.ones(len(block), np.bool_)
-        for known in (kept[n : n + BLOCK] for n in range(0, len(kept), BLOCK)):
-            alive[alive] = ~np.any(np.all(known[None, :, :] <= block[alive][:, None, :], axis=2), axis=1)
-        rest = block[alive]
-        earlier = np.tri(len(rest), k=-1, dtype=np.bool_)
-        alive[alive] = ~np.any(np.all(rest[None, :, :] <= rest[:, None, :], axis=2) & earlier, axis=1)
-        kept = np.concatenate([kept, block[alive]])
-        numbers.append(first[start : start + BLOCK][alive])
+    for start in range(0, len(order), BLOCK):
+        block, places = columns[:, start : start + BLOCK], order[start : start + BLOCK]
+        for known in (kept[:, n : n + BLOCK] for n in range(0, kept.shape[1], BLOCK)):
+            alive = ~np.any(_undercut(block, known), axis=1)
+            block, places = block[:, alive], places[alive]
+        undercut = _undercut(block, block)
+        earlier = np.tri(len(places), k=-1, dtype=np.bool_)
+        alive = ~np.any(undercut & (~undercut.T | earlier), axis=1)
+        kept = np.concatenate([kept, block[:, alive]], axis=1)
+        numbers.append(places[alive])
     return np.sort(np.concatenate(numbers))
+
+
+def _undercut(rows: Floats, others: Floats) -> npt.NDArray[np.bool_]:
+    """For each of the `rows` and each of the `others`, both given by columns, whether the latter is nowhere larger.
+
+    Column by column: tables of three dimensions take several times as long.
+    """
+    found = np.ones((rows.shape[1], others.shape[1]), np.bool_)
+    for own, other in zip(rows, others, strict=True):
+        found &= other <= own[:, None]
+    return found
