@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Job:
-    """A command line, and what was read for it so far."""
+    """A command line, and the files read for it so far."""
 
     command: tuple[str, ...]
     spec: Spec

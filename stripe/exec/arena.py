@@ -97,7 +97,7 @@ class PlacedBuffer(RunBuffer):
             self.strides = tuple(strides)
 
     def start(self, initial: Array | None) -> None:
-        """Fills the allocation with what it begins with."""
+        """Fills the allocation with its first values."""
         self.started = True
         if initial is None and self.agg is Agg.ASSIGN:
             return

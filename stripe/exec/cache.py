@@ -27,7 +27,7 @@ class FileCache:
     folder: Path
 
     def file(self, key: str, suffix: str, make: Callable[[Path], Path]) -> Path:
-        """The file of `key`; where there is none, the one that `make` writes into the folder that it is given.
+        """The file of `key`; where it is missing, `make` writes it into the folder that it gets, and gives its path.
 
         Raises ConfigError when the cache cannot be written, or belongs to another user.
         """
@@ -51,7 +51,7 @@ class FileCache:
         return target
 
     def text(self, key: str, make: Callable[[], str]) -> str:
-        """The text of `key`; where there is none, the one that `make` gives."""
+        """The text of `key`; where it is missing, `make` gives it."""
 
         def write(folder: Path) -> Path:
             made = folder / "text"

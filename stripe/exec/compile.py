@@ -49,14 +49,14 @@ class Stopwatch:
     processor: list[float] = field(default_factory=list[float])
 
     def time(self, call: Callable[[], object]) -> None:
-        """Calls it, and notes how long it took."""
+        """Calls `call`, and notes its times."""
         worked, started = time.process_time_ns(), time.perf_counter_ns()
         call()
         self.wall.append((time.perf_counter_ns() - started) / 1e9)
         self.processor.append((time.process_time_ns() - worked) / 1e9)
 
     def timings(self, skipped: int = 0) -> Timings:
-        """Those of all calls but the first ones."""
+        """The times of all calls but the first `skipped`."""
         return Timings(tuple(self.wall[skipped:]), tuple(self.processor[skipped:]))
 
 
@@ -168,7 +168,7 @@ class CompiledProgram:
 
 
 def compile_program(program: Program, options: CompileOptions | None = None) -> CompiledProgram:
-    """Emits, compiles and loads a structurally valid program.
+    """Emits and compiles a structurally valid program, which is loaded by its first run.
 
     Raises ConfigError when there is no compiler, StripeError for sizes that no machine can address, and CompileError,
     a fault of ours, when the compiler refuses the code.

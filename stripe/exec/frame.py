@@ -152,5 +152,5 @@ def address(frame: Frame, view: PointsView) -> LaneValue:
 
 
 def live_lanes(frame: Frame) -> BoolArray:
-    """Which lanes are live, as an array that broadcasts."""
+    """The live lanes, as a mask that broadcasts."""
     return np.ones((1,) * len(frame.extents), np.bool_) if frame.mask is None else frame.mask

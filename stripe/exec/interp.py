@@ -80,9 +80,7 @@ def interpret(
     `arenas`, allocations that have a place (the tag `placed`) live there, in one byte array per memory, so that a
     placement that overlaps what is alive shows; without, they have memory of their own like all others.
 
-    Raises:
-        ExecutionError: inputs that do not fit, or a program that does what its meaning forbids.
-    """
+    Raises ExecutionError for inputs that do not fit, and for undefined behaviour of the program."""
     given = check_inputs(program, inputs)
     given.update({buffer.name: constant_array(buffer) for buffer in program.constants})
     memory = ArenaMemory(program, checks=checks) if arenas else Memory(checks=checks)

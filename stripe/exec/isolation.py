@@ -19,7 +19,7 @@ class EngineCrash(Exception):
 
 
 def isolated(work: Callable[[], _Result]) -> _Result:
-    """What `work` gives or raises, computed in a copy of this process.
+    """The result or the error of `work`, computed in a copy of this process.
 
     Raises EngineCrash when a signal ends it, StripeError when the system did (the memory was full).
     """

@@ -81,7 +81,7 @@ def _evaluated(affine: Affine, indices: Mapping[str, IntArray]) -> IntArray:
 
 
 def holes(sizes: Sequence[int], layout: PhysicalLayout) -> Mask:
-    """Which elements of an allocation of `sizes` hold no logical one."""
+    """The mask of the elements of an allocation of `sizes` that hold no logical element."""
     found = np.ones(sizes, np.bool_)
     found[places(layout)] = False
     return found

@@ -127,7 +127,7 @@ class MemUnit(Unit):
 
     @property
     def is_cache(self) -> bool:
-        """Whether it fills by itself, so that routes pass through it."""
+        """Whether the memory fills by itself, so that routes pass through it."""
         return self.kind == "cache"
 
 
@@ -209,7 +209,7 @@ class ExecUnit(Unit):
         return operation in self.ops_per_cycle or f"{operation}:{dtype.name}" in self.ops_per_cycle
 
     def computes(self, dtype: DType) -> bool:
-        """Whether it has a rate for any operation on this dtype."""
+        """Whether the unit has a rate for any operation on this dtype."""
         return any(
             key == "all" or key in INTRINSICS or key.endswith(dtype.name) for key in self.ops_per_cycle
         )

@@ -57,7 +57,7 @@ class MachineFacts:
         return self._found[place]
 
     def traced(self, reads: Reads) -> HardwareModel:
-        """The model as one that records in `reads` what is read of it."""
+        """The model, which records in `reads` the fields that are read of it."""
         return self._shape.made(_Record(reads, self))
 
     @cached_property

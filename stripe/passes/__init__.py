@@ -1,1 +1,1 @@
-"""The passes, one module or folder each, the registry that finds them by name, and what they share (`common`)."""
+"""The passes, one module or folder each, their base classes, and the registry that finds them by name."""

@@ -44,7 +44,7 @@ from stripe.rewrite.strides import memory_order
 
 
 class Cache(Pass):
-    """Copies what a block uses of a buffer into a nearer memory, and what it makes back out.
+    """Copies the elements of a buffer that a block uses into a nearer memory, and its results back out.
 
     `{ "reqs": ["conv"], "dirs": ["in"], "mem_loc": { "name": "SRAM" }, "xfer_loc": { "name": "DMA" } }`:
 

@@ -103,8 +103,8 @@ def localize_block(block: Block, context: PassContext, arrived: frozenset[str] =
 
 
 def _only_views(block: Block) -> dict[str, tuple[int, Block, Refinement]]:
-    """Of the refinements that a single statement uses, which is a block with a single view of it: the number of the
-    statement, the block and the view.
+    """For each refinement whose only user is a block with a single view of it: the number of the statement, the block
+    and the view.
     """
     uses = uses_by_name(block)
     views: dict[str, list[tuple[int, Block, Refinement]]] = {}

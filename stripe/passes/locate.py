@@ -81,7 +81,7 @@ class _Locate(BlockPass):
     def in_memory(
         self, block: Block, wants: Callable[[Refinement], bool], context: PassContext
     ) -> Block | Refusal:
-        """`block` with those of its buffers that `wants` picks, and their views, in the memory."""
+        """`block` with the buffers that `wants` picks, and their views, in the memory."""
         location = self.loc.location()
         places = {ref.name: location for ref in block.allocs if wants(ref) and ref.location != location}
         if not places:

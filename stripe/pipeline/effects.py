@@ -36,8 +36,8 @@ class GivenParameters:
         return MachineFacts(self.model).traced(self.reads)
 
     def without_effect(self, result: Callable[[HardwareModel], object] | None = None) -> Iterator[str]:
-        """For each parameter that changes neither an entry nor a field that was read a text that says so. `result` is
-        computed from a machine after the passes, and has to be equal too."""
+        """A message for each parameter that changes neither an entry nor a field that was read. `result` is computed
+        from a machine after the passes, and has to be equal too."""
         facts = {name: value for name, value in self.reads.items() if name not in _NOTES}
         found = result(self.model) if result is not None else None
         for name in self.defines:

@@ -1,4 +1,4 @@
-"""Runs a list of passes; all that watches the run is a client of `Instrument`."""
+"""Runs a list of passes, watched by clients of `Instrument`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Pricing(Protocol):
-    """Finds the price of a program that goes through the rest of a pass list: for whoever knows some already."""
+    """A source of prices of programs that go through the rest of a pass list: a memo, or the store of a sweep."""
 
     def price(self, rest: PassManager, program: Program) -> Price:
         """The simulated price of `program` after the passes of `rest`. Raises StripeError."""
@@ -62,7 +62,7 @@ class PriceMemo:
 
 @dataclass(frozen=True, slots=True)
 class PassManager:
-    """Passes in order, the machine that they may ask about, and those who watch."""
+    """Passes in order, the machine that they may ask about, and the instruments that watch them."""
 
     entries: tuple[PassEntry, ...]
     hardware: HardwareModel | None = None

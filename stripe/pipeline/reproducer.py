@@ -15,7 +15,7 @@ from stripe.config.validate import validate
 
 
 class Reproducer(BaseModel):
-    """All that a run depends on, and the error that it ended with."""
+    """The input and the configuration of a run, and the error that ended it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

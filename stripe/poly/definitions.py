@@ -1,4 +1,4 @@
-"""Which elements of the entry's buffers hold a value when a statement of main runs."""
+"""The elements of the entry's buffers that hold a value when a statement of main runs."""
 
 from __future__ import annotations
 

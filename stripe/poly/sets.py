@@ -136,7 +136,7 @@ class Points:
         return self.raw.is_disjoint(self._same(other))
 
     def where(self, at_least_zero: Iterable[Affine] = (), zero: Iterable[Affine] = ()) -> Points:
-        """Those points that also satisfy the given affines."""
+        """The points that also satisfy the given affines."""
         return self & Points.build(self.names, {}, at_least_zero, zero)
 
     def onto(self, names: Sequence[str]) -> Points:

@@ -139,8 +139,8 @@ def _meet_while_copied(mine: Access, other: Access, nest: Nest) -> bool:
 
 
 def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refusal:
-    """The aggregation by which a copy without earlier contents is stored. Elements that are assigned before all else
-    inside hold there what they hold in the end; others hold what is merged inside.
+    """The aggregation by which a copy without earlier contents is stored. Elements that are assigned first inside hold
+    their last values there; others hold the contributions merged inside.
     """
     writes = [part for part in parts if part.is_write]
     merges = [part for part in writes if part.agg is not Agg.ASSIGN]

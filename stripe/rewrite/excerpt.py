@@ -61,8 +61,8 @@ def excerpt(program: Program, numbers: Iterable[int]) -> Program:
 
 
 def company(program: Program, number: int) -> tuple[int, ...]:
-    """The statements of main that may come to run with statement `number`: those before that initialize what it writes,
-    and the element-wise chain of those that follow it, without those that wait for others which wait for the chain.
+    """The statements of main that may come to run with statement `number`: the initializations of its outputs, and the
+    element-wise chain behind it, without statements that wait for others outside which wait for the chain.
     """
     statements = program.main.statements
     written = set(writes_of(statements[number]))

@@ -61,7 +61,7 @@ class TileErrors(StripeError):
 
 
 def raise_collected(errors: Iterable[StripeError]) -> None:
-    """Raises what was collected: nothing, the one error, or all of them together."""
+    """Raises the collected errors together; returns where there is none."""
     found = tuple(sorted(errors, key=lambda error: (error.line or 0, error.col or 0)))
     if len(found) == 1:
         raise found[0]

@@ -129,7 +129,7 @@ class ReshapeOp:
 
 @frozen
 class SpecialOp:
-    """One of `stripe.ir.SPECIALS`."""
+    """A special of `stripe.ir.SPECIALS`."""
 
     op: str
     outputs: tuple[Tensor, ...]
@@ -142,8 +142,8 @@ Op: TypeAlias = ContractionOp | ElementwiseOp | IndexOp | ShapeOp | ReshapeOp | 
 
 @frozen
 class TypedFunction:
-    """Inputs and outputs in the order of the source; `ops` in an order in which each comes after what it reads.
-    `ignored` are the failures of assertions that no output needs, `syntax` the function as it was written.
+    """Inputs and outputs in the order of the source; each of `ops` comes after the operations that it reads. `ignored`
+    are the failures of assertions that no output needs, `syntax` the function as it was written.
     """
 
     inputs: tuple[Tensor, ...]

@@ -1,1 +1,1 @@
-"""The proof of a rewrite, its fallback by running, and what makes a program wrong in itself."""
+"""The proof of a rewrite, its fallback by running, and the errors of a single program."""

@@ -56,7 +56,7 @@ class TermTable:
         return self._keys[term][0] == "beginning"
 
     def special(self, op: str, output: int, boxes: Key, place: int, dtype: DType) -> int:
-        """An element of an output of a special, which is a function of all that it reads."""
+        """An element of an output of a special, which is a function of all elements of its inputs."""
         return self._of(("special", op, output, self._of(("boxes", *boxes), dtype), place), dtype)
 
     def operation(self, op: str, args: tuple[int, ...], target: DType | None) -> int:

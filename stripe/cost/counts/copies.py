@@ -33,7 +33,7 @@ class Transfer:
 
     @property
     def fills(self) -> bool:
-        """Whether it fills a copy that lives further inside than the source of its elements."""
+        """Whether the transfer fills a copy that lives further inside than the source of its elements."""
         return len(self.written.buffer.path) >= len(self.read.buffer.path)
 
     @property
@@ -58,7 +58,7 @@ class Transfer:
 
     @property
     def aggregates(self) -> bool:
-        """Whether it merges into the elements of the sink instead of replacing them."""
+        """Whether the transfer merges into the elements of the sink instead of replacing them."""
         return self.written.agg is not Agg.ASSIGN
 
 
@@ -95,7 +95,7 @@ def location_of(nest: Nest, access: Access) -> Location:
 
 
 def memory_of(nest: Nest, access: Access, main_memory: str) -> str:
-    """The name of the memory that an access goes to; what has no location lies in the main memory."""
+    """The name of the memory of an access; a buffer without a location lies in the main memory."""
     return nest.block.ref(access.ref).location.name or main_memory
 
 

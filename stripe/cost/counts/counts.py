@@ -1,4 +1,5 @@
-"""Exact access counts of a mapping: for each kernel and operand what crosses from one memory level to the next.
+"""Exact access counts of a mapping: for each kernel and operand the elements that cross from one memory level to the
+next.
 
 A mapping is a nest of blocks: outer indices are outer loops, in the order in which they stand, indices tagged `spatial`
 run at the same time on parallel units. An allocation located in a memory is what a level holds of an operand, its

@@ -72,7 +72,8 @@ def _box(access: Access, fixed: Sequence[str]) -> Box | None:
 
 
 def _entering_box(box: Box, loops: Sequence[tuple[str, int]], halo: Halo) -> int:
-    """The closed form: the first box whole, then for each kind of step what it brings times how often it happens."""
+    """The closed form: the first box whole, then for each kind of step its new elements times the number of such
+    steps."""
     total = box.volume
     outer = 1
     for position, (name, extent) in enumerate(loops):

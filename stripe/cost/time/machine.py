@@ -78,7 +78,7 @@ class Machine:
 
     @cached_property
     def main_memory(self) -> str:
-        """The memory of what has no location. Raises ConfigError when the machine has none."""
+        """The memory of buffers without a location. Raises ConfigError when the machine has none."""
         name = self.model.main_memory
         if name is None:
             raise ConfigError("the machine has no memory for inputs and outputs", hint="mark one 'is_host'")
@@ -96,7 +96,7 @@ class Machine:
         return self.unit(location)
 
     def memory_near(self, location: Location, unit: str, *, writes: bool) -> str:
-        """The memory of a buffer as `unit` sees it: of a location without a number the one that is nearest."""
+        """The memory of a buffer as `unit` sees it: the nearest of its name, for a location without a number."""
         if not location or location.devices[-1].units:
             return self.memory(location)
         key = (location.name, unit, writes)

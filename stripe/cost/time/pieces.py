@@ -98,8 +98,8 @@ Piece: TypeAlias = Move | Compute | Loop
 
 @dataclass(frozen=True, slots=True)
 class StatementContent:
-    """All that the piece of a statement depends on: its block without dependences, and the places of the views around
-    it. `nest` is one with this content."""
+    """The content of a statement that decides on its piece: its block without dependences, and the places of the views
+    around it. `nest` is a nest with this content."""
 
     block: Block
     outside: tuple[object, ...]
@@ -257,8 +257,8 @@ def _comes_back(leaf: Nest, access: Access) -> bool:
 
 
 def _first_contributions(leaf: Nest, access: Access, number: int, units: Sequence[str]) -> int:
-    """Of the `number` of elements that a transfer writes those that hold no partial result before, be it their own or
-    one of the tensor that they are a copy of."""
+    """The elements, out of the `number` that a transfer writes, without a partial result before: neither of their own
+    nor of the tensor that they copy."""
     if access.agg.value == "assign" or not _comes_back(leaf, access):
         return number
     around = [nest_at(leaf.blocks[0], leaf.path[:depth]) for depth in range(1, len(leaf.path))]

@@ -1,9 +1,9 @@
 """The time of a loop over tiles with `depth` copies of each of its buffers.
 
-Each tile is a list of stages, each on one resource. A stage waits for those of its tile that it depends on, for its
-resource, and for those of the tile `depth` before that use its buffers. The first tiles are simulated; such a system
-settles into a rhythm, after which a few tiles more take a fixed time more. That rhythm is looked for, not assumed:
-total times of runs of different lengths are compared, so that filling and draining come out exactly.
+Each tile is a list of stages, each on one resource. A stage waits for its resource, for the stages of its tile that it
+depends on, and for the stages of the tile `depth` before that use its buffers. The first tiles are simulated; such a
+system settles into a rhythm, after which a few tiles more take a fixed time more. That rhythm is looked for, not
+assumed: total times of runs of different lengths are compared, so that filling and draining come out exactly.
 """
 
 from __future__ import annotations

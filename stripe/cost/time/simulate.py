@@ -1,4 +1,4 @@
-"""Simulates a program on a machine: when each statement of `main` runs where, and what it waits for."""
+"""Simulates a program on a machine: the time and the units of each statement of `main`, and the causes of its waits."""
 
 from __future__ import annotations
 

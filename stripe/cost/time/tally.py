@@ -26,7 +26,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class ByteRates:
-    """Of one byte: cycles by resource, pJ by component, and the most of these cycles."""
+    """Rates of a byte: cycles by resource, pJ by component, and the most of these cycles."""
 
     cycles: tuple[tuple[Resource, float], ...]
     energy: tuple[tuple[str, float], ...]

@@ -25,7 +25,7 @@ class TileTransfer:
 
     @property
     def is_back(self) -> bool:
-        """Whether it brings partial results back."""
+        """Whether the transfer brings partial results back."""
         return self.reads and not self.footprint.ref.dir.reads
 
 

@@ -279,7 +279,7 @@ class TileTimes:
         return found
 
     def _spared(self, transfer: TileTransfer, low: Ints, counts: TileCounts, times: Floats) -> Floats | float:
-        """Of the `times` that a view would move for all tiles, those in which it does not."""
+        """The moves of a view, out of `times` for all tiles, that it is spared because its elements stay."""
         footprint, kept = transfer.footprint, self.kept
         once = times / counts.product(footprint.others)
         stays: Bools | bool

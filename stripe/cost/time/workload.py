@@ -325,7 +325,7 @@ class CostModel:
         return Resource("bus", self.machine.model.buses[index].name or str(index))
 
     def _units_of(self, piece: Compute) -> UnitSet:
-        """The units on which a piece runs: those of its location, or else those that take least time."""
+        """The units on which a piece runs: its location's, or else the fastest ones."""
         if piece.location:
             location = piece.location
             if location.name not in self.machine.model.exec_units:

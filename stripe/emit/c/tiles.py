@@ -159,7 +159,7 @@ class TileWriter:
         return self._let(into, text, dtype, lanes, shared=fixed)
 
     def _let(self, into: str, text: str, dtype: DType, lanes: int, *, shared: bool = True) -> _VectorVariable:
-        """A variable of the value `text`, or the one that has it already."""
+        """The variable of the value `text`, declared where there is none yet."""
         key = (text, dtype, lanes)
         if shared and key in self.known:
             return self.known[key]

@@ -78,7 +78,7 @@ def one_line(error: Exception) -> str:
 
 
 def renamed(node: NodeProto) -> NodeProto:
-    """The node with plain names for what it reads and writes."""
+    """The node with plain names for its inputs and outputs."""
     plain = NodeProto()
     plain.CopyFrom(node)
     del plain.input[:], plain.output[:]

@@ -36,8 +36,8 @@ def check_placed(scope: CheckedBlock) -> Iterator[Diagnostic]:
 
 
 def check_addresses(program: Program) -> Iterator[Diagnostic]:
-    """Of the buffers of the entry and of main in one memory, all have addresses or none; so have, after a schedule,
-    buffers further inside."""
+    """All buffers of the entry and of main in one memory have addresses, or none has; after a schedule this holds for
+    buffers further inside too."""
     depth = 2 if program.stage < Stage.SCHEDULED else None
     allocs = [
         (path, block, ref)

@@ -50,7 +50,7 @@ class JsonPlace:
         return [(item, self.at(number)) for number, item in enumerate(value)]
 
     def word(self, value: Json, known: Mapping[str, _Word], noun: str) -> _Word:
-        """The thing that `known` has under a name."""
+        """The entry of `known` under a name."""
         if not isinstance(value, str):
             raise self.expected("a text", value)
         if value not in known:

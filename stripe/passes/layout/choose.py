@@ -142,7 +142,7 @@ def _share(
 
 
 def _terms(access: Access) -> int:
-    """The points of a block that share an element of what it writes."""
+    """The number of points of a block that write one element."""
     moving = {name for affine in access.index for name in affine.names()}
     ranges = access.nest.domain.ranges
     return prod(ranges[name][1] + 1 for name in access.nest.own if name not in moving)

@@ -1,1 +1,1 @@
-"""The pass pad: what may be padded, why it keeps the meaning, and the rewrite."""
+"""The pass pad: the conditions under which padding keeps the meaning, and the rewrite."""

@@ -30,7 +30,7 @@ from stripe.rewrite.tile import tile_block
 
 
 class Subgroup(Pass):
-    """Tiles a block for a subgroup: threads in lockstep that hold a tile in their registers and share what they read.
+    """Tiles a block for a subgroup: threads in lockstep that hold a tile in their registers and share their reads.
 
     With subgroups of 16 lanes, `{ "reqs": ["kernel"], "register_loc": { "name": "REGS" } }`:
 

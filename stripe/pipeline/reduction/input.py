@@ -21,7 +21,7 @@ Form = TypeVar("Form")
 
 @dataclass(frozen=True, slots=True)
 class ReductionInput:
-    """A program in `language` (tile or stripe); `reproducer` is what it stands in, None for a plain file."""
+    """A program in `language` (tile or stripe); `reproducer` is the one that holds it, None for a plain file."""
 
     text: str
     language: str

@@ -13,7 +13,7 @@ Fold = Callable[[ast.Expr], Iterator[ast.Expr]]
 
 
 def fewer_statements(function: ast.Function) -> Iterator[ast.Function]:
-    """Without some statements; what they defined and others use becomes an input of the same shape."""
+    """Without some statements; a tensor of theirs that others use becomes an input of the same shape."""
     shapes = _shapes(function)
     for cut in cuts(len(function.statements)):
         kept = tuple(s for n, s in enumerate(function.statements) if n not in cut)

@@ -47,8 +47,8 @@ def prove_equal(
     """Whether `after` computes what `before` computes: *equal* is proved, *different* has a witness, *unknown* a
     reason.
 
-    `after` is also checked, where it differs from `before`, for what makes a program wrong in itself: accesses out of
-    bounds, elements assigned twice, races, reads of unwritten elements. `before` is taken to be free of these.
+    `after` is also checked, where it differs from `before`, for errors of a single program: accesses out of bounds,
+    elements assigned twice, races, reads of unwritten elements. `before` is taken to be free of these.
 
     `operations` bounds the isl steps of one question, `seconds` the processor time between the first and the last: past
     either the answer is *unknown*.
