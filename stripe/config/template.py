@@ -151,7 +151,9 @@ def _reason(error: BaseException, parameters: Mapping[str, Parameter]) -> tuple[
     """The reason and the hint for a fault in a template."""
     text = str(error)
     if isinstance(error, UndefinedError) and (match := _UNDEFINED.match(text)):
-        return f"'{match[1]}' is not defined", _undefined_hint(match[1], parameters)
+        known = f" (parameters: {', '.join(sorted(parameters))})" if parameters else ""
+        hint = did_you_mean(match[1], parameters, f"give it with -D {match[1]}=VALUE{known}")
+        return f"'{match[1]}' is not defined", hint
     if isinstance(error, SecurityError):
         match = _UNSAFE.match(text)
         reason = f"'.{match[1]}' reaches for Python" if match else text
@@ -188,8 +190,3 @@ def _lowered(text: str) -> str:
     """The first line of a message of Jinja's, as messages here begin."""
     first = text.split("\n", 1)[0]
     return first[:1].lower() + first[1:]
-
-
-def _undefined_hint(name: str, parameters: Mapping[str, Parameter]) -> str:
-    known = f" (parameters: {', '.join(sorted(parameters))})" if parameters else ""
-    return did_you_mean(name, parameters, f"give it with -D {name}=VALUE{known}")

@@ -110,16 +110,12 @@ class PlacedBuffer(RunBuffer):
             self.start(None)
 
     def undefined(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
-        missing = self._any_grain(selection)
-        return missing if missing is not None and missing.any() else None
-
-    def _any_grain(self, selection: Selection) -> npt.NDArray[np.bool_] | None:
-        """Where a part of the selected elements was last written by another allocation than this."""
+        # where a part of the selected elements was last written by another allocation than this
         missing: npt.NDArray[np.bool_] | None = None
         for plane in self._planes():
             other = selection.read(plane) // _WRITERS != self.number
             missing = other if missing is None else missing | other
-        return missing
+        return missing if missing is not None and missing.any() else None
 
     def _planes(self) -> list[Owners]:
         """The owners of the first, second, ... grain of all elements of the arena."""

@@ -40,7 +40,12 @@ class FileCache:
                 return target
             with tempfile.TemporaryDirectory(dir=target.parent, prefix="build-") as name:
                 made = make(Path(name))
-                _seal(made)
+                # the hash of the contents follows them, and both are on the disk before the file takes its place
+                with made.open("r+b") as stream:
+                    stream.write(hashlib.sha256(stream.read()).digest())
+                    stream.flush()
+                    os.fchmod(stream.fileno(), 0o700)
+                    os.fsync(stream.fileno())
                 made.replace(target)
         except OSError as error:
             raise ConfigError(
@@ -82,15 +87,6 @@ def make_private(folder: Path) -> None:
         raise ConfigError(reason, path=str(folder), hint="set XDG_CACHE_HOME to a folder of your own")
     if found.st_mode & 0o022:
         folder.chmod(0o700)
-
-
-def _seal(made: Path) -> None:
-    """Appends the hash of the contents, and has both on the disk before the file takes its place."""
-    with made.open("r+b") as stream:
-        stream.write(hashlib.sha256(stream.read()).digest())
-        stream.flush()
-        os.fchmod(stream.fileno(), 0o700)
-        os.fsync(stream.fileno())
 
 
 def contents(target: Path) -> bytes | None:

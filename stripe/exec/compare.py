@@ -179,22 +179,16 @@ def _place(ratios: Floats) -> tuple[int, ...]:
 
 def _ratios(expected: Array, actual: Array, tolerance: Tolerance, bound: Array | None) -> Floats:
     """The error of each element in units of the allowed one; infinite where none is allowed."""
-    bits = _mantissa_bits(expected)
-    if bits is None:
+    dtype = next((dtype for dtype in DTYPES.values() if dtype.numpy() == expected.dtype), None)
+    if dtype is None or not dtype.is_float:
         return np.where(expected != actual, np.inf, 0.0)
     e, a = expected.astype(np.float64), actual.astype(np.float64)
     same = (e == a) | (np.isnan(e) & np.isnan(a))
     relative, absolute = (
-        min(_MOST, share * 2.0**-bits) for share in (tolerance.relative, tolerance.absolute)
+        min(_MOST, share * 2.0**-dtype.mantissa) for share in (tolerance.relative, tolerance.absolute)
     )
     scale = float(np.abs(e[np.isfinite(e) & np.isfinite(a)]).max(initial=0.0))
     with np.errstate(invalid="ignore", divide="ignore"):
         allowed = relative * np.abs(e) + absolute * scale if bound is None else bound
         ratios = np.where(np.isfinite(e) & np.isfinite(a), np.abs(a - e) / allowed, np.inf)
     return np.where(same, 0.0, ratios)
-
-
-def _mantissa_bits(array: Array) -> int | None:
-    """Bits of the mantissa of a float dtype; None for other dtypes."""
-    dtype = next((dtype for dtype in DTYPES.values() if dtype.numpy() == array.dtype), None)
-    return dtype.mantissa if dtype is not None and dtype.is_float else None

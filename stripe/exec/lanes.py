@@ -71,7 +71,8 @@ class LaneValue:
         total = np.full((1,) * rank, self.offset, np.int64)
         for axis, (coefficient, extent) in enumerate(zip(self.coefficients, extents, strict=True)):
             if coefficient:
-                total = total + _along(np.arange(extent, dtype=np.int64) * coefficient, axis, rank)
+                values = np.arange(extent, dtype=np.int64) * coefficient
+                total = total + values.reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
         return total if self.extra is None else total + self.extra
 
     def depends_on(self, axis: int) -> bool:
@@ -96,10 +97,6 @@ class LaneValue:
                 self.extra[tuple(min(p, n - 1) for p, n in zip(lane, self.extra.shape, strict=True))]
             )
         return value
-
-
-def _along(values: IntArray, axis: int, rank: int) -> IntArray:
-    return values.reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
 
 
 def constant_value(value: int, rank: int) -> LaneValue:

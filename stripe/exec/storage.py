@@ -148,7 +148,7 @@ class Memory:
 def _new_memory(frame: Frame, ref: Refinement, agg: Agg) -> Array:
     count = lane_count(frame.extents) * ref.span
     size = count * ref.dtype.bytes
-    if size > _physical_memory():
+    if size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         raise ExecutionError(
             f"the buffer '{ref.name}' takes {size} bytes, more than the memory of this machine",
             where=frame.where,
@@ -157,10 +157,6 @@ def _new_memory(frame: Frame, ref: Refinement, agg: Agg) -> Array:
     if agg is Agg.ASSIGN:
         return np.zeros(count, dtype)
     return np.full(count, agg.identity(ref.dtype), dtype)
-
-
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _may_assign(frame: Frame, ref: Refinement) -> bool:

@@ -202,7 +202,11 @@ class Affine:
         terms: list[tuple[Atom, int]] = []
         changed = False
         for atom, coefficient in self.terms:
-            replaced = mapping.get(atom) if isinstance(atom, str) else _substitute_atom(atom, mapping)
+            if isinstance(atom, str):
+                replaced = mapping.get(atom)
+            else:
+                arg = atom.arg.subs(mapping)
+                replaced = arg.floordiv(atom.divisor) if isinstance(atom, FloorDiv) else arg.mod(atom.modulus)
             if replaced is None:
                 terms.append((atom, coefficient))
                 continue
@@ -267,7 +271,10 @@ class Affine:
         lone = self.offset == 0 and len(self.terms) == 1
         parts: list[str] = [str(self.offset)] if self.offset else []
         for atom, coefficient in self.terms:
-            text = _factor_text(atom, abs(coefficient), lone)
+            text = str(atom)
+            if isinstance(atom, Mod) and not (lone and abs(coefficient) == 1):
+                text = f"({text})"
+            text = text if abs(coefficient) == 1 else f"{abs(coefficient)}*{text}"
             if not parts:
                 parts.append(f"-{text}" if coefficient < 0 else text)
             else:
@@ -301,11 +308,6 @@ def _build(offset: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
     return Affine(offset, tuple(kept))
 
 
-def _substitute_atom(atom: FloorDiv | Mod, mapping: Mapping[str, Affine]) -> Affine:
-    arg = atom.arg.subs(mapping)
-    return arg.floordiv(atom.divisor) if isinstance(atom, FloorDiv) else arg.mod(atom.modulus)
-
-
 def _simplified_atom(atom: FloorDiv | Mod, ranges: Mapping[str, Interval]) -> Affine:
     arg = atom.arg.simplified(ranges)
     divisor = atom.divisor if isinstance(atom, FloorDiv) else atom.modulus
@@ -332,10 +334,3 @@ def _atom_bounds(atom: FloorDiv | Mod, ranges: Mapping[str, Interval]) -> Interv
 def _grouped(arg: Affine) -> str:
     """The text of `arg`, in parentheses unless it is one plain index or a constant."""
     return str(arg) if arg.single_name is not None else f"({arg})"
-
-
-def _factor_text(atom: Atom, coefficient: int, lone: bool) -> str:
-    text = str(atom)
-    if isinstance(atom, Mod) and not (lone and coefficient == 1):
-        text = f"({text})"
-    return text if coefficient == 1 else f"{coefficient}*{text}"

@@ -100,19 +100,15 @@ def _rates(processor: Processor) -> dict[str, float]:
     rates["CLOCK_MHZ"] = round(found.clock_mhz, -2)
     rates["FMA_LATENCY"] = round(found.latency_cycles)
     rates["FMA_PER_CYCLE"] = _quarters(found.gflops * 1e9 / (cycles * lanes * 2))
-    rates["I8_RATE"] = _dot_terms(found)
+    # Products of bytes that an instruction adds to a sum, as the compiler makes them. Fours reach 2 to 4 times the rate
+    # of fp32; pairs, whose factors have to become numbers of 16 bits first, about the same; a product and an addition
+    # of vectors half of it at most.
+    ratio = found.dot_gops / found.gflops
+    rates["I8_RATE"] = 4 if ratio >= 1.5 else 2 if ratio >= 0.5 else 1
     rates["ELEMENT_LOADS_PER_CYCLE"] = _quarters(found.loads_per_cycle)
     if 1 in found.gb_per_s:
         rates["LOADS_PER_CYCLE"] = _quarters(found.gb_per_s[1] * 1e9 / (cycles * processor.vector_bytes))
     return rates | {"DRAM_GB_PER_S": found.memory_gb_per_s}
-
-
-def _dot_terms(found: Measurement) -> int:
-    """Products of bytes that an instruction adds to a sum, as the compiler makes them. Fours reach 2 to 4 times the
-    rate of fp32; pairs, whose factors have to become numbers of 16 bits first, about the same; a product and an
-    addition of vectors half of it at most."""
-    ratio = found.dot_gops / found.gflops
-    return 4 if ratio >= 1.5 else 2 if ratio >= 0.5 else 1
 
 
 def _quarters(rate: float) -> float:

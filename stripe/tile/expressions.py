@@ -41,7 +41,13 @@ class Expressions:
             case ast.Unary(op, operand):
                 return self.operation(UNARY_OPS[op], [self.operand(operand)], expr.span, target)
             case ast.Chain():
-                return self._chain(expr, target)
+                total = self.operand(expr.first)
+                last = len(expr.rest) - 1
+                for place, (op, part) in enumerate(expr.rest):
+                    operands = [total, self.operand(part)]
+                    name = target if place == last else None
+                    total = self.operation(BINARY_OPS[op], operands, expr.span, name)
+                return total
             case ast.Cond(condition, then, other):
                 operands = [self.operand(part) for part in (condition, then, other)]
                 return self.condition(operands, expr.span, target)
@@ -54,14 +60,6 @@ class Expressions:
 
     def error(self, reason: str, span: Span, hint: str) -> StripeError:
         return self.state.source.error(reason, span, hint)
-
-    def _chain(self, expr: ast.Chain, target: str | None) -> Operand:
-        total = self.operand(expr.first)
-        last = len(expr.rest) - 1
-        for place, (op, part) in enumerate(expr.rest):
-            operands = [total, self.operand(part)]
-            total = self.operation(BINARY_OPS[op], operands, expr.span, target if place == last else None)
-        return total
 
     def operation(self, op: str, operands: Sequence[Operand], span: Span, target: str | None) -> Operand:
         """One element-wise operation: folded when all operands are constants."""

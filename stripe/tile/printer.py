@@ -49,7 +49,12 @@ def print_expr(expr: ast.Expr, *, tight: bool = False) -> str:
             literal = isinstance(operand, (ast.IntLit, ast.FloatLit))
             return op + _operand(operand, ast.UNARY_LEVEL + literal, tight)
         case ast.Chain(first, rest):
-            return _chain(first, rest, tight)
+            level = ast.LEVELS[rest[0][0]]
+            text = _operand(first, level + 1, tight)
+            for op, operand in rest:
+                sign = op if tight and level == ast.LEVELS["*"] else f" {op} "
+                text += f"{sign}{_operand(operand, level + 1, tight)}"
+            return text
         case ast.Cond(condition, then, other):
             last = f"({print_expr(other)})" if isinstance(other, ast.Cond) else print_expr(other)
             return f"{_operand(condition, 1, tight)} ? {print_expr(then)} : {last}"
@@ -70,16 +75,6 @@ def print_access(access: ast.TensorAccess) -> str:
 def _operand(expr: ast.Expr, least: int, tight: bool) -> str:
     text = print_expr(expr, tight=tight)
     return text if ast.level(expr) >= least else f"({text})"
-
-
-def _chain(first: ast.Expr, rest: tuple[tuple[str, ast.Expr], ...], tight: bool) -> str:
-    here = ast.LEVELS[rest[0][0]]
-    text = _operand(first, here + 1, tight)
-    for op, operand in rest:
-        text += (
-            f"{op if tight and here == ast.LEVELS['*'] else f' {op} '}{_operand(operand, here + 1, tight)}"
-        )
-    return text
 
 
 def _contraction(node: ast.Contraction) -> str:

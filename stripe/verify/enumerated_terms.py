@@ -82,7 +82,8 @@ class TermTable:
             and all(each == result for each in dtypes)
         ):
             return self.merge(agg, result, args)
-        if _commutes(op, dtypes[0]):
+        # minima and maxima of floats distinguish 0 from -0 by the order
+        if op in _COMMUTES or (op in ("min", "max") and not dtypes[0].is_float):
             args = tuple(sorted(args))
         return self._of(("operation", op, result.name, *args), result)
 
@@ -181,8 +182,3 @@ def _chain(op: str, dtype: DType) -> Agg | None:
     if dtype.kind == "bool":
         return {"bit_or": Agg.ADD, "bit_and": Agg.MUL}.get(op)
     return {"add": Agg.ADD, "min": Agg.MIN, "max": Agg.MAX}.get(op)
-
-
-def _commutes(op: str, dtype: DType) -> bool:
-    """Whether exchanging operands keeps the bits; minima of floats tell 0 from -0 by the order."""
-    return op in _COMMUTES or (op in ("min", "max") and not dtype.is_float)

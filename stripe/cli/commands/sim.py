@@ -38,7 +38,19 @@ def perform(job: Job, spec: SimSpec) -> int:
             write_tables(counts_tables(report), unverified_notes(report.unverified))
         warn_of_idle_parameters(job, lambda machine: _numbers(_counted(program, source.name, machine, spec)))
     else:
-        _simulate(program, source.name, job.hardware, spec)
+        found = simulate_program(program, job.hardware)
+        report = simulation_json(found, source.name)
+        if spec.trace is not None:
+            from stripe.cost.report.trace import chrome_trace
+
+            write_text(spec.trace, json.dumps(chrome_trace(found), indent=1) + "\n")
+        if spec.plot is not None:
+            from stripe.cost.report.plot import picture
+
+            write_text(spec.plot, picture(report))
+        _write_json(report, spec.json)
+        if spec.json != "-":
+            write_tables(simulation_tables(report), simulation_notes(report))
         warn_of_idle_parameters(
             job, lambda machine: _numbers(simulation_json(simulate_program(program, machine), source.name))
         )
@@ -58,22 +70,6 @@ def _numbers(report: SimulationJson | CountsJson) -> BaseModel:
 def _counted(program: Program, name: str, hardware: HardwareModel | None, spec: SimSpec) -> CountsJson:
     halo = cast("Halo", spec.halo or "refetch")
     return counts_json(counts.count_program(program, halo, hardware), halo, name, hardware)
-
-
-def _simulate(program: Program, name: str, hardware: HardwareModel, spec: SimSpec) -> None:
-    found = simulate_program(program, hardware)
-    report = simulation_json(found, name)
-    if spec.trace is not None:
-        from stripe.cost.report.trace import chrome_trace
-
-        write_text(spec.trace, json.dumps(chrome_trace(found), indent=1) + "\n")
-    if spec.plot is not None:
-        from stripe.cost.report.plot import picture
-
-        write_text(spec.plot, picture(report))
-    _write_json(report, spec.json)
-    if spec.json != "-":
-        write_tables(simulation_tables(report), simulation_notes(report))
 
 
 def _write_json(report: BaseModel, path: str | None) -> None:

@@ -38,7 +38,8 @@ def hints_of(
 
 def _inner_hint(block: Block, index: Index, buffers: Mapping[str, object]) -> Hint | None:
     """The hint for the innermost loop. `unroll` says how far by its value, else the whole loop is unrolled."""
-    if "vector" in block.tags and separates(block, (index.name,), buffers) and not _has_inner(block):
+    inner = any(isinstance(statement, Block | Special) for statement in block.statements)
+    if "vector" in block.tags and separates(block, (index.name,), buffers) and not inner:
         return SimdHint()
     if "unroll" not in block.tags:
         return None
@@ -53,7 +54,3 @@ def widest_vector(entry: Block) -> int:
         lanes_of(block.tags.get("vector")) * max((ref.dtype.bytes for ref in block.refinements), default=0)
         for _, block in walk(entry)
     )
-
-
-def _has_inner(block: Block) -> bool:
-    return any(isinstance(statement, Block | Special) for statement in block.statements)
