@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from typing_extensions import override
 
 from stripe.api.arguments import require
-from stripe.api.reading import require_structure
+from stripe.api.reading import require_bounds, require_structure
 from stripe.config.files import SUFFIXES, shipped
 from stripe.config.model import Scalar
 from stripe.garbage import collected_seldom
@@ -30,6 +30,8 @@ _PASSES = "a pass list by name or path, spelled passes, a Pass, or several of th
 _PASSES_HINT = "as in 'dsp_conv', 'fusion{a_reqs=[conv]},dce' or stripe.find_pass('dce')()"
 Machine: TypeAlias = "str | os.PathLike[str] | HardwareModel"
 Verify: TypeAlias = Literal["none", "structural", "exact"]
+VerifyCode: TypeAlias = Literal["none", "structural"]
+"""Checks of a program that becomes code."""
 
 
 def hardware(model: str | os.PathLike[str], **parameters: Scalar) -> HardwareModel:
@@ -78,8 +80,7 @@ def run_passes(
     from stripe.pipeline.setup import read_setup
 
     require_structure(program)
-    if verify not in get_args(Verify):
-        raise ConfigError(f"verify is '{verify}'", hint=f"it is one of {', '.join(get_args(Verify))}")
+    require_level(verify, get_args(Verify))
     if isinstance(passes, (str, os.PathLike, Pass, PassEntry)):
         passes = (passes,)
     steps = [_step(step) for step in require(passes, Iterable, _PASSES, _PASSES_HINT)]
@@ -122,10 +123,11 @@ def prove(before: Program, after: Program, *, assume: str = "all") -> Judgement:
     return judge(before, require_structure(after), policy)
 
 
-def translate(program: Program, target: str = "stripe") -> str:
+def translate(program: Program, target: str = "stripe", *, verify: VerifyCode = "structural") -> str:
     """The program in the form of a target, spelled as `--emit` does: `"c{openmp=true}"`, `"json"`, `"dot"`.
 
-    Raises ConfigError for an unknown target or option.
+    C accesses memory without checks: unless `verify` is `"none"`, accesses out of bounds are looked for before. Raises
+    ConfigError for an unknown target or option, StripeError for a program that is wrong.
     """
     from stripe.emit.targets import FolderTarget, ProgramTarget, parse_target
 
@@ -135,13 +137,19 @@ def translate(program: Program, target: str = "stripe") -> str:
         raise ConfigError(f"the target '{found.target_name}' is a folder of files", hint=hint)
     if not isinstance(found, ProgramTarget):
         raise ConfigError(f"the target '{found.target_name}' shows Tile sources, and a Program is given")
-    return found.emit(require_structure(program))
+    return found.emit(sound_for(program, verify, unchecked=found.unchecked))
 
 
-def write_folder(program: Program, folder: str | os.PathLike[str], target: str = "library") -> None:
+def write_folder(
+    program: Program,
+    folder: str | os.PathLike[str],
+    target: str = "library",
+    *,
+    verify: VerifyCode = "structural",
+) -> None:
     """Writes the program as a folder, whole or not at all, in the form of a target that is one: `"library{name=net}"`.
 
-    Raises ConfigError for an unknown target or option, and for a folder that has other contents.
+    Raises as `translate` does, and ConfigError for a folder that has other contents.
     """
     from stripe.config import output
     from stripe.emit.targets import FolderTarget, parse_target
@@ -151,7 +159,21 @@ def write_folder(program: Program, folder: str | os.PathLike[str], target: str =
         hint = f"stripe.translate(program, {target!r}) gives it"
         raise ConfigError(f"the target '{found.target_name}' is a text", hint=hint)
     output.check_folder(folder, found.mark)
-    output.write_folder(folder, found.files(require_structure(program)), found.mark, found.owned)
+    sound = sound_for(program, verify, unchecked=found.unchecked)
+    output.write_folder(folder, found.files(sound), found.mark, found.owned)
+
+
+def sound_for(program: Program, verify: VerifyCode, *, unchecked: bool) -> Program:
+    """The program itself, fit for one of its forms. Raises TypeError for other values, ConfigError for an unknown
+    level, StripeError where the structure is wrong or `unchecked` code would leave a tensor."""
+    require_level(verify, get_args(VerifyCode))
+    return require_bounds(program) if unchecked and verify != "none" else require_structure(program)
+
+
+def require_level(level: str, levels: tuple[str, ...]) -> None:
+    """Raises ConfigError for a level of verification that is none of `levels`."""
+    if level not in levels:
+        raise ConfigError(f"verify is '{level}'", hint=f"it is one of {', '.join(levels)}")
 
 
 def _step(step: PassLike) -> tuple[Literal["config", "passes"], str] | PassEntry:

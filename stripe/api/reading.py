@@ -81,6 +81,18 @@ def require_structure(program: Program) -> Program:
     return program
 
 
+def require_bounds(program: Program) -> Program:
+    """The program itself, for code that accesses memory without checks. Raises as `require_structure`, and StripeError
+    for accesses out of bounds; bounds that cannot be decided are a Python UserWarning."""
+    from stripe.pipeline.checks import bounds
+
+    require_structure(program)
+    bounds.require_bounds(
+        program, lambda text: warnings.warn(text.strip(), stacklevel=5), program.name or "the program"
+    )
+    return program
+
+
 def raise_found(found: Iterable[Diagnostic]) -> None:
     """Raises StripeError for findings of the verifier; nothing happens without any."""
     errors = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from stripe.api.arguments import require
-from stripe.api.compiling import Machine, machine_of
+from stripe.api.compiling import Machine, VerifyCode, machine_of, sound_for
 from stripe.api.reading import require_structure
 from stripe.config.model import Scalar
 from stripe.cost.report.schema import SimulationJson
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from stripe.pipeline.engines import Runner
 
 
-def compile(program: Program, engine: str = "c") -> Runner:
+def compile(program: Program, engine: str = "c", *, verify: VerifyCode = "structural") -> Runner:
     """The program made ready by an engine, spelled as `stripe-run --engine` does (`"c{openmp=true}"`, `"interp"`), to
     run or time it often: `.run(inputs)`, `.bench(inputs, count)`.
 
-    The engine `c` trusts the program: `stripe.check` finds accesses out of bounds in one that was written by hand.
-    Raises ConfigError for an unknown engine, StripeError where the C compiler fails.
+    The engine `c` runs without checks: unless `verify` is `"none"`, accesses out of bounds are looked for before. (All
+    that is wrong in a program that was written by hand is found by `stripe.check`.) Raises ConfigError for an unknown
+    engine, StripeError for a program that is wrong or where the C compiler fails.
     """
     from stripe.pipeline.engines import parse_engine
 
-    require_structure(program)
     spelled = require(engine, str, "the name of an engine", "as in 'interp' or 'c{openmp=true}'")
-    return parse_engine(spelled, "engine").load(program, reorder=False)
+    found = parse_engine(spelled, "engine")
+    return found.load(sound_for(program, verify, unchecked=found.unchecked), reorder=False)
 
 
 def run(program: Program, inputs: Mapping[str, npt.ArrayLike], engine: str = "interp") -> dict[str, Array]:

@@ -92,9 +92,16 @@ def require_sound(program: Program, source: Source) -> None:
 
 
 def run_passes(
-    job: Job, spec: CompileSpec, program: Program, reading: float = 0.0, listener: Instrument | None = None
+    job: Job,
+    spec: CompileSpec,
+    program: Program,
+    reading: float = 0.0,
+    listener: Instrument | None = None,
+    *,
+    unchecked: bool = False,
 ) -> Program:
-    """The program after all passes, watched as the options say; `listener` watches as well."""
+    """The program after all passes, watched as the options say; `listener` watches as well. Of a program that becomes
+    code without checks (`unchecked`) the accesses are checked once more."""
     watched = spec.dump_dir or spec.verify_roundtrip or spec.timing or spec.verify == "exact"
     if not (job.entries or watched):
         return program
@@ -111,6 +118,10 @@ def run_passes(
     instruments: list[Instrument] = [timing] if timing else []
     instruments += _watchers(job, spec)
     instruments += [listener] if listener is not None else []
+    if unchecked and spec.verify != "none":
+        from stripe.pipeline.checks.bounds import BoundsCheck
+
+        instruments.append(BoundsCheck(job.entries, job.hardware, to_stderr))
     try:
         machine = job.hardware if job.parameters is None else job.parameters.traced()
         return PassManager(job.entries, machine, tuple(instruments)).run(program)

@@ -44,6 +44,8 @@ class Engine(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     engine_name: ClassVar[str]
+    unchecked: ClassVar[bool] = True
+    """Whether it runs code that accesses memory without checks, so that the program has to be sound."""
     untrusted: ClassVar[frozenset[str]] = frozenset()
     """Options that can run anything, which a reproducer may not set."""
 
@@ -69,6 +71,7 @@ class InterpEngine(Engine):
     """The interpreter, which runs a program by its meaning."""
 
     engine_name: ClassVar[str] = "interp"
+    unchecked: ClassVar[bool] = False
 
     @override
     def load(self, program: Program, *, reorder: bool) -> Runner:

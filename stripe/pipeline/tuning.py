@@ -22,6 +22,7 @@ from stripe.exec.toolchain import find_compiler, identity
 from stripe.hw.schema import HardwareModel
 from stripe.ir import Program, StripeError, print_program
 from stripe.passes.base import Pass, PassContext
+from stripe.pipeline.checks.bounds import require_bounds
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import with_option
@@ -129,6 +130,7 @@ def _measured(programs: Sequence[Program]) -> Iterator[float]:
     inputs = random_inputs(programs[0])
     for number, program in enumerate(programs):
         try:
+            require_bounds(program, len)
             built = compile_program(program, CompileOptions())
             once = isolated(lambda built=built: min(built.bench(inputs, 1).processor))
         except (StripeError, EngineCrash):

@@ -4,19 +4,22 @@ assignments, reads of elements without a write. One small check for each propert
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, groupby
 
-from stripe.ir import Affine, Agg, Buffer, Load, Nest, Path, Program, Special, aggregations_of
+from stripe.ir import Affine, Agg, Buffer, Load, Nest, Path, Program, Special, View, aggregations_of
+from stripe.ir.content import content_key
 from stripe.poly import (
     Access,
     Points,
     PolyLimit,
+    accesses,
     check_time,
     element_names,
     implied,
     isl_failures,
+    leaf_accesses,
     operation_limit,
     points_of,
     race,
@@ -116,34 +119,66 @@ def check_units(
     return findings
 
 
-def check_bounds(reaching: Reaching, accesses: Sequence[Access]) -> Iterator[Finding]:
+def check_memory(program: Program, *, operations: int = OPERATIONS) -> list[Finding]:
+    """The accesses of a structurally valid program that leave their buffers, as emitted code would make them: of the
+    statements of main with equal contents at equal places one is asked about."""
+    reaching = Reaching(program)
+    findings: list[Finding] = []
+    for nest, touches in _distinct_statements(reaching):
+        try:
+            with isl_failures(), operation_limit(operations):
+                findings += check_bounds(reaching, touches)
+        except PolyLimit as limit:
+            place = Instance(nest.path, nest.block.name)
+            findings.append(Finding(str(limit), "the bounds of its accesses", None, place, unknown=True))
+    return findings
+
+
+def _distinct_statements(reaching: Reaching) -> Iterator[tuple[Nest, Iterable[Access]]]:
+    """The statements of the entry and of main, each with the accesses below, without those that repeat another one."""
+    seen: set[Hashable] = set()
+    for outer in (reaching.root, *(child for _, child in reaching.root.children())):
+        for number in range(len(outer.block.statements)):
+            yield outer, leaf_accesses(outer, number)
+        if outer is reaching.root:
+            continue
+        for _, nest in outer.children():
+            sources = dict.fromkeys(ref.source for ref in nest.block.refinements if ref.source)
+            views = [outer.views[name] for name in sources]
+            places = [
+                (view.origin, view.ref.sizes, reaching.allocations[view.buffer].sizes) for view in views
+            ]
+            key = (outer.path, content_key(nest.block), *places)
+            if key not in seen:
+                seen.add(key)
+                yield nest, accesses(nest)
+
+
+def check_bounds(reaching: Reaching, touches: Iterable[Access]) -> Iterator[Finding]:
     """Every access stays inside the allocation and inside the box of each view that it goes through."""
-    for access in accesses:
+    for access in touches:
         sizes = reaching.allocations[access.buffer].sizes
         found = _outside(access, access.index, sizes)
         if found is not None:
             yield _at(access, found, f"{access.kind.value} out of bounds of {_box(sizes)}", access.index)
             continue
-        for nest, name in views_of(reaching, access):
-            view = nest.views[name]
+        for nest, view in views_of(access):
             relative = tuple(a - b for a, b in zip(access.index, view.origin, strict=True))
             found = _outside(access, relative, view.ref.sizes)
             if found is not None:
-                text = f"touched outside the box {_box(view.ref.sizes)} of the view '{name}' in '{nest.block.name}'"
+                box = f"the box {_box(view.ref.sizes)} of the view '{view.ref.name}'"
+                text = f"touched outside {box} in '{nest.block.name}'"
                 yield _at(access, found, text, access.index)
                 break
 
 
-def views_of(reaching: Reaching, access: Access) -> Iterator[tuple[Nest, str]]:
-    """The refinements that an access goes through, from the leaf's block up to below the allocation."""
-    name, path = access.ref, access.nest.path
-    while True:
-        nest = reaching.nests[path]
-        ref = nest.block.ref(name)
-        if ref.is_alloc:
-            return
-        yield nest, name
-        name, path = ref.source, path[:-1]
+def views_of(access: Access) -> Iterator[tuple[Nest, View]]:
+    """The views that an access goes through, from the leaf's block up to below the allocation."""
+    nest, view = access.nest, access.nest.views[access.ref]
+    while not view.ref.is_alloc:
+        yield nest, view
+        assert nest.outer is not None, "the entry has allocations alone"
+        nest, view = nest.outer, nest.outer.views[view.ref.source]
 
 
 def _outside(access: Access, index: Sequence[Affine], sizes: Sequence[int]) -> dict[str, int] | None:
@@ -158,10 +193,10 @@ def _outside(access: Access, index: Sequence[Affine], sizes: Sequence[int]) -> d
     return None
 
 
-def check_races(accesses: Sequence[Access]) -> Iterator[Finding]:
+def check_races(touches: Iterable[Access]) -> Iterator[Finding]:
     """No two points of a block touch one element, one of them writing, but for merges by the same aggregation."""
     by_buffer: dict[Buffer, list[Access]] = {}
-    for access in accesses:
+    for access in touches:
         by_buffer.setdefault(access.buffer, []).append(access)
     for group in by_buffer.values():
         for first, second in _repeated_pairs(group):

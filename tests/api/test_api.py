@@ -54,6 +54,30 @@ def test_each_name_loads_and_none_hides_a_package() -> None:
         _ = UNTYPED.nothing
 
 
+@pytest.mark.usefixtures("bad_passes")
+def test_a_program_that_leaves_its_tensors_becomes_no_code(matmul: stripe.Program, tmp_path: Path) -> None:
+    outside = stripe.run_passes(matmul, "dce,outside")
+    reason = r"matmul: error: A\[1000, 1000\]: read out of bounds of \(8, 4\)\n  in kernel_0 \(0.0.0.0\) at"
+    folder = tmp_path / "net"
+    uses: list[Callable[[stripe.Program], object]] = [
+        lambda program: stripe.translate(program, "c"),
+        lambda program: stripe.write_folder(program, folder),
+        stripe.compile,
+        lambda program: stripe.compile(program, "c{openmp=true}"),
+        lambda program: stripe.run(program, stripe.random_inputs(program), "c"),
+    ]
+    for use in uses:
+        with pytest.raises(stripe.StripeError, match=reason):
+            use(outside)
+    assert not folder.exists()
+    assert "1000 + m" in stripe.translate(outside, "stripe")
+    assert "for (" in stripe.translate(outside, "c", verify="none")
+    stripe.write_folder(outside, folder, verify="none")
+    assert folder.exists()
+    with pytest.raises(stripe.ConfigError, match="verify is 'exact'"):
+        UNTYPED.translate(matmul, "c", verify="exact")
+
+
 def test_each_function_stands_on_the_page() -> None:
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
     functions = {name for name in stripe.__all__ if name.islower() and callable(getattr(stripe, name))}

@@ -14,6 +14,7 @@ from tests.support.programs import MATMUL
 
 Capture = pytest.CaptureFixture[str]
 
+TILE = "function (A[M=8, K=4], B[K, N=16]) -> (C) { C[m, n : M, N] = +(A[m, k] * B[k, n]); }"
 OUTSIDE = MATMUL.replace("A[i, k] fp32", "A[3 + i, k] fp32")
 
 
@@ -45,6 +46,44 @@ def test_c_that_leaves_its_tensors_is_refused_on_every_path(
     assert opt([outside, "--emit", "c{openmp=true}", "--split-input-file"]) == 1
     assert opt([outside]) == 0
     capsys.readouterr()
+
+
+@pytest.mark.usefixtures("bad_passes")
+@pytest.mark.parametrize("verify", [[], ["--verify", "structural"]])
+@pytest.mark.parametrize(
+    "path", ["opt --emit c", "opt --emit c{openmp=true}", "opt --emit library -o net", "run --engine c"]
+)
+def test_c_that_a_pass_lets_leave_its_tensors_is_refused_on_every_path(
+    path: str, verify: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mm.tile").write_text(TILE, "utf-8")
+    Path("mm.stripe").write_text(MATMUL, "utf-8")
+    command, *words = path.split()
+    for name in ("mm.tile", "mm.stripe"):
+        arguments = [name, *words, *verify, "--passes", "dce,far:outside,prune_indexes"]
+        assert (opt if command == "opt" else run)(arguments) == 70
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "the result of pass 'far' (outside) accesses memory out of bounds; replay it" in captured.err
+        assert "error: A[1000, 1000]: read out of bounds of (8, " in captured.err
+        assert "\n    in kernel_0 (0.0.0.0) at " in captured.err
+        assert not Path("net").exists()
+        reproducer = captured.err.split("--run-reproducer ")[1].splitlines()[0]
+        if command == "opt" and "library" not in path:
+            assert opt(["--run-reproducer", reproducer]) == 70
+            assert "the result of pass 'far' (outside)" in capsys.readouterr().err
+        Path(reproducer).unlink()
+        assert opt([name, *verify, "--passes", "outside"]) == 0, "a text of Stripe leaves nothing"
+        capsys.readouterr()
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_without_verification_the_c_of_a_pass_is_not_checked(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "mm.tile"
+    path.write_text(TILE, "utf-8")
+    assert opt([str(path), "--emit", "c", "--verify", "none", "--passes", "outside"]) == 0
+    assert capsys.readouterr().err.startswith("warning: --verify none: accesses out of bounds are not looked")
 
 
 def test_without_verification_a_warning_is_shown(outside: str, capsys: Capture) -> None:

@@ -53,6 +53,24 @@ class Wrong(Pass):
         return with_entry(program, rewrite_blocks(program.entry, spoil))
 
 
+class Outside(Pass):
+    """Moves the views of the kernels so far that accesses leave their buffers: a defect that the structure hides."""
+
+    pass_name: ClassVar[str] = "outside"
+
+    def run(self, program: Program, context: PassContext) -> Program:
+        def spoil(block: Block) -> Block:
+            if "kernel" not in block.tags:
+                return block
+            moved = [
+                replace(ref, access=tuple([affine + 1000 for affine in ref.access]))
+                for ref in block.refinements
+            ]
+            return replace(block, refinements=tuple(moved))
+
+        return with_entry(program, rewrite_blocks(program.entry, spoil))
+
+
 class Refuses(Pass):
     """Finds an error that the user can change, and says a remark before."""
 
@@ -96,6 +114,7 @@ MISBEHAVING: tuple[type[Pass], ...] = (
     Crash,
     Invalid,
     Wrong,
+    Outside,
     Refuses,
     NeedsPlaces,
     EnsuresLocated,

@@ -3,9 +3,7 @@ deeper than Python's stack."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from types import ModuleType
 
 import pytest
 
@@ -18,6 +16,7 @@ from stripe.tile import compile_tile
 from stripe.verify.machine import schedule
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal
+from tests.support.counting import calls
 
 READERS = 30
 
@@ -28,19 +27,6 @@ def star() -> Program:
     names = [f"T{number}" for number in range(READERS)]
     body = "\n".join(f"  {name}[i : N] = +(A[i]);" for name in names)
     return compile_tile(f"function (A[N=8]: i8) -> ({', '.join(names)}) {{\n{body}\n}}\n", "<star>", {})
-
-
-def calls(patch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[str]:
-    """Gets an entry for each call of a function from now on."""
-    function: Callable[..., object] = getattr(module, name)
-    made: list[str] = []
-
-    def counting(*arguments: object) -> object:
-        made.append(name)
-        return function(*arguments)
-
-    patch.setattr(module, name, counting)
-    return made
 
 
 def test_dependences_of_many_readers(star: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,9 +163,10 @@ def _product(
         for warning in loaded.warnings:
             messages += error_messages(warning, source)
         collector = RemarkCollector(loaded, messages)
-    if target is not None and target.unchecked:
+    unchecked = target is not None and target.unchecked
+    if unchecked:
         require_bounds(loaded.program, source, spec)
-    result = run_passes(job, spec, loaded.program, reading, collector)
+    result = run_passes(job, spec, loaded.program, reading, collector, unchecked=unchecked)
     if against is not None:
         _compare(job, against, spec, result)
     if target is None:

@@ -40,10 +40,10 @@ def perform(job: Job, spec: RunSpec) -> int:
     loaded, reading = load_program(job, source, spec)
     original = loaded.program
     execution.require_memory(original, source.name)
-    if engine.engine_name != "interp":
+    if engine.unchecked:
         require_bounds(original, source, spec)
         warn_of_vectors(job)
-    program = run_passes(job, spec, original, reading)
+    program = run_passes(job, spec, original, reading, unchecked=engine.unchecked)
     warn_of_idle_parameters(job)
     inputs = _inputs(job, spec, original)
     # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.

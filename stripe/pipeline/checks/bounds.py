@@ -1,0 +1,69 @@
+"""Bounds of the program that becomes code without checks: accesses stay in their buffers, whatever passes did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from stripe.ir import Program, StripeError
+from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.pipeline.manager import PassManager
+from stripe.verify.program import Finding, check_memory
+
+if TYPE_CHECKING:
+    from stripe.hw.schema import HardwareModel
+
+_SHOWN = 10
+
+
+def require_bounds(program: Program, write: Callable[[str], object], name: str = "the program") -> None:
+    """Raises StripeError for accesses out of bounds; bounds that cannot be decided are told by `write`."""
+    found = _errors(program, write, name)
+    errors = [StripeError(str(finding).removeprefix("error: "), where=name) for finding in found]
+    if errors:
+        first, *others = errors
+        first.others = tuple(others)
+        raise first
+
+
+class BoundsCheck(Instrument):
+    """The accesses of the last program stay in bounds, where passes changed the program that was read. If not, the list
+    runs again up to the pass that is at fault: the programs between passes are checked then alone."""
+
+    def __init__(
+        self, entries: Sequence[PassEntry], hardware: HardwareModel | None, write: Callable[[str], object]
+    ) -> None:
+        self._again = PassManager(tuple(entries), hardware)
+        self._write = write
+        self._first: Program | None = None
+
+    @override
+    def begin(self, program: Program) -> None:
+        self._first = program
+
+    @override
+    def end(self, program: Program) -> None:
+        if program is self._first or not _errors(program, self._write, "the result of the passes"):
+            return
+        assert self._first is not None, "a run begins"
+        program, culprit = self._first, "the input"
+        found = _errors(program)
+        for number, entry in enumerate(self._again.entries):
+            if found:
+                break
+            program, culprit = self._again.step(number, program), f"the result of pass {entry.label}"
+            found = _errors(program)
+        more = [f"… and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        lines = [line for finding in found[:_SHOWN] for line in str(finding).splitlines()]
+        raise InternalFault(f"{culprit} accesses memory out of bounds", (*lines, *more))
+
+
+def _errors(program: Program, write: Callable[[str], object] | None = None, name: str = "") -> list[Finding]:
+    """The accesses that leave their buffers; those that cannot be decided are told by `write`."""
+    found = check_memory(program)
+    for finding in found:
+        if finding.unknown and write is not None:
+            write(f"verify: {name}: {'; '.join(str(finding).splitlines())}\n")
+    return [finding for finding in found if not finding.unknown]
