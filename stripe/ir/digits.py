@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from math import isqrt
 from typing import TypeAlias
 
 from stripe.ir.affine import Affine, Atom, FloorDiv, Mod
@@ -107,9 +106,3 @@ def _digit(atom: Atom, names: Sequence[str]) -> Digit | None:
         return replace(inner, count=divisor)
     count = None if inner.count is None else inner.count // divisor
     return Digit(inner.dim, inner.place * divisor, count)
-
-
-def divisors(number: int) -> list[int]:
-    """The divisors of a positive number, rising."""
-    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
-    return small + [number // n for n in reversed(small) if n * n < number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from stripe.ir import IndexMap, Path, Program, block_at, with_entry
+from stripe.ir.factors import prime_factors
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.rewrite.strides import layout_text, mapped, memory_order, movable
 
@@ -40,23 +41,12 @@ class FixStrides(Pass):
             if not any(block.words.has_all(self.reqs) for block in around):
                 continue
             present = {dim: place for place, dim in enumerate(memory_order(ref))}
-            order = sorted(present, key=lambda dim: (prime_factors(ref.sizes[dim]), present[dim]))
+            order = sorted(present, key=lambda dim: (len(prime_factors(ref.sizes[dim])), present[dim]))
             index_map = IndexMap.blocked(order, {})
             strides = index_map.strides(ref.sizes)
             if strides == ref.strides:
                 continue
-            counts = ", ".join(str(prime_factors(size)) for size in ref.sizes)
+            counts = ", ".join(str(len(prime_factors(size))) for size in ref.sizes)
             context.applied(ref.name, f"strides {layout_text(ref, strides)}; prime factors {counts}")
             chosen.setdefault(path, {})[ref.name] = index_map
         return with_entry(program, mapped(entry, chosen))
-
-
-def prime_factors(number: int) -> int:
-    """How many prime factors a positive number has, each as often as it divides."""
-    count, factor = 0, 2
-    while factor * factor <= number:
-        while number % factor == 0:
-            number //= factor
-            count += 1
-        factor += 1
-    return count + (number > 1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from stripe.ir import Block, Index, Refinement, step
-from stripe.ir.digits import divisors
+from stripe.ir.factors import divisors
 from stripe.ir.frozen import replace
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block

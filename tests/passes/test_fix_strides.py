@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.ir import Program
-from stripe.passes.fix_strides import prime_factors
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import CHAIN, lines_of, run_pass
 
@@ -45,10 +44,6 @@ def test_user_tensors_and_vectors_stay() -> None:
     result, remarks = run_pass(CHAIN, "fix_strides")
     assert remarks == []
     assert "fp32(6:4, 4:1)" in lines_of(result, "I[0, 0]")[0]
-
-
-def test_factors_count_with_multiplicity() -> None:
-    assert [prime_factors(n) for n in (1, 2, 12, 49, 97, 64)] == [0, 1, 3, 2, 1, 6]
 
 
 @settings(deadline=None, max_examples=20)

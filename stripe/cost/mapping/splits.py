@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node
-from stripe.ir.digits import divisors
+from stripe.ir.factors import divisors
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 

@@ -8,16 +8,18 @@ point. With recomputing, a fused point computes all that it reads into buffers o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from math import ceil, lcm, prod
+from math import ceil, inf, lcm, prod
 
 from stripe.ir import Block
 from stripe.passes.fusion.reach import NeededRange, Reach, ViewPair, needed_range, shifts
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import Split, even_tiles
+
+_FULL_SEARCH = 1 << 10
+"""Ranges up to its square are searched for tiles completely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,7 @@ class _Halo:
         size = self.b.range
         if wanted is None or wanted >= size:
             yield _HaloTiling(self.a.range, 1.0, None)
-        sizes = even_tiles(size, size) if wanted is None else [wanted]
-        for tile in sorted(sizes):
+        for tile in _tile_sizes(size) if wanted is None else [wanted]:
             needed = self.needed(tile)
             count = ceil(size / tile)
             if needed is None or count < 2:
@@ -90,6 +91,48 @@ class _HaloTiling:
     extent: int
     work: float
     shared: SharedIndex | None
+
+
+def _tile_sizes(size: int) -> list[int]:
+    """The tiles of a range to try, rising: one for each number of tiles; where the range is large, only for few tiles,
+    for tiles of few values, and by powers of two between."""
+    if size <= _FULL_SEARCH**2:
+        return sorted(even_tiles(size, size))
+    powers = [1 << bit for bit in range(size.bit_length())]
+    between = {-(-size // -(-size // tile)) for tile in (*range(1, _FULL_SEARCH + 1), *powers)}
+    return sorted({*even_tiles(size, _FULL_SEARCH), *between})
+
+
+def _smallest(choices: Sequence[Sequence[_HaloTiling]], limit: float) -> tuple[_HaloTiling, ...] | None:
+    """One tiling of each halo, not all of them whole: of those whose work keeps the limit those with the smallest local
+    buffers, then those with the least work, then the first. None where no work keeps it."""
+    if not all(choices):
+        return None
+    # The least that the halos from one on contribute: what cannot become better is not tried.
+    extents, works = [1], [1.0]
+    for tilings in reversed(choices):
+        extents.insert(0, extents[0] * min(tiling.extent for tiling in tilings))
+        works.insert(0, works[0] * min(tiling.work for tiling in tilings))
+    best: tuple[float, float] = inf, inf
+    found: tuple[_HaloTiling, ...] | None = None
+
+    def choose(chosen: tuple[_HaloTiling, ...], extent: int, work: float) -> None:
+        nonlocal best, found
+        depth = len(chosen)
+        if depth == len(choices):
+            if work <= limit and (extent, work) < best and any(tiling.shared for tiling in chosen):
+                best, found = (extent, work), chosen
+            return
+        for tiling in choices[depth]:
+            if extent * tiling.extent * extents[depth + 1] > best[0]:
+                if tiling.shared is None:
+                    continue
+                break  # tiles rise, and so do their buffers
+            if work * tiling.work * works[depth + 1] <= limit * (1 + 1e-9):
+                choose((*chosen, tiling), extent * tiling.extent, work * tiling.work)
+
+    choose((), 1, 1.0)
+    return found
 
 
 class Legality:
@@ -241,23 +284,24 @@ class Legality:
         needed = self._needed_outside()
         if needed is not None:
             return Refusal(f"{needed} would be computed again for each point, but it is needed outside too")
-        best: tuple[int, float, tuple[_HaloTiling, ...]] | None = None
-        least = float("inf")
         wanted = [self._tiles.get(halo.a.index) or self._tiles.get(halo.b.index) for halo in halos]
-        for tilings in product(*(list(h.tilings(w)) for h, w in zip(halos, wanted, strict=True))):
-            if all(tiling.shared is None for tiling in tilings):
-                continue
-            size, work = prod(tiling.extent for tiling in tilings), prod(tiling.work for tiling in tilings)
-            least = min(least, work)
-            if work <= self._max_recompute + 1e-9 and (best is None or (size, work) < best[:2]):
-                best = (size, work, tilings)
+        choices = [list(halo.tilings(tile)) for halo, tile in zip(halos, wanted, strict=True)]
+        best = _smallest(choices, self._max_recompute + 1e-9)
         if best is not None:
-            made = [tiling.shared for tiling in best[2] if tiling.shared is not None]
+            made = [tiling.shared for tiling in best if tiling.shared is not None]
             shared = sorted((*self._exact, *made), key=lambda entry: self._order[entry.a_index])
-            return FusionPlan(tuple(shared), self._written, best[1])
-        if least == float("inf"):
+            return FusionPlan(tuple(shared), self._written, prod(tiling.work for tiling in best))
+        tiled = [
+            (number, tiling.work)
+            for number, tilings in enumerate(choices)
+            for tiling in tilings
+            if tiling.shared is not None
+        ]
+        if not tiled or not all(choices):
             names = ", ".join(halo.b.index for halo in halos)
             return Refusal(f"no tile of {names} is smaller than the range and moves by whole steps")
+        works = [min(tiling.work for tiling in tilings) for tilings in choices]
+        least = min(work * prod(works[:number]) * prod(works[number + 1 :]) for number, work in tiled)
         return Refusal(
             f"recomputing takes at least {least:.4g} times the work, max_recompute is {self._max_recompute:g}"
         )

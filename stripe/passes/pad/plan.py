@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isqrt
 
 from stripe.ir import Affine, Agg, Block, Domain, Interval, Refinement
+from stripe.ir.factors import is_prime
 from stripe.ir.frozen import replace
 from stripe.poly import Points, bounds, points_of, union
 from stripe.rewrite.contribution import neutral_sets, output_of
@@ -133,8 +133,7 @@ class Judge:
 def raised_ranges(growth: Growth, threshold: int, multiple: int) -> Iterator[tuple[str, int]]:
     """The indices whose range is a prime above `threshold` (none where that is 0), with the next multiple."""
     for name, size in growth.ranges.items():
-        prime = size > 1 and all(size % factor for factor in range(2, isqrt(size) + 1))
-        if 0 < threshold < size and prime:
+        if 0 < threshold < size and is_prime(size):
             yield name, -(-size // multiple) * multiple
 
 

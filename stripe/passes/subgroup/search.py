@@ -8,6 +8,7 @@ from math import prod
 
 from stripe.hw.schema import MemUnit
 from stripe.ir import Block, Intrinsic, Refinement, step
+from stripe.ir.factors import divisors
 from stripe.rewrite.refusal import Refusal
 
 MOST_STATEMENTS = 1024
@@ -140,8 +141,8 @@ def _tiles(
     for name, size in ranges.items():
         grown: list[tuple[dict[str, int], tuple[str, ...], int]] = []
         for tile, wide, points in states:
-            for divisor in range(1, size + 1):
-                if size % divisor == 0 and points * divisor <= most:
+            for divisor in divisors(size):
+                if points * divisor <= most:
                     grown.append(({**tile, name: divisor}, wide, points * divisor))
                 if size % (divisor * lanes) == 0 and len(wide) < 2:
                     own = points * divisor if not wide else points * divisor * lanes
