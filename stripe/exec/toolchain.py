@@ -183,10 +183,13 @@ def _macros(compiler: str, flags: tuple[str, ...]) -> subprocess.CompletedProces
 
 
 def _run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    # Without a path the compiler itself is found in the places that the system has for it; gcc then finds no linker.
+    environment = {"PATH": os.defpath, **os.environ}
     try:
         return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
-        )
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+            env=environment,
+        )  # fmt: skip
     except OSError as error:
         reason = f"cannot run the C compiler: {error.strerror}"
         raise ConfigError(reason, path=command[0], hint=_TRY_IT) from None

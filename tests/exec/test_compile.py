@@ -116,6 +116,13 @@ def test_compilers_that_do_not_work(script: str, reason: str, tmp_path: Path, ca
     assert caught.value.hint
 
 
+def test_without_a_path_the_compiler_finds_its_linker(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PATH")
+    sample = matmul()
+    built = compile_program(sample.program)
+    assert np.array_equal(built.run(sample.inputs)["C"], sample.expected["C"])
+
+
 def test_without_a_home_the_cache_lies_with_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere() -> Path:
         raise RuntimeError("Could not determine home directory.")
