@@ -25,7 +25,7 @@ from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
 from stripe.exec.layout import element_view, to_flat
 from stripe.exec.storage import INITIAL, Gathered, Memory, RunBuffer, Selection
-from stripe.ir import Affine, Agg, Block, Interval, Location, Program, Refinement
+from stripe.ir import Affine, Agg, Block, Location, Nest, Program, Refinement, nest_at, walk
 
 Owners: TypeAlias = npt.NDArray[np.int64]
 _WRITERS = 1 << 32
@@ -50,8 +50,8 @@ class Arena:
             self.owners = np.zeros(self.content.size // self.grain, np.int64) if checks else None
         return self.content, self.owners
 
-    def reserve(self, ref: Refinement, intervals: dict[str, Interval]) -> None:
-        """Makes the memory large enough for `ref` wherever its location may lie."""
+    def reserve(self, ref: Refinement, nest: Nest | None) -> None:
+        """Makes the memory large enough for `ref` wherever its location may lie; `nest` has the indices in it."""
         in_unit, banks = ref, 1
         if ref.bank_dim is not None:
             banks = ref.dims[ref.bank_dim].size
@@ -59,7 +59,11 @@ class Arena:
         self.grain = min(self.grain, ref.dtype.bytes)
         end = ref.address + in_unit.bytes
         self.capacity = max(self.capacity, -(-end // _ALIGNMENT) * _ALIGNMENT)
-        bounds = [unit.bounds(intervals) for unit in _units(ref.location)] or [(0, 0)]
+        units = _units(ref.location)
+        if nest is None:
+            bounds = [(unit.offset, unit.offset) for unit in units] or [(0, 0)]
+        else:
+            bounds = [nest.domain.reach(unit.subs(nest.local)) for unit in units]
         if any(low < 0 for low, _ in bounds):
             raise ExecutionError(f"the location {ref.location} of '{ref.name}' has units below 0")
         last = [high for _, high in bounds]
@@ -148,14 +152,10 @@ class ArenaMemory(Memory):
         super().__init__(checks=checks)
         self.arenas: dict[str, Arena] = {}
         self.allocations = 0
-        self._measure(program.entry, {})
-
-    def _measure(self, block: Block, outer: dict[str, Interval]) -> None:
-        intervals = block.intervals(outer)
-        for ref in filter(_is_placed, block.allocs):
-            self.arenas.setdefault(_memory(ref.location), Arena()).reserve(ref, intervals)
-        for inner in block.blocks:
-            self._measure(inner, intervals)
+        for path, block in walk(program.entry):
+            for ref in filter(_is_placed, block.allocs):
+                nest = nest_at(program.entry, path) if ref.location.names() else None
+                self.arenas.setdefault(_memory(ref.location), Arena()).reserve(ref, nest)
 
     def serial(self, block: Block) -> bool:
         return any(map(_is_placed, block.allocs))

@@ -10,7 +10,7 @@ into chunks that a Python loop runs one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,7 @@ from stripe.exec.specials import run_special
 from stripe.exec.storage import Memory
 from stripe.ir import (
     DTYPES,
+    Affine,
     Agg,
     Block,
     Constant,
@@ -130,9 +131,9 @@ class _Interpreter:
         lanes = lane_count(outer.extents)
         limit = min(MAX_LANES, self.budget // 2 // (_LANE_COST + plan.scalar_bytes)) // lanes
         limit = min(limit, self.budget // 2 // (lanes * max(1, plan.lane_bytes)))
-        ranges = [index.range for index in block.iterated]
         passed = {i.name: evaluate(i.affine, outer.values, outer.extents) for i in block.passed if i.affine}
-        for chunk in _chunks(ranges, 1 if plan.serial else limit):
+        reached = _reached(block, passed, outer.extents, limit)
+        for chunk in _chunks(reached, 1 if plan.serial else limit) if reached is not None else ():
             frame = _enter(block, path, outer, passed, chunk)
             if frame is None:
                 continue
@@ -214,8 +215,33 @@ def _enter(
     return Frame(block, path, extents, values, mask, outer)
 
 
-def _chunks(ranges: list[int], limit: int) -> Iterator[Chunk]:
+def _reached(
+    block: Block, passed: Mapping[str, LaneValue], extents: tuple[int, ...], limit: int
+) -> list[tuple[int, int]] | None:
+    """First value and number of values of each iterated index; None for no point. Where all points are more than
+    `limit`, without values that constraints exclude: of vast ranges they may leave a few."""
+    box = {index.name: (0, index.range - 1) for index in block.iterated}
+    if block.constraints and block.points > limit:
+        around = {name: value.bounds(extents) for name, value in passed.items()}
+        for affine in 2 * [constraint.affine for constraint in block.constraints]:
+            for atom, coefficient in affine.terms:
+                if not isinstance(atom, str) or atom not in box:
+                    continue
+                low, high = box[atom]
+                _, most = (affine - Affine.var(atom) * coefficient).bounds(around | box)
+                if coefficient > 0:
+                    low = max(low, -(most // coefficient))
+                else:
+                    high = min(high, most // -coefficient)
+                if low > high:
+                    return None
+                box[atom] = (low, high)
+    return [(low, high - low + 1) for low, high in box.values()]
+
+
+def _chunks(box: Sequence[tuple[int, int]], limit: int) -> Iterator[Chunk]:
     """Splits a box of points into boxes of at most `limit` points (at least one), the outermost indices first."""
+    ranges = [size for _, size in box]
     counts = [1] * len(ranges)
     room = max(1, limit)
     for axis in reversed(range(len(ranges))):
@@ -224,18 +250,19 @@ def _chunks(ranges: list[int], limit: int) -> Iterator[Chunk]:
         room //= counts[axis]
         if counts[axis] < ranges[axis]:
             break
-    return _boxes(tuple(zip(ranges, counts, strict=True)))
+    return _boxes(tuple((first, size, count) for (first, size), count in zip(box, counts, strict=True)))
 
 
-def _boxes(axes: tuple[tuple[int, int], ...]) -> Iterator[Chunk]:
-    """All boxes for pairs of range and count. One by one, as there may be very many."""
+def _boxes(axes: tuple[tuple[int, int, int], ...]) -> Iterator[Chunk]:
+    """All boxes; an axis is its first value, the number of its values and that of a box. One by one, as there may be
+    very many."""
     if not axes:
         yield ()
         return
-    (size, count), *rest = axes
+    (first, size, count), *rest = axes
     for start in range(0, size, count):
         for others in _boxes(tuple(rest)):
-            yield ((start, min(count, size - start)), *others)
+            yield ((first + start, min(count, size - start)), *others)
 
 
 def _make_plans(program: Program, memory: Memory) -> dict[Path, _Plan]:

@@ -41,6 +41,21 @@ class Domain:
     def with_constraints(self, constraints: tuple[Affine, ...]) -> Domain:
         return Domain(self.names, self.intervals, self.constraints + constraints)
 
+    def reach(self, affine: Affine) -> Interval:
+        """An interval that contains the value at every point: that over the ranges, or a narrower one where a
+        constraint bounds a part of the affine.
+        """
+        low, high = affine.bounds(self.ranges)
+        for constraint in self.constraints:
+            for atom, part in constraint.terms:
+                factor, rest = divmod(affine.coeff(atom), part) if isinstance(atom, str) else (0, 0)
+                if rest or not factor:
+                    continue
+                # affine = factor * constraint + others, and the constraint is 0 or more
+                others = (affine - constraint * factor).bounds(self.ranges)
+                low, high = (max(low, others[0]), high) if factor > 0 else (low, min(high, others[1]))
+        return low, high
+
 
 @dataclass(frozen=True)
 class Buffer:

@@ -39,6 +39,7 @@ from stripe.passes.base import (
 from stripe.rewrite.cached import Cached, CacheOptions, cache_view
 from stripe.rewrite.options import MapText
 from stripe.rewrite.pack import packable, repacked
+from stripe.rewrite.prune import with_interface
 from stripe.rewrite.sharing import sharing, split_shared
 from stripe.rewrite.strides import memory_order
 
@@ -120,7 +121,7 @@ class Cache(Pass):
         context.unknown_names("refs", "view", self.refs, (ref.name for ref in refs))
         for path in paths:
             entry = self._cached_at(entry, path, context)
-        return with_entry(program, entry)
+        return with_entry(program, with_interface(entry, program))
 
     def _cached_at(self, entry: Block, path: Path, context: PassContext) -> Block:
         """`entry` with the views of the block at `path` cached that are wanted."""

@@ -205,3 +205,23 @@ def test_a_tensor_that_is_updated_in_place() -> None:
     data = np.array([1, 2, 3, 4], np.int32)
     assert interpret(built, {"A": data})["A"].tolist() == [4, 2, 6, 4]
     assert data.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("first", "size"), [(0, 10**9), (5 * 10**17, 10**18), (10**18 - 3, 10**18)])
+def test_points_that_constraints_leave_of_a_vast_range_are_found_without_a_walk(
+    first: int, size: int
+) -> None:
+    program = build(
+        "in A i32(3 4); out O i32(3)",
+        f"""0: #kernel block [i:{size}, j:4] ( // reduce
+            -{first} + i >= 0
+            {first + 2} - i >= 0
+            in<[0]> A[-{first} + i, j] i32(1:4, 1:1)
+            out<[0]> O[-{first} + i]:add i32(1:1)
+        ) {{
+          0: $a = load(A)
+          1: O = store($a)
+        }}""",
+    )
+    data = np.arange(12, dtype=np.int32).reshape(3, 4)
+    assert interpret(program, {"A": data})["O"].tolist() == [6, 22, 38]

@@ -23,7 +23,7 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.strategies import SearchStrategy
 
 from stripe.ir import StripeError
-from tests.fuzz.case import Case, cases, load, save
+from tests.fuzz.case import Case, cases, cases_of_structures, load, save
 from tests.fuzz.check import Counts, check_cases
 from tests.fuzz.rewrites import FAMILIES, check_rewrites
 
@@ -32,9 +32,9 @@ Drawn = TypeVar("Drawn")
 SAVED_PER_GROUP = 3
 
 
-def draw_cases(count: int, number: int) -> list[Case]:
-    """`count` independent cases from the seed `number`."""
-    return draw_many(cases(), count, number)
+def draw_cases(count: int, number: int, *, structures: bool = False) -> list[Case]:
+    """`count` independent cases from the seed `number`; with `structures` none but Stripe that lowering never makes."""
+    return draw_many(cases_of_structures() if structures else cases(), count, number)
 
 
 def draw_many(strategy: SearchStrategy[Drawn], count: int, number: int) -> list[Drawn]:
@@ -58,6 +58,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--out", type=Path, default=Path("out/fuzz"), help="folder of the failures")
     parser.add_argument("--sanitize", action="store_true", help="build the C with sanitizers")
+    parser.add_argument(
+        "--structures", action="store_true", help="none but Stripe of structures that lowering never makes"
+    )
     parser.add_argument(
         "--seconds", type=float, default=0, help="start no chunk after this time; 0: no limit"
     )
@@ -88,7 +91,8 @@ def replay(paths: list[Path]) -> int:
 def _work(options: argparse.Namespace) -> int:
     """One chunk: prints its counts as JSON."""
     counts = Counts()
-    failures = check_cases(draw_cases(options.cases, options.seed), counts, sanitize=options.sanitize)
+    drawn = draw_cases(options.cases, options.seed, structures=options.structures)
+    failures = check_cases(drawn, counts, sanitize=options.sanitize)
     share = -(-options.cases // 50)
     for name in FAMILIES:
         counts.rewrites += share
@@ -120,6 +124,7 @@ def _run(options: argparse.Namespace) -> int:
         command = [
             sys.executable, "-m", "tests.fuzz", "--worker", "--seed", str(options.seed + number),
             "--cases", str(sizes[number]), "--out", str(options.out), *(["--sanitize"] if options.sanitize else []),
+            *(["--structures"] if options.structures else []),
         ]  # fmt: skip
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:

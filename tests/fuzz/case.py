@@ -18,8 +18,9 @@ from stripe.ir import Program, StripeError, print_program
 from stripe.pipeline.reproducer import Reproducer, read_reproducer
 from stripe.tile import compile_tile
 from tests.fuzz.corpus import read_program, seeded
-from tests.fuzz.pass_lists import Entry, pass_lists
+from tests.fuzz.pass_lists import Entry, entries_that_change, pass_lists
 from tests.fuzz.placements import placing_lists, through_units
+from tests.fuzz.stripe_programs import stripe_programs
 from tests.fuzz.tile_programs import tile_programs
 from tests.fuzz.variations import varied
 
@@ -66,6 +67,8 @@ def cases(draw: st.DrawFn) -> Case:
     if draw(st.integers(0, 4)) == 0:
         seed = draw(seeded(hardware))
         return Case(seed.text, seed.passes, seed.hardware or hardware, seed.language)
+    if draw(st.integers(0, 4)) == 0:
+        return draw(cases_of_structures())
     text = draw(tile_programs())
     placing = draw(st.integers(0, 4)) == 0
     try:
@@ -81,6 +84,23 @@ def cases(draw: st.DrawFn) -> Case:
         return Case(text, draw(pass_lists(program, hardware)), hardware)
     program = draw(varied(program))
     return Case(print_program(program), draw(pass_lists(program, hardware)), hardware, "stripe")
+
+
+@st.composite
+def cases_of_structures(draw: st.DrawFn) -> Case:
+    """Stripe that lowering never makes, before one pass, a list, or dependences and addresses."""
+    hardware = machine(draw(st.sampled_from(machines())))
+    program = draw(stripe_programs())
+    if draw(st.integers(0, 2)) == 0:
+        program = draw(varied(program))
+    kind = draw(st.sampled_from(("pass", "pass", "pass", "list", "list", "placing")))
+    if kind == "placing":
+        program = draw(through_units(program, hardware))
+        return Case(print_program(program), draw(placing_lists(hardware)), hardware, "stripe")
+    if kind == "list":
+        return Case(print_program(program), draw(pass_lists(program, hardware)), hardware, "stripe")
+    entries = draw(entries_that_change(program, hardware))
+    return Case(print_program(program), tuple(entries), hardware, "stripe")
 
 
 def save(case: Case, error: str, origin: str, path: Path) -> None:

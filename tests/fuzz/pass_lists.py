@@ -241,8 +241,13 @@ def pass_of(entry: Entry) -> str:
     return next(key for key in entry if key != "name")
 
 
+@cache
+def _schema(name: str) -> Schema:
+    return cast("Schema", find_pass(name).model_json_schema())
+
+
 def _options_of(name: str, words: Words) -> st.SearchStrategy[Entry]:
-    schema = cast("Schema", find_pass(name).model_json_schema())
+    schema = _schema(name)
     return _object(schema, cast("dict[str, Schema]", schema.get("$defs", {})), words)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stripe.ir import Store, aggregations, walk
 from stripe.passes.registry import pass_names
 from stripe.tile import compile_tile
 from tests.fuzz.__main__ import draw_cases, draw_many, replay
@@ -13,6 +14,7 @@ from tests.fuzz.case import SMALL, machine
 from tests.fuzz.check import Counts, check_cases
 from tests.fuzz.corpus import seeds
 from tests.fuzz.pass_lists import pass_lists, pass_of
+from tests.fuzz.stripe_programs import stripe_programs
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -22,6 +24,38 @@ def test_interpreter_c_and_proof_agree(seed: int) -> None:
     assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
     assert counts.equal > 25
     assert counts.refused_programs < 10
+
+
+def test_structures_that_lowering_never_makes() -> None:
+    failures = check_cases(draw_cases(20, 300, structures=True), Counts())
+    assert [f"{f.group}\n{f.case.text}{f.case.passes}\n{f.detail}" for f in failures] == []
+
+
+def test_the_structures_are_drawn() -> None:
+    found: set[str] = set()
+    for program in draw_many(stripe_programs(), 60, 0):
+        main = program.main
+        sources = [ref.source for ref in main.refinements if ref.source]
+        aggs = aggregations(program.entry)
+        found |= {"a main of several points"} if main.points > 1 else set()
+        found |= {"a buffer of main"} if main.allocs else set()
+        found |= {"two names of a buffer in main"} if len(set(sources)) < len(sources) else set()
+        found |= {"an input that is output"} if set(program.inputs) & set(program.outputs) else set()
+        found |= {"assigned and merged"} if any(len(each) > 1 for each in aggs.values()) else set()
+        for path, block in walk(main):
+            stores = [s.ref for s in block.statements if isinstance(s, Store)]
+            views = [ref.source for ref in block.refinements if ref.source]
+            deep = len(path) > 2
+            found |= {"several stores"} if len(stores) > 1 else set()
+            found |= {"two names of a name"} if deep and len(set(views)) < len(views) else set()
+            found |= {"a buffer of an inner block"} if block.allocs and deep else set()
+            found |= {"a vast range"} if any(index.range >= 10**9 for index in block.indices) else set()
+            found |= {ref.dtype.name for ref in block.refinements}
+    assert found >= {
+        "a main of several points", "a buffer of main", "two names of a buffer in main", "an input that is output",
+        "assigned and merged", "several stores", "two names of a name", "a buffer of an inner block", "a vast range",
+        "i8", "u8", "i16", "fp16",
+    }  # fmt: skip
 
 
 def test_every_registered_pass_is_fuzzed() -> None:

@@ -64,9 +64,13 @@ def with_layouts(draw: st.DrawFn, program: Program) -> Program:
 def _accessed_by_element(program: Program, name: str) -> bool:
     """Whether all accesses to a tensor are those of blocks of main, one element at each point."""
     main = program.main
-    views = {view.name for view in main.refinements if view.source == name}
+    seen = [view for view in main.refinements if view.source == name]
+    sizes = program.entry.ref(name).sizes
+    if main.points > 1 or any(view.sizes != sizes for view in seen):
+        return False
+    views = {view.name for view in seen}
     users = [s for s in main.statements if views.intersection(refs_used(s))]
-    return len(program.entry.statements) == 1 and all(
+    return all(
         isinstance(block, Block)
         and not any(isinstance(inner, Special | Block) for inner in block.statements)
         and all(set(ref.sizes) == {1} for ref in block.refinements if ref.source in views)

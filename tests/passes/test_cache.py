@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stripe.ir import Agg, Block, Program, print_block, print_program, rewrite_matching, with_entry
 from stripe.rewrite.tile import tile_block
 from tests.passes.programs import CHAIN, SRAM, STRIDED, lines_of, run_pass, tiled
-from tests.support.programs import source
+from tests.support.programs import load, source
 
 
 def block_of(program: Program, number: int) -> str:
@@ -125,3 +125,10 @@ def test_sums_that_something_else_adds_to_are_not_read_from_a_copy() -> None:
 def test_elements_that_nothing_writes_are_not_copied() -> None:
     result, _ = run_pass(source("passes/cache/gaps"), "cache", reqs=["k"])
     assert "load_T" in print_program(result)
+
+
+def test_an_input_that_is_overwritten_before_it_is_read_stays_one() -> None:
+    program = load("passes/cache/input_overwritten")
+    result, _ = run_pass(program, "cache", reqs=["main"])
+    assert result != program
+    assert [ref.name for ref in result.inputs] == ["P"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
@@ -13,12 +13,15 @@ from stripe.ir import (
     Agg,
     Block,
     Interval,
+    Nest,
     Program,
     Refinement,
     Statement,
     StripeError,
+    nest_at,
     reads_of,
     uses_by_name,
+    walk,
     writes_of,
 )
 
@@ -157,11 +160,14 @@ def plan_arenas(program: Program, names: Names) -> dict[str, LocationMemory]:
     """The arenas that the placed allocations of `program` need, by `arena_key`."""
     extents: dict[str, list[int]] = {}
     sizes: dict[str, int] = {}
-    for ref, intervals in _placed(program.entry, {}):
+    placed = (
+        (path, ref) for path, block in walk(program.entry) for ref in block.refinements if is_placed(ref)
+    )
+    for path, ref in placed:
         check_size(ref)
         key = arena_key(ref)
         axes = extents.setdefault(key, [1])
-        spans = _unit_spans(ref, intervals)
+        spans = _unit_spans(ref, nest_at(program.entry, path) if ref.location.names() else None)
         axes.extend([1] * (len(spans) - len(axes)))
         for place, last in enumerate(spans):
             axes[place] = max(axes[place], last + 1)
@@ -178,11 +184,11 @@ def _units(ref: Refinement) -> tuple[Affine, ...]:
     return tuple(unit for device in ref.location.devices for unit in device.units)
 
 
-def _unit_spans(ref: Refinement, intervals: Mapping[str, Interval]) -> list[int]:
+def _unit_spans(ref: Refinement, nest: Nest | None) -> list[int]:
     """The highest unit number per axis; the banks of `ref` are units of the last axis."""
     spans: list[int] = []
     for unit in _units(ref):
-        low, high = unit.bounds(intervals)
+        low, high = nest.domain.reach(unit.subs(nest.local)) if nest else (unit.offset, unit.offset)
         if low < 0:
             raise StripeError(f"'{ref.name}' lies in unit {unit} of {ref.location}, which can be negative")
         spans.append(high)
@@ -190,15 +196,6 @@ def _unit_spans(ref: Refinement, intervals: Mapping[str, Interval]) -> list[int]
         spans = spans or [0]
         spans[-1] += ref.dims[ref.bank_dim].size - 1
     return spans
-
-
-def _placed(block: Block, outer: dict[str, Interval]) -> Iterator[tuple[Refinement, dict[str, Interval]]]:
-    intervals = block.intervals(outer)
-    for ref in block.refinements:
-        if is_placed(ref):
-            yield ref, intervals
-    for inner in block.blocks:
-        yield from _placed(inner, intervals)
 
 
 def first_fill(area: Area, agg: Agg, scope: CodeScope) -> Fill | None:
