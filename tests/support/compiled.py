@@ -5,21 +5,28 @@ Tests that share a run have parameters `of(example)`: xdist gives them to one wo
 
 from __future__ import annotations
 
-import contextlib
-import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
-from stripe.cli.start import opt
 from stripe.config.files import shipped
 from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
-from stripe.ir import Program, parse_program
+from stripe.hw.schema import HardwareModel
+from stripe.ir import Program, parse_program, print_program
+from stripe.passes.base import Remark
+from stripe.pipeline.checks.machine import MachineCheck
+from stripe.pipeline.checks.proof import ExactCheck
+from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 from stripe.pipeline.engines import Arrays
+from stripe.pipeline.instrument import Instrument, PassEntry
+from stripe.pipeline.manager import PassManager
+from stripe.pipeline.setup import read_setup
 from stripe.tile import compile_tile
+from stripe.verify.assumptions import ANY
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.tile"))
 LISTS = shipped("optconfigs")
@@ -28,34 +35,49 @@ LARGE = frozenset({"slides_layer"})
 SMALL = [path for path in EXAMPLES if path.stem not in LARGE]
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A run of `stripe-opt EXAMPLE --config LIST --verify exact --verify-roundtrip --remarks`."""
+@dataclass
+class Compiled(Instrument):
+    """A run like that of `stripe-opt EXAMPLE --config LIST --verify exact --verify-roundtrip --remarks`."""
 
-    status: int
-    out: str
-    err: str
+    hardware: HardwareModel | None
+    answers: list[str] = field(default_factory=list[str])
+    """The answers of the proof, and its assumptions."""
+    remarks: list[tuple[PassEntry, Remark]] = field(default_factory=list[tuple[PassEntry, Remark]])
+    _result: Program | None = None
 
     @property
     def program(self) -> Program:
-        """The program after all passes."""
-        assert self.status == 0, self.err
-        return parse_program(self.out)
+        """The program after all passes, as it was printed and read."""
+        assert self._result is not None
+        return self._result
 
     @property
     def verdicts(self) -> list[str]:
-        """The answers of the proof; `--remarks` adds their assumptions, which are no answers."""
-        lines = [line for line in self.err.splitlines() if line.startswith("verify: ")]
-        return [line for line in lines if not line.startswith("verify: assuming ")]
+        """The answers of the proof alone."""
+        return [line for line in self.answers if not line.startswith("verify: assuming ")]
+
+    @override
+    def remark(self, entry: PassEntry, remark: Remark) -> None:
+        self.remarks.append((entry, remark))
+
+    @override
+    def end(self, program: Program) -> None:
+        self._result = parse_program(print_program(program))
 
 
 @cache
 def compiled(example: Path, pass_list: str) -> Compiled:
-    """The run of one example under one shipped list."""
-    words = [str(example), "--config", pass_list, "--verify", "exact", "--verify-roundtrip", "--remarks"]
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-        status = opt(words)
-    return Compiled(status, out.getvalue(), err.getvalue())
+    """The run of one example under one shipped list, or that of a file."""
+    entries, hardware = read_setup([("config", pass_list)], None, {})
+    run = Compiled(hardware)
+    checks = (
+        RoundTripCheck(),
+        StructureCheck(hardware),
+        ExactCheck(say := run.answers.append, ANY),
+        MachineCheck(say),
+    )
+    PassManager(entries, hardware, (run, *checks)).run(lowered(example))
+    return run
 
 
 @cache
@@ -72,6 +94,7 @@ def interpreted(example: Path) -> tuple[Arrays, Arrays]:
     return inputs, interpret(program, inputs)
 
 
-def of(example: Path, *values: object) -> object:
+def of(example: Path, *values: str) -> object:
     """The parameters `example, *values` of a test; its case is named after the example."""
-    return pytest.param(example, *values, id="-".join((example.stem, *(str(value) for value in values))))
+    names = (Path(value).name.partition(".")[0] for value in values)
+    return pytest.param(example, *values, id="-".join((example.stem, *names)))
