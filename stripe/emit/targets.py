@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
 from stripe.config.registry import Registry
-from stripe.config.spelling import print_spelled, read_one
+from stripe.config.spelling import read_one
 from stripe.emit.graphviz import block_graph
 from stripe.ir import Program, print_program
 from stripe.ir.text.json_ir import program_json
@@ -29,12 +29,6 @@ class Target(BaseModel):
     target_name: ClassVar[str]
     unchecked: ClassVar[bool] = False
     """Whether the product is code that accesses memory without checks, so that the program has to be sound."""
-
-    @property
-    def spelling(self) -> str:
-        """The text that `parse_target` reads back."""
-        options = self.model_dump(mode="json", exclude_defaults=True)
-        return print_spelled(self.target_name, self.target_name, options)
 
     def join(self, products: Sequence[str]) -> str:
         """The products of several inputs as one text."""

@@ -26,7 +26,6 @@ from stripe.hw.tables import (
 )
 from stripe.ir.dtypes import DType
 from stripe.ir.errors import ConfigError, closest
-from stripe.ir.intrinsics import INTRINSICS
 from stripe.ir.location import Location
 
 UnitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -207,12 +206,6 @@ class ExecUnit(Unit):
     def names_rate(self, operation: str, dtype: DType) -> bool:
         """Whether the model gives a rate for this very operation, not for all operations of a dtype or of the unit."""
         return operation in self.ops_per_cycle or f"{operation}:{dtype.name}" in self.ops_per_cycle
-
-    def computes(self, dtype: DType) -> bool:
-        """Whether the unit has a rate for any operation on this dtype."""
-        return any(
-            key == "all" or key in INTRINSICS or key.endswith(dtype.name) for key in self.ops_per_cycle
-        )
 
     def op_energy_pJ(self, operation: str, dtype: DType) -> float:
         """Energy of one operation, pJ; 0 where the model says nothing."""

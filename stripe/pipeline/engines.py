@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
 from stripe.config.registry import Registry
-from stripe.config.spelling import print_spelled, read_one
+from stripe.config.spelling import read_one
 from stripe.exec.arith import Array
 from stripe.exec.compile import CompiledProgram, CompileOptions, Stopwatch, Timings, compile_program
 from stripe.exec.interp import interpret
@@ -48,12 +48,6 @@ class Engine(BaseModel):
     """Whether it runs code that accesses memory without checks, so that the program has to be sound."""
     untrusted: ClassVar[frozenset[str]] = frozenset()
     """Options that can run anything, which a reproducer may not set."""
-
-    @property
-    def spelling(self) -> str:
-        """The text that `parse_engine` reads back."""
-        options = self.model_dump(mode="json", exclude_defaults=True)
-        return print_spelled(self.engine_name, self.engine_name, options)
 
     def with_options(self, options: Mapping[str, object]) -> Self:
         """The engine with some options set. Raises ConfigError for one that it does not have."""

@@ -165,7 +165,7 @@ def test_the_first_tpu_reaches_92_tops() -> None:
     assert rate is not None
     assert round(rate * model.clock_mhz / 1e6, 1) == 91.8
     assert model.memory("ACC").size == 4 << 20
-    assert not model.exec_unit("MXU").computes(FP32)
+    assert model.exec_unit("MXU").rate("mul", FP32) is None
 
 
 def test_rates_and_energies_go_by_operation_then_dtype() -> None:

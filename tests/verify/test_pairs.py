@@ -172,10 +172,10 @@ def test_past_the_limit_the_answer_is_unknown_and_both_run(monkeypatch: pytest.M
     with monkeypatch.context() as patched:
         patched.setattr("stripe.verify.proof.judge.ENUMERATED", 10)
         judgement = judge(rows.before, rows.after, operations=50)
-        assert (judgement.answer, judgement.accepted, judgement.proved) == ("unknown", True, False)
+        assert (judgement.answer, judgement.accepted) == ("unknown", True)
         assert "ran both programs on 9 data sets: they agree" in str(judgement)
         assert not judge(rows.before, rows.after, Policy(unknown_fails=True), operations=50).accepted
-    assert judge(rows.before, rows.after, operations=50).proved  # by enumeration
+    assert isinstance(judge(rows.before, rows.after, operations=50).verdict, Equal)  # by enumeration
     broken = load("verify/pairs/softmax_subtracts")
     judgement = judge(broken, rows.after, operations=50)
     assert not judgement.accepted

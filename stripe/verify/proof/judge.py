@@ -50,10 +50,6 @@ class Judgement:
     def accepted(self) -> bool:
         return self.answer == "equal" or (self.answer == "unknown" and not self.policy.unknown_fails)
 
-    @property
-    def proved(self) -> bool:
-        return isinstance(self.verdict, Equal)
-
     def __bool__(self) -> bool:
         return self.accepted
 
