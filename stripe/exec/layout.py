@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from stripe.exec.arith import Array
 from stripe.exec.errors import ExecutionError
-from stripe.ir import Affine, ConstantBuffer, FloorDiv, Program, Refinement, closest
+from stripe.ir import Affine, ConstantBuffer, FloorDiv, Program, Refinement, did_you_mean
 from stripe.ir.index_map import PhysicalLayout
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -27,9 +27,8 @@ def check_inputs(program: Program, inputs: Mapping[str, Array]) -> dict[str, Arr
     wanted = {ref.name: ref for ref in program.inputs}
     for name in inputs:
         if name not in wanted:
-            near = closest(name, wanted)
-            known = f"did you mean '{near}'?" if near else f"the inputs are {', '.join(wanted) or 'none'}"
-            raise ExecutionError(f"the program has no input '{name}'", hint=known)
+            hint = did_you_mean(name, wanted, f"the inputs are {', '.join(wanted) or 'none'}")
+            raise ExecutionError(f"the program has no input '{name}'", hint=hint)
     found: dict[str, Array] = {}
     for name, ref in wanted.items():
         shape = ", ".join(map(str, ref.logical_sizes))

@@ -12,7 +12,7 @@ from typing import Literal
 
 from stripe.hw.paths import Node, Quickest, Steps, distances, spread
 from stripe.hw.schema import Bus, HardwareModel
-from stripe.ir.errors import ConfigError, closest
+from stripe.ir.errors import ConfigError, did_you_mean
 
 _UNIT = re.compile(r"([A-Za-z_]\w*)(?:\[\s*(\d+|\*)\s*\])?", re.ASCII)
 
@@ -36,8 +36,8 @@ def instances(model: HardwareModel, text: str) -> tuple[str, ...]:
     name, number = parse_unit(text)
     unit = model.units.get(name)
     if unit is None:
-        near = closest(name, model.unit_names)
-        raise ValueError(f"there is no unit '{name}'" + (f"; did you mean '{near}'?" if near else ""))
+        near = did_you_mean(name, model.unit_names, "")
+        raise ValueError(f"there is no unit '{name}'" + (f"; {near}" if near else ""))
     if number is None:
         return tuple(f"{name}[{i}]" for i in range(unit.count))
     if number >= unit.count:
@@ -180,10 +180,8 @@ class UnitGraph:
         """
         for unit in (source, sink):
             if unit not in self._unit_order:
-                near = closest(unit, self.units)
-                raise ConfigError(
-                    f"there is no unit '{unit}'", hint=f"did you mean '{near}'?" if near else None
-                )
+                hint = did_you_mean(unit, self.units, "") or None
+                raise ConfigError(f"there is no unit '{unit}'", hint=hint)
         key = (source, sink)
         if key not in self._routes:
             width = next((width for width in self._widths if sink in self.reached_from(source, width)), None)

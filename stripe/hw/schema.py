@@ -25,7 +25,7 @@ from stripe.hw.tables import (
     look_up,
 )
 from stripe.ir.dtypes import DType
-from stripe.ir.errors import ConfigError, closest
+from stripe.ir.errors import ConfigError, did_you_mean
 from stripe.ir.location import Location
 
 UnitName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -338,8 +338,7 @@ class HardwareModel(ConfigModel):
             raise ConfigError(
                 f"'{name}' of {where} is no {kind}", hint=f"there are {', '.join(known) or 'none'}"
             )
-        near = closest(name, known)
-        hint = f"did you mean '{near}'?" if near else f"there are {', '.join(known) or 'none'}"
+        hint = did_you_mean(name, known, f"there are {', '.join(known) or 'none'}")
         raise ConfigError(f"{where} has no {kind} '{name}'", hint=hint)
 
     @property

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from stripe.ir.dtypes import DTYPES, DType
-from stripe.ir.errors import closest
+from stripe.ir.errors import did_you_mean
 from stripe.ir.intrinsics import INTRINSICS
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -23,10 +23,7 @@ def _known_dtype(name: str) -> str:
 
 def unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
     """The message for an unknown name in a model, with the nearest known name or all of them."""
-    near = closest(name, known)
-    return f"unknown {kind} '{name}'; " + (
-        f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
-    )
+    return f"unknown {kind} '{name}'; " + did_you_mean(name, known, f"known: {', '.join(known)}")
 
 
 DTypeName = Annotated[str, AfterValidator(_known_dtype)]

@@ -36,7 +36,7 @@ from stripe.ir.check.structure import unmet_demands, verify_structural
 from stripe.ir.content import content_key
 from stripe.ir.dtypes import DTYPES, DType, common_type, common_type_of, value_key
 from stripe.ir.edit import Around, Edit, keep_statements, moved_down, splice, surround, transitive_reduction
-from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest
+from stripe.ir.errors import ConfigError, StripeError, StripeWarning, closest, did_you_mean
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.intrinsics import (
     INTRINSICS,
@@ -165,6 +165,7 @@ __all__ = [
     "content_key",
     "coordinates",
     "determined",
+    "did_you_mean",
     "digits_of",
     "fresh",
     "interference",

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from stripe.ir import Block, ConfigError, Nest, Program, Stage, closest, rewrite_matching, walk, with_entry
+from stripe.ir import (
+    Block,
+    ConfigError,
+    Nest,
+    Program,
+    Stage,
+    did_you_mean,
+    rewrite_matching,
+    walk,
+    with_entry,
+)
 from stripe.rewrite.nests import rewrite_nests
 from stripe.rewrite.options import UNIT_NAME, LocationSpec, NewTag, Reqs, TagReqs, TagSet
 from stripe.rewrite.refusal import Refusal
@@ -106,8 +116,7 @@ class PassContext:
         there = sorted(set(known)) if wanted else []
         for name in wanted:
             if name not in there:
-                near = closest(name, there)
-                hint = f"did you mean '{near}'?" if near else f"there are {', '.join(there) or 'none'}"
+                hint = did_you_mean(name, there, f"there are {', '.join(there) or 'none'}")
                 self.warned(f"{option}: no block that the tags fit has the {thing} '{name}'; {hint}")
 
     def need_hardware(self, why: str) -> HardwareModel:
@@ -124,8 +133,7 @@ class PassContext:
             return
         units = {**self.hardware.mem_units, **self.hardware.exec_units, **self.hardware.tx_units}
         if spec.name not in units:
-            near = closest(spec.name, units)
-            hint = f"did you mean '{near}'?" if near else f"its units are {', '.join(units)}"
+            hint = did_you_mean(spec.name, units, f"its units are {', '.join(units)}")
             raise ConfigError(f"the hardware model has no unit '{spec.name}'", hint=hint)
         unit = units[spec.name]
         # Unit 0 always exists, so that it does not ask how many there are.

@@ -26,7 +26,7 @@ from stripe.ir.check.layouts import layout_fault
 from stripe.ir.check.stages import STAGE_CHECKS
 from stripe.ir.check.unchanged import KnownBlocks
 from stripe.ir.dtypes import DTYPES, DType
-from stripe.ir.errors import closest
+from stripe.ir.errors import did_you_mean
 from stripe.ir.intrinsics import SPECIALS, result_dtype
 from stripe.ir.program import Program
 from stripe.ir.refinement import Agg, Direction, Refinement, Role
@@ -399,7 +399,4 @@ CHECKS: tuple[Check, ...] = (
 
 def _near(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
-    near = closest(name, names)
-    if near:
-        return f"did you mean '{near}'?"
-    return f"known are {', '.join(names)}" if names else ""
+    return did_you_mean(name, names, f"known are {', '.join(names)}" if names else "")

@@ -21,7 +21,7 @@ from stripe.ir.block import (
     Store,
 )
 from stripe.ir.dtypes import DTYPES, DType
-from stripe.ir.errors import closest
+from stripe.ir.errors import did_you_mean
 from stripe.ir.index_map import IndexMap, PhysicalLayout
 from stripe.ir.intrinsics import INTRINSICS, SPECIALS
 from stripe.ir.location import Device, Location
@@ -336,8 +336,7 @@ class IrBuilder:
 
     def _unknown(self, word: Word, known: Iterable[str], noun: str) -> NoReturn:
         names = list(known)
-        near = closest(word[0], names)
-        hint = f"did you mean '{near}'?" if near else f"known are {', '.join(names)}"
+        hint = did_you_mean(word[0], names, f"known are {', '.join(names)}")
         self._fail(f"unknown {noun} '{word[0]}'", word, hint)
 
     def _name(self, word: Word) -> str:

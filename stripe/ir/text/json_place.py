@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
-from stripe.ir.errors import StripeError, closest
+from stripe.ir.errors import StripeError, did_you_mean
 from stripe.ir.frozen import frozen
 from stripe.ir.text.brackets import MAX_NESTING
 from stripe.ir.text.names import NAME_PATTERN
@@ -54,8 +54,7 @@ class JsonPlace:
         if not isinstance(value, str):
             raise self.expected("a text", value)
         if value not in known:
-            near = closest(value, known)
-            hint = f"did you mean '{near}'?" if near else f"known are {', '.join(known)}"
+            hint = did_you_mean(value, known, f"known are {', '.join(known)}")
             raise self.error(f"unknown {noun} '{value}'", hint)
         return known[value]
 
@@ -71,8 +70,7 @@ class JsonPlace:
         found = self.object(value)
         for key in found:
             if key not in names:
-                near = closest(key, names)
-                hint = f"did you mean '{near}'?" if near else f"known are {', '.join(names)}"
+                hint = did_you_mean(key, names, f"known are {', '.join(names)}")
                 raise self.error(f"unknown field '{key}'", hint)
         for name in names:
             if name not in found:

@@ -14,7 +14,7 @@ from stripe.ir import (
     StripeError,
     Tags,
     TagValue,
-    closest,
+    did_you_mean,
     is_tag,
     rewrite_blocks,
     with_entry,
@@ -84,12 +84,8 @@ class Pattern(Pass):
             known = variables(pattern)
             for name in (*self.set_vars.values(), *self.set_idxs.values()):
                 if name not in known:
-                    near = closest(name, sorted(known))
-                    listed = f"it has {', '.join(sorted(known)) or 'none'}"
-                    raise ConfigError(
-                        f"the pattern has no variable '{name}'",
-                        hint=f"did you mean '{near}'?" if near else listed,
-                    )
+                    hint = did_you_mean(name, sorted(known), f"it has {', '.join(sorted(known)) or 'none'}")
+                    raise ConfigError(f"the pattern has no variable '{name}'", hint=hint)
             for word in (*self.set_vars, *self.set_idxs):
                 if not is_tag(word):
                     raise ConfigError(f"'{word}' cannot be a tag")

@@ -17,7 +17,7 @@ from stripe.ir import (
     Nest,
     Path,
     Refinement,
-    closest,
+    did_you_mean,
     nest_at,
 )
 from stripe.ir.check.diagnostic import Part
@@ -180,12 +180,9 @@ def _missing(place: Place, hardware: HardwareModel, *, memory: bool) -> Iterator
         if unit is None and memory and device.name in hardware.register_files:
             continue
         if unit is None:
-            near = closest(device.name, hardware.unit_names)
             known = f"its units are {', '.join(hardware.unit_names)}"
-            yield (
-                f"{device.name}, which the machine does not have",
-                f"did you mean '{near}'?" if near else known,
-            )
+            hint = did_you_mean(device.name, hardware.unit_names, known)
+            yield f"{device.name}, which the machine does not have", hint
             continue
         if memory and level == len(levels) - 1 and device.name not in hardware.mem_units:
             yield f"{device.name}, which is no memory", f"memories are {', '.join(hardware.mem_units)}"
