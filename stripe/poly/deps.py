@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from stripe.ir import (
     Affine,
@@ -49,16 +50,36 @@ class Dependence:
     elements: Points | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Use:
-    """The reads or the writes of one buffer by one statement: its accesses, as a set over the block's indices and
-    elements."""
+    """The reads or the writes of one buffer by one statement of the innermost block of `nest`."""
 
+    nest: Nest
     statement: int
     write: bool
     buffer: Buffer
     parts: tuple[Access, ...]
-    box: tuple[Interval, ...] | None
+
+    @cached_property
+    def box(self) -> tuple[Interval, ...] | None:
+        """The box around all elements; None where there are none."""
+        return box_of(self.parts)
+
+    @cached_property
+    def region(self) -> Points:
+        """The elements, over the block's indices and theirs."""
+        prefix = self.nest.prefix(self.nest.depth)
+        names = (*prefix, *element_names(len(self.parts[0].index)))
+        return union((touched_at(part, prefix) for part in self.parts), names).coalesced()
+
+    def common(self, other: _Use) -> Points | None:
+        """The elements that both touch; None where there are none."""
+        if self.box is None or other.box is None:
+            return None
+        if not all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(self.box, other.box, strict=True)):
+            return None
+        both = self.region & other.region
+        return None if both.is_empty else both
 
 
 def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
@@ -67,23 +88,13 @@ def dependences(root: Block | Nest) -> tuple[Dependence, ...]:
     Transitive ones are included; two merges by one aggregation depend on each other as two writes do.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
-    uses: dict[Buffer, list[_Use]] = {}
-    writes: dict[Buffer, list[_Use]] = {}
     found: list[Dependence] = list(_scalar_dependences(nest.block))
-    regions: dict[tuple[int, bool, Buffer], Points] = {}
-    for number in range(len(nest.block.statements)):
-        for use in _uses(nest, number):
-            for earlier in (uses if use.write else writes).get(use.buffer, ()):
-                if earlier.statement == number or not _boxes_meet(earlier, use):
-                    continue
-                both = _region(earlier, nest, regions) & _region(use, nest, regions)
-                if not both.is_empty:
-                    kind = DepKind.OUTPUT if use.write else DepKind.FLOW
-                    kind = kind if earlier.write else DepKind.ANTI
-                    found.append(Dependence(earlier.statement, number, kind, use.buffer, both.coalesced()))
-            uses.setdefault(use.buffer, []).append(use)
-            if use.write:
-                writes.setdefault(use.buffer, []).append(use)
+    for earlier, use in _candidates(nest):
+        both = earlier.common(use)
+        if both is not None:
+            kind = DepKind.OUTPUT if use.write else DepKind.FLOW
+            kind = kind if earlier.write else DepKind.ANTI
+            found.append(Dependence(earlier.statement, use.statement, kind, use.buffer, both.coalesced()))
     return tuple(sorted(found, key=lambda d: (d.after, d.before, d.kind.value, d.buffer.path, d.buffer.name)))
 
 
@@ -92,10 +103,41 @@ def statement_deps(root: Block | Nest, *, reduced: bool = True) -> tuple[tuple[i
     `reduced`.
     """
     nest = root if isinstance(root, Nest) else Nest.root(root)
-    before: list[set[int]] = [set() for _ in nest.block.statements]
-    for dependence in dependences(nest):
+    count = len(nest.block.statements)
+    before: list[set[int]] = [set() for _ in range(count)]
+    for dependence in _scalar_dependences(nest.block):
         before[dependence.after].add(dependence.before)
+    pairs: list[list[tuple[_Use, _Use]]] = [[] for _ in range(count)]
+    for earlier, use in _candidates(nest):
+        pairs[use.statement].append((earlier, use))
+    order: list[int] = []  # bit n: statement n runs before
+    for number, mine in enumerate(pairs):
+        # The latest first: a conflict with a statement that these wait for already adds nothing.
+        waits = 0
+        for dep in before[number]:
+            waits |= 1 << dep | order[dep]
+        for earlier, use in sorted(mine, key=lambda pair: -pair[0].statement):
+            dep = earlier.statement
+            known = waits >> dep & 1 if reduced else dep in before[number]
+            if not known and earlier.common(use) is not None:
+                before[number].add(dep)
+                waits |= 1 << dep | order[dep]
+        order.append(waits)
     return transitive_reduction(before) if reduced else tuple(tuple(sorted(deps)) for deps in before)
+
+
+def _candidates(nest: Nest) -> Iterator[tuple[_Use, _Use]]:
+    """Pairs of uses of one buffer by an earlier and a later statement, one of which writes."""
+    uses: dict[Buffer, list[_Use]] = {}
+    writes: dict[Buffer, list[_Use]] = {}
+    for number in range(len(nest.block.statements)):
+        for use in _uses(nest, number):
+            for earlier in (uses if use.write else writes).get(use.buffer, ()):
+                if earlier.statement != number:
+                    yield earlier, use
+            uses.setdefault(use.buffer, []).append(use)
+            if use.write:
+                writes.setdefault(use.buffer, []).append(use)
 
 
 def _scalar_dependences(block: Block) -> Iterator[Dependence]:
@@ -117,22 +159,7 @@ def _uses(nest: Nest, number: int) -> Iterator[_Use]:
         if len(access.buffer.path) <= len(nest.path):  # an allocation inside the statement concerns it alone
             groups.setdefault((access.is_write, access.buffer), []).append(access)
     for (write, buffer), parts in groups.items():
-        yield _Use(number, write, buffer, tuple(parts), box_of(parts))
-
-
-def _region(use: _Use, nest: Nest, regions: dict[tuple[int, bool, Buffer], Points]) -> Points:
-    key = (use.statement, use.write, use.buffer)
-    if key not in regions:
-        prefix = nest.prefix(nest.depth)
-        names = (*prefix, *element_names(len(use.parts[0].index)))
-        regions[key] = union((touched_at(part, prefix) for part in use.parts), names).coalesced()
-    return regions[key]
-
-
-def _boxes_meet(first: _Use, second: _Use) -> bool:
-    if first.box is None or second.box is None:
-        return False
-    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(first.box, second.box, strict=True))
+        yield _Use(nest, number, write, buffer, tuple(parts))
 
 
 def touched_at(access: Access, prefix: Sequence[str]) -> Points:

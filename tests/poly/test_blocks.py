@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from stripe.ir import Affine, Agg, Block, Buffer, Constraint, Domain, Index, Nest, parse_affine, parse_program
 from stripe.poly import (
@@ -13,6 +16,7 @@ from stripe.poly import (
     count_domain,
     count_elements,
     dependences,
+    deps,
     distances,
     feasible,
     footprints,
@@ -94,6 +98,23 @@ def test_dependences_need_common_elements() -> None:
     )
     both = replace(main, statements=(low, shifted, reads))
     assert statement_deps(both) == ((), (), (1,))
+
+
+def test_dependences_that_follow_from_others_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    common = deps._Use.common  # pyright: ignore[reportPrivateUsage]
+
+    def counted(earlier: Any, later: Any) -> Any:
+        asked.append((earlier.statement, later.statement))
+        return common(earlier, later)
+
+    monkeypatch.setattr("stripe.poly.deps._Use.common", counted)
+    chain = replace(conv(), statements=conv().statements[1:] * 6)
+    assert statement_deps(chain) == ((), (0,), (1,), (2,), (3,), (4,))
+    assert asked == [(n - 1, n) for n in range(1, 6)]
+    asked.clear()
+    assert statement_deps(chain, reduced=False)[-1] == (0, 1, 2, 3, 4)
+    assert len(asked) == 15
 
 
 def test_injectivity() -> None:

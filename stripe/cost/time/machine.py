@@ -50,10 +50,13 @@ class Machine:
     def of(model: HardwareModel) -> Machine:
         """The machine of a model; the same one, with the routes found so far, until another model is asked for.
 
-        Models are compared by identity: a model that records its reads (`stripe.hw.trace`) has a machine of its own.
+        A model that records its reads (`stripe.hw.trace`) has a machine of its own: no other makes the same record.
         """
         latest = Machine._latest
-        if latest is None or latest.model is not model:
+        if latest is not None and latest.model is not model:
+            is_equal = type(model) is type(latest.model) is HardwareModel and latest.model == model
+            latest = latest if is_equal else None
+        if latest is None:
             latest = Machine._latest = Machine(model)
         return latest
 

@@ -47,21 +47,28 @@ def reaches(block: Block, ref: Refinement, outside: Mapping[str, Interval]) -> t
     passed = {index.name: index.affine for index in block.indices if index.affine is not None}
     found: list[Reach] = []
     for dim, access in enumerate(ref.access):
+        if not access.terms:
+            continue
         # The terms over passed-in indices, in the names of the outside, and the other terms.
-        symbol, own = Affine(), Affine(access.offset)
-        for atom, coefficient in access.terms:
-            term = Affine(0, ((atom, coefficient),))
-            if term.names() <= passed.keys():
-                symbol = symbol + term.subs(passed)
-            else:
-                own = own + term
+        symbol, own = Affine(), access
+        if passed:
+            is_outside = [
+                atom in passed if isinstance(atom, str) else atom.arg.names() <= passed.keys()
+                for atom, _ in access.terms
+            ]
+            outer, inner = (
+                tuple([term for term, there in zip(access.terms, is_outside, strict=True) if there is side])
+                for side in (True, False)
+            )
+            symbol, own = Affine(0, outer).subs(passed), Affine(access.offset, inner)
         entangled = {n for atom, _ in own.terms if not isinstance(atom, str) for n in atom.arg.names()}
         for atom, step in own.terms:
             if not isinstance(atom, str) or atom in entangled or step < 1:
                 continue
             size = block.index(atom).range
-            low, high = (own - Affine.var(atom) * step + symbol.offset).bounds(intervals)
             if size > 1:
+                rest = tuple([term for term in own.terms if term[0] != atom])
+                low, high = Affine(own.offset + symbol.offset, rest).bounds(intervals)
                 last = high + ref.dims[dim].size - 1
                 found.append(Reach(dim, atom, size, step, low, last, symbol - symbol.offset))
     return tuple(found)
