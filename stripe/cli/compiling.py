@@ -174,7 +174,8 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
         from stripe.pipeline.checks.machine import MachineCheck
         from stripe.pipeline.checks.proof import ExactCheck
 
-        found += [ExactCheck(to_stderr, policy(spec)), MachineCheck(to_stderr)]
+        name = job.source.name if job.source is not None else "the input"
+        found += [ExactCheck(to_stderr, policy(spec), name), MachineCheck(to_stderr)]
     return found
 
 

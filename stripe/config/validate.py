@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from stripe.config.document import Document
@@ -123,7 +124,8 @@ def _located(
             else f'add "{key}": …'
         )
         return document.error(f"the key '{key}' is missing", (*at, *path), hint)
-    return document.error(_reason(details), (*at, *path), _instead(details), on_key="[key]" in loc)
+    hint = _instead(details) or _meaning(model_class, path)
+    return document.error(_reason(details), (*at, *path), hint, on_key="[key]" in loc)
 
 
 _EXPECTED = {
@@ -188,19 +190,31 @@ def _shown(value: object) -> str:
     return "an object" if isinstance(value, dict) else "a list"
 
 
+def _meaning(model_class: type[BaseModel], path: JsonPath) -> str | None:
+    """The innermost key on the path with its description."""
+    for depth in reversed(range(len(path))):
+        described = _fields_at(model_class, path[:depth]).get(str(path[depth]))
+        if described is not None and described.description:
+            return f"'{path[depth]}': {described.description}"
+    return None
+
+
 def _keys_at(model_class: type[BaseModel], path: JsonPath) -> tuple[str, ...]:
     """The keys that the models which may stand at `path` know."""
+    return tuple(_fields_at(model_class, path))
+
+
+def _fields_at(model_class: type[BaseModel], path: JsonPath) -> dict[str, FieldInfo]:
+    """The fields by their keys of the models which may stand at `path`; of several the first."""
     candidates: list[object] = [model_class]
     for step in path:
         candidates = [inner for candidate in candidates for inner in _inner_types(candidate, step)]
-    return tuple(
-        dict.fromkeys(
-            field.alias or name
-            for candidate in candidates
-            if isinstance(candidate, type) and issubclass(candidate, BaseModel)
-            for name, field in candidate.model_fields.items()
-        )
-    )
+    found: dict[str, FieldInfo] = {}
+    for candidate in candidates:
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            for name, field in candidate.model_fields.items():
+                found.setdefault(field.alias or name, field)
+    return found
 
 
 def _inner_types(candidate: object, step: str | int) -> list[object]:

@@ -135,6 +135,7 @@ def _out_of_bounds(
     return frame.fault(
         f"{verb} '{view.ref.name}' touches element {element} outside {what} '{box.ref.name}' of sizes ({sizes})",
         lane,
+        "make the buffer larger, or leave the point out by a constraint",
     )
 
 

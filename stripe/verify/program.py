@@ -31,6 +31,12 @@ from stripe.verify.proof.witness import Instance
 
 OPERATIONS = 1_000_000
 """isl's steps for one question: a tenth of a second as a rule, two seconds where floors are tangled."""
+_BOUNDS = "make the buffer larger, or leave the point out by a constraint"
+_RACES = {
+    True: "aggregate with :add or another, or write each element once",
+    False: "write to another buffer, or in a block behind the one that reads",
+}
+"""Hints for elements that two points write, and that one writes and another one reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class Finding:
     element: tuple[int, ...] | None
     place: Instance
     unknown: bool = False
+    hint: str = ""
 
     def of_form(self, form: LogicalForm) -> Finding:
         """The finding about the logical form of a program, with its place in the program."""
@@ -160,7 +167,8 @@ def check_bounds(reaching: Reaching, touches: Iterable[Access]) -> Iterator[Find
         sizes = reaching.allocations[access.buffer].sizes
         found = _outside(access, access.index, sizes)
         if found is not None:
-            yield _at(access, found, f"{access.kind.value} out of bounds of {_box(sizes)}", access.index)
+            text = f"{access.kind.value} out of bounds of {_box(sizes)}"
+            yield _at(access, found, text, access.index, _BOUNDS)
             continue
         for nest, view in views_of(access):
             relative = tuple(a - b for a, b in zip(access.index, view.origin, strict=True))
@@ -168,7 +176,7 @@ def check_bounds(reaching: Reaching, touches: Iterable[Access]) -> Iterator[Find
             if found is not None:
                 box = f"the box {_box(view.ref.sizes)} of the view '{view.ref.name}'"
                 text = f"touched outside {box} in '{nest.block.name}'"
-                yield _at(access, found, text, access.index)
+                yield _at(access, found, text, access.index, _BOUNDS)
                 break
 
 
@@ -207,7 +215,8 @@ def check_races(touches: Iterable[Access]) -> Iterator[Finding]:
             both = first.is_write and second.is_write
             what = "assigned" if both else "read and written"
             other = Instance(second.path, second.nest.block.name, _point(found[1]))
-            yield _at(first, found[0], f"{what} at two points without order, also by {other}", first.index)
+            text = f"{what} at two points without order, also by {other}"
+            yield _at(first, found[0], text, first.index, _RACES[both])
 
 
 def _repeated_pairs(group: Sequence[Access], depth: int = 0) -> Iterator[tuple[Access, Access]]:
@@ -241,7 +250,8 @@ def check_read(reaching: Reaching, load: Access) -> Iterator[Finding]:
     if not missing.is_empty:
         sample = touched.into(missing).sample()
         assert sample is not None
-        yield _at(load, sample[0], "read, but unwritten", load.index)
+        hint = "write the element before, or leave the point out by a constraint"
+        yield _at(load, sample[0], "read, but unwritten", load.index, hint)
 
 
 def check_outputs(reaching: Reaching) -> Iterator[Finding]:
@@ -257,15 +267,16 @@ def check_outputs(reaching: Reaching) -> Iterator[Finding]:
         if missing is not None:
             place = Instance((0,), reaching.program.name)
             message = "this element of an output is not written"
-            yield Finding(message, ref.name, tuple(missing.values()), place)
+            hint = "write all elements of it, such as 0 by a block before"
+            yield Finding(message, ref.name, tuple(missing.values()), place, hint=hint)
 
 
-def _at(access: Access, point: dict[str, int], message: str, index: Sequence[Affine]) -> Finding:
+def _at(access: Access, point: dict[str, int], message: str, index: Sequence[Affine], hint: str) -> Finding:
     element: tuple[int, ...] | None = None
     if not isinstance(access.statement, Special):
         element = tuple(int(affine.evaluate(point)) for affine in index)
     place = Instance(access.path, access.nest.block.name, _point(point))
-    return Finding(message, access.buffer.name, element, place)
+    return Finding(message, access.buffer.name, element, place, hint=hint)
 
 
 def _point(point: dict[str, int]) -> tuple[tuple[str, int], ...]:

@@ -390,7 +390,8 @@ def test_verify_exact_refuses_an_input_that_is_wrong_in_itself(tmp_path: Path, c
     capsys.readouterr()
     assert main([str(path), "--verify", "exact"]) == 1
     err = capsys.readouterr().err
-    assert "the input: error: C[0, 0]" in err
+    assert f"{path}: error: C[0, 0]" in err
+    assert "  hint: aggregate with :add or another, or write each element once" in err
     assert "kernel_0" in err
 
 

@@ -35,7 +35,7 @@ def test_load_out_of_bounds(budget: int) -> None:
         interpret(built, DATA, memory_budget=budget, checks=False)
     assert str(caught.value) == (
         "block 0:0:0 (copy): error: load of 'A' touches element [6] outside the view 'A' of sizes (6)"
-        " at the point i=5"
+        " at the point i=5\n  hint: make the buffer larger, or leave the point out by a constraint"
     )
 
 
@@ -59,7 +59,7 @@ def test_access_outside_the_box_of_a_view(budget: int) -> None:
         interpret(built, DATA, memory_budget=budget)
     assert str(caught.value) == (
         "block 0:0:0:0 (inner): error: load of 'C' touches element [2] outside the view 'B' of sizes (2)"
-        " at the point t=0, i=2"
+        " at the point t=0, i=2\n  hint: make the buffer larger, or leave the point out by a constraint"
     )
 
 

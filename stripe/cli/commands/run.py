@@ -23,6 +23,7 @@ from stripe.cli.job import Job
 from stripe.config.files import NATIVE
 from stripe.config.output import check_output
 from stripe.exec.data import load_inputs, random_inputs, save_arrays
+from stripe.exec.errors import ExecutionError
 from stripe.exec.isolation import EngineCrash
 from stripe.exec.native.processor import this_processor
 from stripe.ir import Program
@@ -53,6 +54,9 @@ def perform(job: Job, spec: RunSpec) -> int:
     try:
         with ElapsedLine(to_stderr, "interpreting") if shown else nullcontext():
             outputs = runner.run(inputs)
+    except ExecutionError as error:
+        error.path = error.path or source.name
+        raise
     except EngineCrash:
         require_sound(
             original, source

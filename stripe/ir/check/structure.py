@@ -209,11 +209,18 @@ def check_refinements(scope: CheckedBlock) -> Iterator[Diagnostic]:
     for ref in scope.block.refinements:
         say = partial(scope.say, about=ref)
         if len(ref.access) != ref.rank:
-            yield say(f"'{ref.name}' has {len(ref.access)} accesses for {ref.rank} dimensions")
+            yield say(
+                f"'{ref.name}' has {len(ref.access)} accesses for {ref.rank} dimensions", "write one for each"
+            )
         if any(dim.size < 1 for dim in ref.dims):
-            yield say(f"'{ref.name}' has a size below 1: {print_refinement(ref)}")
+            yield say(
+                f"'{ref.name}' has a size below 1: {print_refinement(ref)}", "give it an element at least"
+            )
         if ref.bank_dim is not None and not 0 <= ref.bank_dim < ref.rank:
-            yield say(f"'{ref.name}' has no dimension {ref.bank_dim} to run over banks")
+            yield say(
+                f"'{ref.name}' has no dimension {ref.bank_dim} to run over banks",
+                f"its dimensions are 0 to {ref.rank - 1}" if ref.rank else "leave the banks out",
+            )
         yield from _check_alloc(scope, ref) if ref.is_alloc else _check_view(scope, ref)
 
 
@@ -232,9 +239,12 @@ def check_layouts(scope: CheckedBlock) -> Iterator[Diagnostic]:
 def _check_alloc(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
     say = partial(scope.say, about=ref)
     if ref.source:
-        yield say(f"'{ref.name}' is an allocation and has the source '{ref.source}'")
+        yield say(
+            f"'{ref.name}' is an allocation and has the source '{ref.source}'",
+            "leave the source out, or make it a view: in, out or inout",
+        )
     if any(affine.terms or affine.offset for affine in ref.access):
-        yield say(f"the allocation '{ref.name}' has an access other than 0")
+        yield say(f"the allocation '{ref.name}' has an access other than 0", "write 0 for each dimension")
     if ref.offset is not None and (ref.offset < 0 or ref.offset % ref.dtype.bytes):
         yield say(f"'{ref.name}' lies at byte {ref.offset}", f"align it to {ref.dtype.bytes}")
     extent = 1
@@ -260,7 +270,10 @@ def _check_view(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
         )
         return
     if source.rank != ref.rank:
-        yield say(f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}")
+        yield say(
+            f"'{ref.name}' has {ref.rank} dimensions, its source {source.rank}",
+            "give it as many as its source",
+        )
     elif ref.strides != source.strides:
         strides = ", ".join(str(dim.stride) for dim in source.dims)
         yield say(

@@ -17,6 +17,8 @@ JsonObject: TypeAlias = "dict[str, Json]"
 
 _Word = TypeVar("_Word")
 
+_FORMAT = "'stripe-opt --schema ir' prints the format"
+
 
 @frozen
 class JsonPlace:
@@ -36,7 +38,7 @@ class JsonPlace:
     def expected(self, wanted: str, found: Json) -> StripeError:
         kinds: dict[object, str] = {dict: "an object", list: "a list"}
         shown = kinds.get(type(found)) or json.dumps(found)
-        return self.error(f"expected {wanted}, found {shown[:60]}")
+        return self.error(f"expected {wanted}, found {shown[:60]}", _FORMAT)
 
     def object(self, value: Json) -> JsonObject:
         if not isinstance(value, dict):
@@ -74,7 +76,7 @@ class JsonPlace:
                 raise self.error(f"unknown field '{key}'", hint)
         for name in names:
             if name not in found:
-                raise self.error(f"the field '{name}' is missing")
+                raise self.error(f"the field '{name}' is missing", f"the fields here are {', '.join(names)}")
         return [(found[name], self.at(name)) for name in names]
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from stripe.ir import Program, StripeError
+from stripe.ir import Program
+from stripe.pipeline.checks.proof import raise_findings
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 from stripe.pipeline.manager import PassManager
 from stripe.verify.program import Finding, check_memory
@@ -20,12 +21,7 @@ _SHOWN = 10
 
 def require_bounds(program: Program, write: Callable[[str], object], name: str = "the program") -> None:
     """Raises StripeError for accesses out of bounds; bounds that cannot be decided are told by `write`."""
-    found = _errors(program, write, name)
-    errors = [StripeError(str(finding).removeprefix("error: "), where=name) for finding in found]
-    if errors:
-        first, *others = errors
-        first.others = tuple(others)
-        raise first
+    raise_findings(_errors(program, write, name), name)
 
 
 class BoundsCheck(Instrument):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from typing_extensions import override
 
@@ -10,7 +10,7 @@ from stripe.ir import Program, StripeError
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.verify.assumptions import Assumption, Policy, in_order
 from stripe.verify.interface import moved_tensor
-from stripe.verify.program import check_program
+from stripe.verify.program import Finding, check_program
 from stripe.verify.proof.judge import judge
 from stripe.verify.proof.prove import prove_pads
 from stripe.verify.proof.witness import Different, Equal, Unknown
@@ -31,16 +31,23 @@ def check_input(program: Program, write: Callable[[str], None], name: str = "the
     for finding in findings:
         if finding.unknown:
             write(f"verify: {name}: {'; '.join(str(finding).splitlines())}\n")
-    errors = [str(finding).removeprefix("error: ") for finding in findings if not finding.unknown]
-    if errors:
-        first, *others = (StripeError(text, where=name) for text in errors)
-        first.others = tuple(others)
-        raise first
+    raise_findings([finding for finding in findings if not finding.unknown], name)
     pads = prove_pads(program)
     if isinstance(pads, Different):
         raise StripeError(str(pads).removeprefix("error: "), where=name)
     if isinstance(pads, Unknown):
         write(f"verify: {name}: the pads of outputs: {pads}\n")
+
+
+def raise_findings(findings: Sequence[Finding], name: str) -> None:
+    """Raises StripeError with all findings about the program that users know as `name`, where there are any."""
+    if findings:
+        first, *others = (
+            StripeError(str(found).removeprefix("error: "), where=name, hint=found.hint or None)
+            for found in findings
+        )
+        first.others = tuple(others)
+        raise first
 
 
 def check_against(
@@ -91,13 +98,14 @@ class ExactCheck(Instrument):
     The input is checked first: a proof says nothing about programs that are wrong in themselves.
     """
 
-    def __init__(self, write: Callable[[str], None], policy: Policy) -> None:
+    def __init__(self, write: Callable[[str], None], policy: Policy, name: str = "the input") -> None:
         self._write = write
         self._report = _Report(write, policy)
+        self._name = name
 
     @override
     def begin(self, program: Program) -> None:
-        check_input(program, self._write)
+        check_input(program, self._write, self._name)
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
