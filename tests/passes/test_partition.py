@@ -65,7 +65,7 @@ def test_wrong_options_are_errors() -> None:
 
 def test_nothing_to_split_is_said() -> None:
     _, remarks = run_pass(CHAIN, "partition", reqs=["square"], num_parts=2)
-    assert str(remarks[0]) == "missed: square: not partitioned into 2: no index to split (indices none)"
+    assert str(remarks[0]) == "missed: square: not partitioned: no index to split into 2 (indices none)"
     done, _ = run_pass(matmul(20), "partition", reqs=["matmul"], num_parts=2, set_tags=["parts", "matmul"])
     assert run_pass(done, "partition", reqs=["matmul"], num_parts=2, set_tags=["parts", "matmul"])[0] is done
 

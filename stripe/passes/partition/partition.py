@@ -14,15 +14,14 @@ from stripe.ir import (
     Program,
     content_key,
     rewrite_blocks,
-    rewrite_matching,
     separating,
     with_entry,
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import (
     UNIT_NAME,
+    BlockPass,
     NewTag,
-    Pass,
     PassContext,
     PassExample,
     PassGroup,
@@ -35,7 +34,7 @@ from stripe.passes.partition.memory import is_split, split_over_banks
 from stripe.rewrite.parts import in_parts, padded_points, part_tiles
 
 
-class Partition(Pass):
+class Partition(BlockPass):
     """Splits work over the units of a machine, or buffers over the banks of a memory.
 
     Work, `{ "reqs": ["conv"], "num_parts": 4, "set_tags": ["parts"], "idx_tag": "part" }`:
@@ -63,6 +62,7 @@ class Partition(Pass):
     """
 
     pass_name: ClassVar[str] = "partition"
+    refused: ClassVar[str] = "not partitioned"
     group: ClassVar[PassGroup] = PassGroup.STRUCTURE
     example: ClassVar[PassExample] = PassExample("reqs=[kernel],num_parts=4,set_tags=[parts]")
 
@@ -105,11 +105,7 @@ class Partition(Pass):
             raise ConfigError(
                 "partition with 'locate' needs 'unit'", hint="name the execution unit of the parts"
             )
-
-        def split(block: Block) -> Block:
-            return block if block.words.has_any(self.exclude) else self._over_units(block, context)
-
-        return with_entry(program, rewrite_matching(program.entry, self.reqs, split))
+        return super().run(program, context)
 
     def _over_banks(self, program: Program, context: PassContext) -> Program:
         banks = self.num_parts
@@ -130,8 +126,9 @@ class Partition(Pass):
 
         return with_entry(program, rewrite_blocks(program.entry, split))
 
-    def _over_units(self, block: Block, context: PassContext) -> Block:
-        if self.set_tags and block.words.has_all(self.set_tags):
+    def rewrite(self, block: Block, context: PassContext) -> Block | Refusal:
+        done = self.set_tags and block.words.has_all(self.set_tags)
+        if done or block.words.has_any(self.exclude):
             return block
         name = self.unit or block.location.name
         if not self.num_parts and not name:
@@ -144,9 +141,10 @@ class Partition(Pass):
         counts = {i.name: -(-i.range // tiles.get(i.name, i.range)) for i in block.iterated}
         if prod(counts.values()) == 1:
             ranges = ", ".join(f"{index.name}:{index.range}" for index in block.iterated) or "none"
-            reason = "one unit is as quick" if separating(block) and parts > 1 else "no index to split"
-            context.missed(block, f"not partitioned into {parts}: {reason} (indices {ranges})")
-            return block
+            reason = (
+                "one unit is as quick as" if separating(block) and parts > 1 else "no index to split into"
+            )
+            return Refusal(f"{reason} {parts} (indices {ranges})")
         used = block.points / padded_points(block, tiles) * 100
         split = ", ".join(f"{name}:{count}" for name, count in counts.items() if count > 1)
         numbers = f"{prod(counts.values())} of {parts} parts: {split}"
