@@ -136,8 +136,8 @@ def run_passes(
 
 
 def warn_of_idle_parameters(job: Job, result: Callable[[HardwareModel], object] | None = None) -> None:
-    """Warns of parameters given with `-D` that change neither what the passes did nor `result`, which is computed from
-    a machine."""
+    """Warns of parameters given with `-D` that change neither the work of the passes nor `result`, which is computed
+    from a machine."""
     for text in job.parameters.without_effect(result) if job.parameters is not None else ():
         to_stderr(f"warning: {text}\n")
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 
 class UsageError(Exception):
-    """A command line that is wrong, with what would be right."""
+    """A wrong command line, with a suggestion."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)

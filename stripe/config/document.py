@@ -134,7 +134,7 @@ def read_text(path: Path) -> str:
 
 
 def _similar_file(path: Path) -> str | None:
-    """The file beside `path` that is called most like it; what stands after the first point does not count."""
+    """The file beside `path` that is called most like it; suffixes do not count."""
     if not path.parent.is_dir():
         return f"there is no folder '{path.parent}' either"
     names = {other.name.split(".")[0]: other.name for other in sorted(path.parent.iterdir())}

@@ -1,4 +1,4 @@
-"""The base of what people write as configuration: frozen pydantic models that refuse unknown keys."""
+"""The base of configuration that people write: frozen pydantic models that refuse unknown keys."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@
       "checks": [ { "that": "TOTAL <= 4096", "reason": "the chip has no room for more" } ],
       "values": [ { "path": "clock_mhz", "value": 700, "unit": "MHz", "source": "…" } ] }
 
-So a template renders with no `-D` at all, and a sweep knows what it may vary.
-"""
+So a template renders with no `-D` at all, and a sweep knows its possible axes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def validate(model_class: type[_Model], document: Document, at: JsonPath = ()) -
     for a number or for true, no number for a text.
 
     Raises ConfigError for the first thing that is wrong, with the rest in its `others`; each names its JSON path and
-    line, what was expected and, for a key that is not known, the nearest that is.
+    line, the expected value and, for an unknown key, the nearest known one.
     """
     value = without_schema(document, document.at(at)) if not at else document.at(at)
     try:
@@ -218,7 +218,7 @@ def _fields_at(model_class: type[BaseModel], path: JsonPath) -> dict[str, FieldI
 
 
 def _inner_types(candidate: object, step: str | int) -> list[object]:
-    """The types of what lies one step into a value of the type `candidate`, unions taken apart."""
+    """The types one step into a value of the type `candidate`, unions taken apart."""
     if isinstance(candidate, type) and issubclass(candidate, BaseModel):
         for name, info in candidate.model_fields.items():
             if step in (name, info.alias):

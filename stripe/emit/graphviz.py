@@ -12,7 +12,7 @@ NODE_STYLE = '  node [fontname="monospace", fontsize=10];'
 
 
 def block_graph(program: Program) -> str:
-    """The blocks of `program` in Graphviz's language: nested boxes, buffers, and edges for what is read and written."""
+    """The blocks of `program` in Graphviz's language: nested boxes, buffers, and edges for reads and writes."""
     lines = [f"digraph {quote(program.name or 'program')} {{", "  compound=true;", NODE_STYLE]
     lines += _cluster(program.entry, (0,), "  ")
     return "\n".join([*lines, "}"]) + "\n"

@@ -67,7 +67,7 @@ def store(frame: Frame, view: PointsView, value: Array, writer: int) -> None:
 
 
 def _merge(frame: Frame, view: PointsView, place: LaneValue, value: Array, safe: bool) -> None:
-    """Reduces over the axes on which the address does not depend, then merges what remains into memory."""
+    """Reduces over the axes on which the address does not depend, then merges the rest into memory."""
     agg, dtype = view.ref.agg, view.ref.dtype
     ufunc = aggregation(agg, dtype)
     mask = frame.mask

@@ -234,8 +234,7 @@ def _unreadable(error: Exception) -> str:
 def load_inputs(program: Program, path: str | os.PathLike[str]) -> dict[str, Array]:
     """The inputs of `program` from a .npz file, with names, dtypes and shapes checked; other arrays in it are ignored.
 
-    Raises ExecutionError, which names the file and what is wrong.
-    """
+    Raises ExecutionError, which names the file and the fault."""
     found = load_arrays(path)
     wanted = {ref.name: _narrowed(ref, found[ref.name]) for ref in program.inputs if ref.name in found}
     try:

@@ -1,4 +1,4 @@
-"""The error of a program that does what its meaning forbids, or of data that do not fit it."""
+"""The error of undefined behaviour found while running, or of data that do not fit the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A block in execution: its lanes, index values and views, and what to say about a fault in one of them."""
+"""A block in execution: its lanes, index values and views, and the message about a fault in one of them."""
 
 from __future__ import annotations
 

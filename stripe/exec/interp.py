@@ -76,10 +76,10 @@ def interpret(
     """Runs a structurally valid program and returns its outputs by name, as C-contiguous arrays in logical shape.
 
     `inputs` has one array per tensor of `program.inputs`, in its logical shape and dtype; they are not changed.
-    `memory_budget` limits, in bytes, what the interpreter takes beside the buffers of the entry and of main. `checks`
+    `memory_budget` limits the bytes that the interpreter takes beside the buffers of the entry and of main. `checks`
     finds reads of undefined elements and elements assigned by two points; accesses out of bounds are always found. With
-    `arenas`, allocations that have a place (the tag `placed`) live there, in one byte array per memory, so that a
-    placement that overlaps what is alive shows; without, they have memory of their own like all others.
+    `arenas`, allocations that have an address live there, in one byte array per memory, so that a placement that
+    overlaps live buffers shows; without, they have memory of their own like all others.
 
     Raises ExecutionError for inputs that do not fit, and for undefined behaviour of the program."""
     given = check_inputs(program, inputs)

@@ -48,7 +48,8 @@ def isolated(work: Callable[[], _Result]) -> _Result:
 
 
 def _work(work: Callable[[], object], send: int) -> None:
-    """The whole life of the copy. It ends here, so that what the original is to clean up is cleaned up once."""
+    """The whole life of the copy. It ends here, so that files and handles of the original are cleaned up once, by the
+    original."""
     try:
         try:
             answer = (True, work())

@@ -1,9 +1,9 @@
 """Values that differ from lane to lane.
 
 The interpreter runs a block at many points at once, its lanes. Each iterated index with more than one value is an axis
-of numpy broadcasting; `Extents` gives the number of lanes on each axis. What depends on indices (an index passed in, a
-coordinate, an address) is a `LaneValue`: linear in the positions on the axes where it can be, plus an array for what
-floor and mod make of them. Bounds, distinctness and strides of the linear part need no arrays at all.
+of numpy broadcasting; `Extents` gives the number of lanes on each axis. A value of indices (an index passed in, a
+coordinate, an address) is a `LaneValue`: linear in the positions on the axes where it can be, plus an array for the
+part that floor and mod make of them. Bounds, distinctness and strides of the linear part need no arrays at all.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ _COLOURS = {"mem": "lightsteelblue", "exec": "lightsalmon", "tx": "palegreen"}
 
 
 def to_dot(model: HardwareModel, *, collapse_over: int = 16) -> str:
-    """A digraph: a cylinder for each memory, a box for what computes, an arrow for what moves data, a point for each
-    bus that has more than one source or sink. More than `collapse_over` units of one name become one node.
+    """A digraph: a cylinder for each memory, a box for each execution unit, an arrow for each transfer unit, a point
+    for each bus that has more than one source or sink. More than `collapse_over` units of one name become one node.
     """
     graph = UnitGraph(model)
     lines = [

@@ -1,7 +1,7 @@
-"""The hardware model: units, buses and what they can do, as frozen pydantic models.
+"""The hardware model: units, buses and their abilities, as frozen pydantic models.
 
-Units of measure stand in the names of fields or in their descriptions. Everything but `clock_mhz` may be left out; what
-is left out costs nothing (no latency, no energy), so that a model can start as small as the slides' and grow.
+Units of measure stand in the names of fields or in their descriptions. Everything but `clock_mhz` may be left out and
+costs nothing then (no latency, no energy), so that a model can start as small as the slides' and grow.
 
 An *operation* is one intrinsic, or one aggregating store, for one point of a block: a multiply-accumulate is two.
 """
@@ -290,7 +290,7 @@ class HardwareModel(ConfigModel):
 
     @property
     def units(self) -> dict[str, MemUnit | ExecUnit | TxUnit]:
-        """All units by name: memories, then what computes, then what moves."""
+        """All units by name: memories, then execution units, then transfer units."""
         return {**self.mem_units, **self.exec_units, **self.tx_units}
 
     @property
@@ -302,7 +302,7 @@ class HardwareModel(ConfigModel):
 
     @property
     def unit_names(self) -> tuple[str, ...]:
-        """The names of all units: memories, then what computes, then what moves."""
+        """The names of all units: memories, then execution units, then transfer units."""
         return tuple(self.units)
 
     def unit(self, name: str) -> MemUnit | ExecUnit | TxUnit:
@@ -367,7 +367,7 @@ class HardwareModel(ConfigModel):
 
     @property
     def total_area_mm2(self) -> float:
-        """Area of all units, and of what is none, without the rounding errors of the sum."""
+        """Area of all units and of the rest of the machine, without the rounding errors of the sum."""
         return round(self.area_mm2 + sum(unit.count * unit.area_mm2 for unit in self.units.values()), 9)
 
     def microseconds(self, cycles: float) -> float:

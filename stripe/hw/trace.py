@@ -37,7 +37,7 @@ about routes with their answers."""
 
 
 def traced(model: HardwareModel, reads: Reads) -> HardwareModel:
-    """A model with the fields of `model`, which records in `reads` what is read of it."""
+    """A model with the fields of `model`, which records in `reads` the fields that are read of it."""
     return MachineFacts(model).traced(reads)
 
 

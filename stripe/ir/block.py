@@ -176,7 +176,8 @@ class Block(Printable, HashedOnce):
 
     @property
     def words(self) -> Tags:
-        """The tags, and the words of the text for `main`, the stage and the pipeline depth: what passes select by."""
+        """The words by which passes select: the tags, and those of the text for `main`, the stage and the pipeline
+        depth."""
         words: list[tuple[str, TagValue | None]] = []
         if self.is_main:
             words.append(("main", None))

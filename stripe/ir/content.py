@@ -1,4 +1,4 @@
-"""The content of a block: what equal layers of a network have in common."""
+"""The content of a block, which equal layers of a network have in common."""
 
 from __future__ import annotations
 

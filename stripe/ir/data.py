@@ -30,8 +30,8 @@ def data_dir(kind: str) -> Path:
 def data_path(kind: str, name: str) -> Path:
     """Return the path of the data file `name` of `kind`, for example ``data_path("grammar", "stripe.lark")``.
 
-    `name` is one file name, never a path, so that it cannot lead out of the folder.
-    Raises FileNotFoundError, naming what there is, when no such file ships.
+    `name` is one file name, never a path, so that it cannot lead out of the folder. Raises FileNotFoundError, with the
+    names of all files, when no such file ships.
     """
     path = data_dir(kind) / name
     if path.name != name or not path.is_file():

@@ -8,7 +8,8 @@ are `x < 0 ? 0 : x`. A cast from float to integer truncates, saturates and turns
 wraps; to bool it is `x != 0`. Narrow floats compute in fp32 and round, casts too: from anything first to fp32, then to
 the type, of which the largest value is followed by infinity, or by NaN where the type has no infinity.
 
-Specials replace what their outputs hold; every operand is a whole view, its elements in row-major order of its sizes:
+Specials replace all elements of their outputs; every operand is a whole view, its elements in row-major order of its
+sizes:
 
 - `O = gather(D, I)`: O[i..., j...] = D[clamp(I[i...], 0, d0 - 1), j...], d0 the leading size of D.
 - `O = scatter(E, I, V)`: O starts at zero, then O[I[i...], j...] += E[i..., j...] for each i, j; indices outside
@@ -265,7 +266,7 @@ SPECIALS: dict[str, SpecialSpec] = {
 
 
 def result_dtype(op: str, inputs: Sequence[DType], target: DType | None = None) -> DType:
-    """The dtype of `op` on `inputs`; `target` is what `cast` names.
+    """The dtype of `op` on `inputs`; `target` is that of a `cast`.
 
     Raises:
         ValueError: unknown intrinsic, wrong number of inputs, or dtypes that it does not take (the text says which).

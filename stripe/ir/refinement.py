@@ -44,8 +44,8 @@ class Role(Enum):
 
 
 class Agg(Enum):
-    """How a store merges with what the element holds. All but ASSIGN are commutative monoids; the value is the name of
-    the intrinsic that merges.
+    """The merge of a store with the value of the element. All but ASSIGN are commutative monoids; the value is the name
+    of the intrinsic that merges.
 
     A row: that name, the operator of Tile, whether the same contribution twice counts as one, and the identity (of
     extrema a bound of the dtype).
@@ -168,7 +168,7 @@ class Refinement(Printable):
 
     @property
     def words(self) -> Tags:
-        """The tags, and the words of the text for role, address and copies: what passes select by."""
+        """The words by which passes select: the tags, and those of the text for role, address and copies."""
         words: list[tuple[str, TagValue | None]] = []
         if self.role is not None:
             words.append((self.role.value, None))

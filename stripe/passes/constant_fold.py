@@ -44,7 +44,7 @@ MAX_BYTES = 1 << 22
 
 
 class ConstantFold(Pass):
-    """Computes what depends on constants alone while compiling, and keeps the result as constants.
+    """Computes buffers that depend on constants alone while compiling, and keeps them as constants.
 
         #const none new W[0] (64:1)                    #const none new S[0] (64:1)
         #tmp none new S[0] (64:1)                      0: #kernel block [x:9, k:64] (

@@ -39,8 +39,7 @@ class DeadCodeElimination(Pass):
             out O[x]
         ) { … }
 
-    A statement that depended on a dropped one depends on what that depended on.
-    """
+    A statement that depended on a dropped one takes over its dependences."""
 
     pass_name: ClassVar[str] = "dce"
     group: ClassVar[PassGroup] = PassGroup.CLEANING

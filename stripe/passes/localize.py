@@ -24,7 +24,7 @@ from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
 
 
 class Localize(Pass):
-    """Moves a temporary that one block alone uses into that block, with the size of what one point of it touches.
+    """Moves a temporary that one block alone uses into that block, shrunk to the footprint of one of its points.
 
         0: block [x:100] (                             0: block [x:100] (
             in I[x]                                        in I[x]
@@ -41,7 +41,7 @@ class Localize(Pass):
           ) { … }                                        ) { … }
         }                                              }
 
-    Legal because points of a block do not race: what one point writes no other point reads, and contributions that
+    Legal because points of a block do not race: no point reads elements that another one writes, and contributions that
     several points merge into one element are read by a later statement alone, which would be a second user.
     """
 

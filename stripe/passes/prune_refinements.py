@@ -18,8 +18,7 @@ class PruneRefinements(Pass):
         ) {                                          0: $I = load(I)
           0: $I = load(I)
 
-    Inner blocks come first, so that what only they passed on goes too.
-    """
+    Inner blocks come first, so that views for them alone go too."""
 
     pass_name: ClassVar[str] = "prune_refinements"
     group: ClassVar[PassGroup] = PassGroup.CLEANING

@@ -77,8 +77,7 @@ class ReorderBlocks(NestPass):
     ) -> int:
         """A fill, else a consumer of the last statement with its shape, else the first that may run.
 
-        `ready` may still hold what a consumer's turn took already.
-        """
+        `ready` may still hold blocks that a consumer's turn took already."""
         while ready[0][1] not in waiting:
             heappop(ready)
         if ready[0][0] and order:
@@ -90,7 +89,7 @@ class ReorderBlocks(NestPass):
 
 
 def follows(producer: Statement, consumer: Statement) -> bool:
-    """Whether `consumer` reads or merges into what `producer` writes, and both write boxes of one shape."""
+    """Whether `consumer` reads or merges into an output of `producer`, and both write boxes of one shape."""
     if not isinstance(producer, Block) or not isinstance(consumer, Block):
         return False
     written = {ref.source for ref in producer.outputs}

@@ -52,7 +52,7 @@ class Unroll(BlockPass):
                                                       3: O = store($i_x1)
 
     Points that constraints exclude vanish; a copy whose constraints still hold indices runs in a block of its own.
-    Constants are folded into accesses, locations, `load_index` and what is passed to blocks inside.
+    Constants are folded into accesses, locations, `load_index` and the indices passed to blocks inside.
 
     With `make_views` the block dissolves: its statements, and a view for each part, become part of the block around it,
     so that passes over its statements (`schedule`) see each part:

@@ -68,7 +68,7 @@ class Instrument:
         """A remark of the running pass."""
 
     def failed(self, entry: PassEntry, program: Program, error: Exception) -> None:
-        """The pass, or a client after it, raised `error`; `program` is what the pass was given."""
+        """The pass, or a client after it, raised `error`; `program` is the input of the pass."""
 
     def end(self, program: Program) -> None:
         """The program after the last pass."""

@@ -75,8 +75,7 @@ class PassManager:
     def run(self, program: Program) -> Program:
         """The program after all passes; the same object when none changed it.
 
-        Raises StripeError for what the user can change, InternalFault for what only we can.
-        """
+        Raises StripeError for errors of the user, InternalFault for our own."""
         for instrument in self.instruments:
             instrument.begin(program)
         for number in range(len(self.entries)):
@@ -232,7 +231,7 @@ def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> N
 
 
 def require_no_addresses(program: Program, entry: PassEntry) -> None:
-    """ConfigError when buffers have addresses and the pass may change what is alive at the same time."""
+    """ConfigError when buffers have addresses and the pass may change live ranges."""
     if entry.pass_.keeps_addresses:
         return
     placed = _placed_in(program.entry)

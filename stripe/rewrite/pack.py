@@ -1,4 +1,4 @@
-"""Packed layouts: a buffer whose dimensions are permuted, cut into digits or folded, and what becomes of views of it.
+"""Packed layouts: a buffer whose dimensions are permuted, cut into digits or folded, and the new views of it.
 
 An index map gives the place of an element by digits of its coordinates: floor(a/place) mod count. Origins of nested
 views add up and floors do not, so that an outer view moves by whole blocks only, and the rest of its origin is handed
@@ -291,7 +291,7 @@ def _inside(
     intervals: Mapping[str, Interval],
     packings: Packings,
 ) -> Block:
-    """`block` with its own allocations packed as `packings` says and its views of what is packed `outside`."""
+    """`block` with its own allocations packed as `packings` says, and its views of buffers packed `outside`."""
     viewed = [ref for ref in block.refinements if ref.source in outside]
     block, names = passed_into(block, sorted({name for ref in viewed for name in outside[ref.source].needs}))
     own = block.intervals(dict(intervals))

@@ -21,7 +21,7 @@ def pass_index(root: Block, path: Path, depth: int, name: str) -> tuple[Block, s
 
 
 def passed_into(block: Block, names: Iterable[str]) -> tuple[Block, dict[str, Affine]]:
-    """`block` with the indices `names` of the block outside passed in, and what each is called there."""
+    """`block` with the indices `names` of the block outside passed in, and the name of each there."""
     found = {
         index.affine.single_name: Affine.var(index.name)
         for index in block.passed

@@ -19,7 +19,7 @@ from stripe.rewrite.tile import used_indices
 
 
 def user_tensors(program: Program) -> frozenset[str]:
-    """Names of the tensors that the caller knows: what `main` takes of them is the program's signature."""
+    """Names of the tensors that the caller knows: those that `main` takes are the program's signature."""
     return frozenset(ref.name for ref in program.entry.refinements if ref.role is Role.USER)
 
 

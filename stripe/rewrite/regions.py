@@ -1,4 +1,4 @@
-"""The elements that views of a block touch at each of its points, as regions: what a transfer moves."""
+"""The elements that views of a block touch at each of its points, as regions, which a transfer moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binds a Tile function to the shapes of its inputs: what results is typed, with every size a number."""
+"""Binds a Tile function to the shapes of its inputs: the result is typed, with every size a number."""
 
 from __future__ import annotations
 

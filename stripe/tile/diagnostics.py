@@ -1,4 +1,4 @@
-"""Errors in Tile: where, why, and what would be right."""
+"""Errors in Tile: place, reason and suggestion."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from stripe.tile.typed import Tensor, Value
 class Bindings:
     """The names of a function: their values so far, the places that define them, the errors found.
 
-    A name that maps to None depends on a statement with an error; what uses it is skipped silently.
-    """
+    A name that maps to None depends on a statement with an error; its users are skipped silently."""
 
     source: SourceText
     env: dict[str, Value | None] = field(default_factory=dict[str, "Value | None"])

@@ -29,7 +29,7 @@ def operation_names() -> set[str]:
 
 
 class OperandError(ValueError):
-    """Operands that an operation does not take, with what would be right."""
+    """Operands that an operation does not take, with a suggestion."""
 
     def __init__(self, reason: str, hint: str) -> None:
         super().__init__(reason)

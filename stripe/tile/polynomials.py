@@ -18,7 +18,8 @@ _AFFINE = "index polynomials are sums of indices times constants: 2*i + j/2 - 1"
 def polynomial(expr: ast.Expr, env: Mapping[str, Value | None], source: SourceText) -> Polynomial:
     """The value of `expr`; dimension names stand for their sizes and `/` divides exactly.
 
-    Raises StripeError for what is not affine in the indices, for unknown names and for a division by zero.
+    Raises StripeError for an expression that is not affine in the indices, for unknown names and for a division by
+    zero.
     """
     match expr:
         case ast.IntLit(value):

@@ -136,7 +136,7 @@ def _contraction(op: ContractionOp, values: Mapping[str, Array], function: Typed
 
 
 def _bounds(demands: list[Range], op: ContractionOp, function: TypedFunction) -> Bounds:
-    """A box that contains all valid points: each demand bounds each of its indices by what the others can be."""
+    """A box that contains all valid points: each demand bounds each of its indices by the bounds of the others."""
     known: dict[str, tuple[Fraction | None, Fraction | None]] = dict.fromkeys(op.indices, (None, None))
     for _ in range(_ROUNDS):
         before = dict(known)

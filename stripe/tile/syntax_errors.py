@@ -1,4 +1,4 @@
-"""Says in words what is wrong with a Tile text that does not parse, and what would be right."""
+"""Reason and suggestion for a Tile text that does not parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms of the enumeration: what an element holds, as numbers in a table that two programs share.
+"""Terms of the enumeration: values of elements, as numbers in a table that two programs share.
 
 Two terms are one where the meaning of Stripe has them so: contributions to an element by an aggregation form a multiset
 (a set where once is as good as twice), partial merges are part of the merge that they go into, operands commute where
@@ -17,7 +17,7 @@ from stripe.ir import INTRINSICS, Agg, DType, result_dtype
 from stripe.verify.assumptions import Assumption
 
 Key: TypeAlias = tuple[Any, ...]
-"""A kind of term and what tells it from others of the kind."""
+"""A kind of term, and the fields that distinguish terms of the kind."""
 
 
 class TermTable:

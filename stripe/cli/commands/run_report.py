@@ -42,7 +42,7 @@ class ComparisonJson(BaseModel):
 
 
 class SpeedJson(BaseModel):
-    """Work in a time, and its share of what this machine reaches with as many threads."""
+    """Work in a time, and its share of the peak of this machine with as many threads."""
 
     operations: int = Field(description="a multiply-add is two")
     bytes: int = Field(description="each element read once and each written once")

@@ -78,7 +78,7 @@ def _write_json(report: BaseModel, path: str | None) -> None:
 
 
 def _whole(value: JsonValue) -> JsonValue:
-    """The value with whole numbers, sums of parts of cycles among them, as such: 300, not 300.0."""
+    """The value with whole floats as integers: 300, not 300.0."""
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}
     if isinstance(value, list):

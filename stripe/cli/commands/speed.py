@@ -1,4 +1,4 @@
-"""The times of `stripe-run --bench`, beside what this machine reaches."""
+"""The times of `stripe-run --bench`, beside the peaks of this machine."""
 
 from __future__ import annotations
 

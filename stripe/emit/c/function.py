@@ -128,7 +128,7 @@ class FunctionText:
         return [f"{kind}{self.dialect.kernel} {name}({', '.join(texts) or 'void'}) {{", *self.lines, "}"]
 
     def call(self, name: str, outer: FunctionText, private: str | None = None) -> str:
-        """The call of the finished function from `outer`, which uses what it passes; `private` is its workspace."""
+        """The call of the finished function from `outer`, which uses the arguments; `private` is its workspace."""
         pointers, variables = self.parameters()
         outer.inner_pointers += [*self.inner_pointers, *self.pointers.values()]
         arguments = [outer.use(pointer, write=pointer.name in self.written) for pointer in pointers]

@@ -1,4 +1,5 @@
-"""Tiles of vectors in C: the statements of a block once for each vector, with what copies share computed once."""
+"""Tiles of vectors in C: the statements of a block once for each vector, with common parts of the copies computed
+once."""
 
 from __future__ import annotations
 

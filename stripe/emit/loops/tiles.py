@@ -283,7 +283,7 @@ def _copies(loops: Sequence[ForLoop], level: int, lanes: int) -> int:
 
 
 def _vectors(low: int, high: int, lanes: int) -> Iterator[tuple[int, int]]:
-    """Offset and lanes of the vectors of [low, high): whole ones, then halves for what is left."""
+    """Offset and lanes of the vectors of [low, high): whole ones, then halves for the rest."""
     while low < high:
         while low + lanes > high:
             lanes //= 2

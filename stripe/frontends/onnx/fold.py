@@ -101,7 +101,7 @@ def reference(model: ModelProto) -> ReferenceEvaluator:
 
 
 def evaluate(node: NodeProto, inputs: Sequence[Array | None], opsets: Mapping[str, int]) -> list[object]:
-    """The outputs of a node on constants by the reference evaluator of onnx. Raises what that raises."""
+    """The outputs of a node on constants by the reference evaluator of onnx, with its exceptions."""
     plain = renamed(node)
     names = [name for name in plain.input if name]
     graph = onnx.helper.make_graph(

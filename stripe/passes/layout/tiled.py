@@ -1,4 +1,5 @@
-"""The layout in which what a tile reads of a buffer lies in one piece: blocks of the extent of the tiles' views."""
+"""The layout in which the elements of a buffer that a tile reads lie in one piece: blocks of the extent of the tiles'
+views."""
 
 from __future__ import annotations
 

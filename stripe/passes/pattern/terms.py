@@ -7,7 +7,7 @@ whose order does not matter; `| Rest` takes the elements that are left, which th
 begins a comment. A variable that occurs twice has to stand for the same.
 
 A block is `block(refs, idxs)`; a view `ref(direction, dims, aggregation, dtype)`, of which a pattern may leave out the
-last two; a dimension `dim(offset, terms, size, stride)` with `term(coefficient, index)` for what the access adds up;
+last two; a dimension `dim(offset, terms, size, stride)` with `term(coefficient, index)` for each summand of the access;
 an index `idx(name, range)`. Refs are the block's views in order, idxs the indices that it iterates.
 
 Indices of range 1 are pruned from blocks. A variable that is the only index of some dimension may therefore stand for
@@ -47,7 +47,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list, or a set when the order does not matter; `rest` takes what the items leave."""
+    """A list, or a set when the order does not matter; `rest` takes the others."""
 
     items: tuple[Term, ...]
     ordered: bool = True

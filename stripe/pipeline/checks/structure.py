@@ -92,7 +92,7 @@ def require_units(entry: PassEntry, program: Program, hardware: HardwareModel) -
 
 
 class RoundTripCheck(Instrument):
-    """`--verify-roundtrip`: what a pass produces prints to text that parses back to an equal program."""
+    """`--verify-roundtrip`: the result of a pass prints to text that parses back to an equal program."""
 
     @override
     def begin(self, program: Program) -> None:

@@ -65,7 +65,7 @@ def steps_for(document: ReductionInput) -> Sequence[Step[ReductionInput]]:
 def _in_form(
     step: Step[Form], parse: Callable[[str], Form], write: Callable[[Form], str], valid: Callable[[str], bool]
 ) -> Step[ReductionInput]:
-    """A step of programs as a step of documents; what is as long as before and no simpler is tried once at most."""
+    """A step of programs as a step of documents; a document as long as before and no simpler is tried once at most."""
 
     def step_of_documents(document: ReductionInput) -> Iterator[ReductionInput]:
         for candidate in step(parse(document.text)):

@@ -40,7 +40,7 @@ _KEPT_TAGS = frozenset({"program"})
 
 
 def fewer_statements(program: Program) -> Iterator[Program]:
-    """Without some statements, and without what then hangs in the air."""
+    """Without some statements, and without refinements that nothing uses then."""
     paths = [
         (*path, number)
         for path, block in walk(program.entry)

@@ -190,7 +190,7 @@ def _with_statement(function: ast.Function, number: int, statement: ast.Stmt) ->
 
 
 def compiles(text: str) -> bool:
-    """Whether the compiler takes the text. One that crashes does, as that may be what is being reduced."""
+    """Whether the compiler takes the text. A crash counts as taking it, since crashes are reduced too."""
     try:
         compile_tile(text, "<reduce>")
     except StripeError:

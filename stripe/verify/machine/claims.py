@@ -10,7 +10,7 @@ from stripe.verify.machine.units import check_units, check_views
 
 
 def check_claims(program: Program, hardware: HardwareModel | None = None) -> list[Diagnostic]:
-    """All errors in what a valid program says about the machine: locations, addresses, dependences, the schedule.
+    """All errors in the claims of a valid program about the machine: locations, addresses, dependences, the schedule.
 
     Dependences are checked where any statement of main has one, addresses where any buffer has one, and units where
     the machine is known.

@@ -150,7 +150,7 @@ class _ExcerptWriter:
         return self._made.setdefault(buffer, name)
 
     def _view(self, unit: Path, name: str, known_reads: set[tuple[Path, Buffer]]) -> str:
-        """The name in main for what a statement calls `name`, with its allocation."""
+        """The name in main of the buffer that a statement calls `name`, with its allocation."""
         buffer, chain = self._unchanged.view(self._side, unit, name)
         view, allocation = chain[0], chain[-1]
         if (unit, buffer) in known_reads:
