@@ -18,6 +18,7 @@ def test_the_tests_of_an_example_are_one_unit(example: object, request: pytest.F
 
 def test_other_tests_go_by_function() -> None:
     assert unit(f"{FUNCTION}[a-b]") == unit(FUNCTION) == FUNCTION
+    assert unit("tests/test_cpu_list.py::test_a") == unit("tests/test_cpu_list.py::test_b[c]")
     assert unit("tests/frontends/test_onnx_dtypes.py::test_a") == unit(
         "tests/frontends/test_onnx_operators.py::test_b"
     )
