@@ -23,13 +23,12 @@ class Direction(Enum):
     OUT = "out"
     INOUT = "inout"
 
-    @property
-    def reads(self) -> bool:
-        return self in (Direction.IN, Direction.INOUT)
+    reads: bool
+    writes: bool
 
-    @property
-    def writes(self) -> bool:
-        return self in (Direction.OUT, Direction.INOUT)
+    def __init__(self, word: str) -> None:
+        self.reads = word in ("in", "inout")
+        self.writes = word in ("out", "inout")
 
 
 class Role(Enum):

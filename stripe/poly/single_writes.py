@@ -58,12 +58,15 @@ def _is_single(access: Access, others: list[Access], fixed: tuple[str, ...]) -> 
 
 def _once(access: Access, fixed: tuple[str, ...]) -> bool:
     """Whether no element is written at two points that agree in the indices `fixed`."""
-    ranges = access.nest.domain.ranges
-    known = determined(zip(access.index, access.sizes, strict=True), ranges, fixed)
-    if known.issuperset(ranges):
+    domain = access.nest.domain
+    running = domain.names[len(fixed) :]
+    told = {name for affine in (*access.index, *domain.constraints) for name in affine.names()}
+    if any(name not in told and domain.ranges[name][0] < domain.ranges[name][1] for name in running):
+        return False  # all values of the index write the same elements
+    known = determined(zip(access.index, access.sizes, strict=True), domain.ranges, fixed)
+    if known.issuperset(domain.ranges):
         return True
     elements = element_names(len(access.index))
-    running = access.nest.domain.names[len(fixed) :]
     return Relation.from_points(access.relation.points(), running, (*fixed, *elements)).injective
 
 

@@ -216,17 +216,19 @@ class _NestHalves:
 
     def split(self, affine: Affine) -> _SplitAffine:
         """Splits exactly; where a floor mixes both sides its outer part is the floor at the lowest inner value."""
+        if not affine.terms:
+            return _SplitAffine(affine, Affine(), 0, 0)
         outward: list[tuple[Atom, int]] = []
         inward: list[tuple[Atom, int]] = []
         mixed: list[tuple[FloorDiv | Mod, int]] = []
         for atom, coefficient in affine.terms:
-            names = {atom} if isinstance(atom, str) else atom.arg.names()
-            if names <= self.back.keys():
+            if isinstance(atom, str):
+                (outward if atom in self.back else inward).append((atom, coefficient))
+            elif (names := atom.arg.names()) <= self.back.keys():
                 outward.append((atom, coefficient))
             elif names <= self.ranges.keys():
                 inward.append((atom, coefficient))
             else:
-                assert not isinstance(atom, str)
                 mixed.append((atom, coefficient))
         outer = Affine(affine.offset, tuple(outward)).subs(self.to_outer)
         rest = Affine(0, tuple(inward))

@@ -7,6 +7,7 @@ import pytest
 from stripe.cost.time.machine import Machine
 from stripe.hw import load_hardware
 from stripe.hw.graph import STAY
+from stripe.hw.trace import Reads, traced
 from stripe.ir import ConfigError, Location
 
 
@@ -45,3 +46,15 @@ def test_a_memory_without_a_number_is_the_nearest() -> None:
     assert machine.memory_near(Location.of("Wreg"), "PE[37]", writes=False) == "Wreg[37]"
     assert machine.memory_near(Location.of("Orf"), "PE[37]", writes=True) == "Orf[2]"
     assert machine.memory_near(Location(), "PE[37]", writes=False) == "DRAM[0]"
+
+
+def test_equal_models_are_one_machine_unless_they_record() -> None:
+    first = Machine.of(load_hardware("dsp_conv"))
+    again = load_hardware("dsp_conv")
+    assert again is not first.model
+    assert Machine.of(again) is first
+    assert Machine.of(first.model) is first
+    reads: Reads = {}
+    assert Machine.of(traced(again, reads)) is not Machine.of(traced(again, {}))
+    assert not reads, "nothing was compared"
+    assert Machine.of(load_hardware("dsp_conv", {"NUM_CONV": 2})) is not Machine.of(again)

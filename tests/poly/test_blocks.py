@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from stripe.ir import Affine, Agg, Block, Buffer, Constraint, Domain, Index, Nest, parse_affine, parse_program
+from stripe.ir import (
+    Affine,
+    Agg,
+    Block,
+    Buffer,
+    Constraint,
+    Domain,
+    Index,
+    Nest,
+    parse_affine,
+    parse_program,
+    print_program,
+)
 from stripe.poly import (
     DepKind,
     accesses,
@@ -33,8 +45,9 @@ from stripe.poly import (
     untouched,
     view_box,
 )
+from stripe.poly.single_writes import single_writes
 from tests.poly.programs import conv
-from tests.support.programs import source
+from tests.support.programs import load, source
 
 
 def kernel(number: int) -> Nest:
@@ -226,3 +239,14 @@ def test_elements_with_one_point_each_are_counted_as_points() -> None:
         assert count_elements(mixed) == 5 * 5 * 4 * 5
     reshaped = tuple(map(parse_affine, ("floor((4*a + c)/7)", "(4*a + c) mod 7", "b")))
     assert count_elements(replace(mixed, index=reshaped)) == 5 * 5 * 4
+
+
+def test_a_sum_over_a_free_index_needs_no_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All values of `k` contribute to the same elements; where one value is left, the store is alone."""
+    monkeypatch.setattr("stripe.poly.single_writes.Relation.from_points", pytest.fail)
+    entry = load("matmul").entry
+    assert list(single_writes(entry)) == []
+    monkeypatch.undo()
+    text = print_program(load("matmul"))
+    one = parse_program(text.replace("// kernel_0\n", "// kernel_0\n 0 - k >= 0\n"))
+    assert [access.ref for access in single_writes(one.entry)] == ["C"]

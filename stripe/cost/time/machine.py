@@ -53,15 +53,17 @@ class Machine:
         A model that records its reads (`stripe.hw.trace`) has a machine of its own: no other makes the same record.
         """
         latest = Machine._latest
-        if latest is not None and latest.model is not model:
-            is_equal = type(model) is type(latest.model) is HardwareModel and latest.model == model
-            latest = latest if is_equal else None
+        if latest is not None and model is not latest.model and model is not latest._equal:
+            if type(model) is type(latest.model) is HardwareModel and model == latest.model:
+                latest._equal = model
+            else:
+                latest = None
         if latest is None:
             latest = Machine._latest = Machine(model)
         return latest
 
     def __init__(self, model: HardwareModel) -> None:
-        self.model = model
+        self.model = self._equal = model  # the latest of the models that are equal to it
         self.graph = unit_graph(model)
         self.costs: dict[StatementContent, StatementCost] = {}
         """Costs of statements found so far."""
