@@ -21,7 +21,7 @@ from stripe.poly import (
     operation_limit,
     tile_elements,
 )
-from stripe.poly.count import count
+from stripe.poly.count import rows
 
 NAMES = "abcd"
 WIDTHS = (40, 16, 8, 5)
@@ -59,9 +59,9 @@ def test_counts_as_enumeration_does(case: tuple[dict[str, Interval], list[Affine
     bounds, constraints = case
     points = Points.build(tuple(bounds), bounds, constraints)
     found = brute(bounds, constraints)
-    for few in (0, count._FEW):  # by slices, and by a test of each point
-        with mock.patch.object(count, "_FEW", few):
-            count._count_rows.cache_clear()
+    for few in (0, rows._FEW):  # by slices, and by a test of each point
+        with mock.patch.object(rows, "_FEW", few):
+            rows.count_rows.cache_clear()
             assert count_points(points) == len(found)
     image = Relation.function(points, {"e": Affine.linear({n: k + 1 for k, n in enumerate(bounds)})})
     assert count_points(image.range) == len({sum((k + 1) * p[n] for k, n in enumerate(p)) for p in found})
