@@ -43,7 +43,12 @@ def _performed(command: str, argv: list[str] | None) -> int:
 
         arguments = import_module(f"stripe.cli.arguments.{command}")
         with collected_seldom():
-            return guarded(getattr(arguments, f"{command.capitalize()}Spec"), argv)
+            status = guarded(getattr(arguments, f"{command.capitalize()}Spec"), argv)
+            if argv is None:
+                import gc
+
+                gc.freeze()  # the process ends: no search for cycles among all that was loaded
+            return status
     except KeyboardInterrupt:
         return _INTERRUPTED
 

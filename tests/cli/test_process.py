@@ -79,6 +79,17 @@ def test_reading_passes_and_machines_imports_no_numerics() -> None:
     assert not loaded & work, "the work of a pass waits for its run"
 
 
+@pytest.mark.parametrize(("argument", "frozen"), [("", True), ("sys.argv[1:]", False)])
+def test_a_process_of_a_command_ends_without_a_search_for_garbage(argument: str, frozen: bool) -> None:
+    """The search is a sixth of a short run. A process that calls the command keeps its own."""
+    done = _python(
+        "import gc, sys\nfrom stripe.cli.start import opt\n"
+        f"sys.argv = ['stripe-opt', 'tests/programs/matmul.stripe', '-o', {os.devnull!r}]\n"
+        f"print(opt({argument}), gc.get_freeze_count() > 0)"
+    )
+    assert done.stdout == f"0 {frozen}\n"
+
+
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     path = tmp_path / "mm.stripe"
     path.write_text(MATMUL, "utf-8")
