@@ -67,6 +67,8 @@ def _folded(title: str, text: str, *, most: int = MOST_LINES) -> str:
 
 
 def table_html(table: Table) -> str:
+    """A table of a report as HTML: numbers to the right, texts to the left."""
+
     def row(cells: tuple[str, ...], tag: str) -> str:
         sides = ("left" if table.is_text(n) else "right" for n in range(len(cells)))
         texts = (

@@ -29,6 +29,7 @@ class Piece(str):
 
     @staticmethod
     def of(text: str, name: str, line: int, exact: bool) -> Piece:
+        """`text`, from line `line` of the file `name`; `exact` where it stands there letter by letter."""
         piece = Piece(text)
         piece.name, piece.line, piece.exact = name, line, exact
         return piece

@@ -101,6 +101,7 @@ class GrainWalker:
             self.given[buffer.name] = grain_of_array(constant_array(buffer).astype(np.float64))
 
     def visit(self, nest: Nest) -> None:
+        """Notes the grains of all buffers and scalars of a nest, statement by statement."""
         for ref in nest.block.allocs:
             given = self.given.get(ref.name, NOTHING) if nest.depth == 0 else NOTHING
             self.grains[nest.views[ref.name].buffer] = given

@@ -158,6 +158,7 @@ class Nest:
         return _nest(block, self.path, outer, outer.domain, outer.local)
 
     def children(self) -> Iterator[tuple[int, Nest]]:
+        """The blocks among the statements of the innermost one, with their numbers."""
         for number, statement in enumerate(self.block.statements):
             if isinstance(statement, Block):
                 yield number, self.enter(number)

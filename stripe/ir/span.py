@@ -31,5 +31,6 @@ class LineTable:
             end = text.find("\n", end + 1)
 
     def span(self, filename: str, offset: int, length: int = 1) -> Span:
+        """The place of `length` characters from `offset`; lines and columns count from 1."""
         line = bisect_right(self.starts, offset)
         return Span(filename, line, offset - self.starts[line - 1] + 1, length)

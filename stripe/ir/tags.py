@@ -81,5 +81,6 @@ class Tags:
         return Tags.from_pairs([*self.entries, (word, value)])
 
     def remove(self, *words: str) -> Tags:
+        """The tags without `words`; the same object when there is none of them."""
         kept = tuple(entry for entry in self.entries if entry[0] not in words)
         return self if len(kept) == len(self.entries) else Tags(kept)

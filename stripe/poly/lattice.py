@@ -20,6 +20,7 @@ class Polynomial:
 
     @staticmethod
     def of(terms: Mapping[str, Fraction | int], offset: Fraction | int = 0) -> Polynomial:
+        """The sum of `terms` and `offset`; terms of coefficient 0 go."""
         kept = sorted((name, Fraction(value)) for name, value in terms.items() if value)
         return Polynomial(Fraction(offset), tuple(kept))
 

@@ -54,6 +54,7 @@ class Relation:
 
     @staticmethod
     def empty(ins: Sequence[str], outs: Sequence[str]) -> Relation:
+        """The relation without pairs."""
         return Relation(
             tuple(ins), tuple(outs), isl.Map.empty(isl.Space.alloc(CONTEXT, 0, len(ins), len(outs)))
         )

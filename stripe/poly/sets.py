@@ -184,6 +184,7 @@ class Points:
         return Points(self.names, self.raw.lexmin()).sample()
 
     def contains(self, values: Mapping[str, int]) -> bool:
+        """Whether the point with these coordinates is in the set."""
         fixed = self.raw
         for number, name in enumerate(self.names):
             fixed = fixed.fix_val(SET, number, isl_val(values[name]))

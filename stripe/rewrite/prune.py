@@ -84,6 +84,7 @@ def prune_indices(block: Block) -> Block:
 
 
 def drop_unused_passed(block: Block) -> Block:
+    """`block` without the passed indices that nothing in it uses; the same object when there are none."""
     if not block.passed:
         return block
     used = used_indices(block)

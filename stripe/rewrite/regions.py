@@ -36,6 +36,7 @@ class TouchedElements:
 
     @staticmethod
     def of(parts: Iterable[Access]) -> TouchedElements:
+        """The elements that `parts` touch."""
         found = tuple(parts)
         return TouchedElements(tuple([(part.index, part.sizes, part.nest.domain) for part in found]), found)
 

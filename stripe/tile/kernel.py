@@ -94,6 +94,7 @@ class Kernel:
         return self.cast(loaded, dtype)
 
     def constant(self, const: Const) -> Scalar:
+        """A constant as a scalar."""
         into = self.scalar("c", const.dtype)
         self.statements.append(Constant(into.name, const.value, const.dtype))
         return into
@@ -107,16 +108,19 @@ class Kernel:
         return into
 
     def intrinsic(self, base: str, op: str, inputs: Sequence[Scalar], dtype: DType) -> Scalar:
+        """The result of `op`, of dtype `dtype`, as a scalar called like `base`."""
         into = self.scalar(base, dtype)
         self.statements.append(Intrinsic(into.name, op, tuple(value.name for value in inputs)))
         return into
 
     def load_index(self, base: str, affine: Affine, dtype: DType) -> Scalar:
+        """The value of an affine over the indices as a scalar of dtype `dtype`."""
         into = self.scalar(base, dtype)
         self.statements.append(LoadIndex(into.name, affine))
         return into
 
     def store(self, tensor: Tensor, access: Sequence[Affine], value: Scalar, agg: Agg = Agg.ASSIGN) -> None:
+        """Stores a scalar to an element of a tensor, merged by `agg`."""
         name = self.view(tensor, Direction.OUT, access, agg=agg)
         self.statements.append(Store(name, value.name))
 

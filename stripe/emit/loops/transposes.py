@@ -52,5 +52,6 @@ def find_transpose(block: Block, scope: CodeScope, nest: Loops, parallel: int) -
 
 
 def size(loop: ForLoop) -> int:
+    """The number of iterations of a plain loop."""
     low, high = interval(loop)
     return high - low

@@ -56,6 +56,7 @@ def attribute(node: NodeProto, name: str) -> onnx.AttributeProto | None:
 
 
 def integer(node: NodeProto, name: str, default: int) -> int:
+    """The integer attribute `name` of a node."""
     found = attribute(node, name)
     return default if found is None else found.i
 
@@ -75,11 +76,14 @@ def known(value: Value, name: str) -> int:
 
 
 def branch(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`If`: the branch that a constant condition chooses. Raises Unsupported for a computed one."""
     branch = "then_branch" if known(inputs[0], "condition") else "else_branch"
     return scope.subgraph(_graph(node, branch), ())
 
 
 def loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`Loop`: its rounds one after the other, then the stacked outputs of all rounds. Raises Unsupported where the number
+    of rounds is computed, or above MAX_TRIPS."""
     if len(inputs) < 2:
         raise Unsupported("it takes a trip count and a condition, which may be empty")
     limit, condition, *carried = inputs
@@ -213,6 +217,7 @@ def _at(sequence: SequenceValue, place: Value) -> Value:
 
 
 def sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`SequenceInsert`: at a position, from the end where it is negative; at the end without one."""
     items = list(_sequence(inputs[0]).items)
     place = _position(inputs[2], len(items) + 1) if len(inputs) > 2 else len(items)
     place += len(items) if place < 0 else 0
@@ -221,6 +226,7 @@ def sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> 
 
 
 def sequence_erase(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`SequenceErase`: the item at a position goes, the last without one. Raises Unsupported for an empty sequence."""
     items = list(_sequence(inputs[0]).items)
     if not items:
         raise Unsupported("its sequence is empty")
@@ -229,6 +235,7 @@ def sequence_erase(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> S
 
 
 def sequence_map(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`SequenceMap`: the body for each item. Raises Unsupported for sequences of several lengths."""
     body = _graph(node, "body")
     first = _sequence(inputs[0])
     if len({len(value.items) for value in inputs if isinstance(value, SequenceValue)}) > 1:
@@ -242,6 +249,7 @@ def sequence_map(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) 
 
 
 def concat_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`ConcatFromSequence`, along an axis or a new one."""
     items, axis = _sequence(inputs[0]).items, integer(node, "axis", 0)
     new = integer(node, "new_axis", 0)
     return [scope.emit("ConcatFromSequence", items, axis=axis, new_axis=new)]
@@ -255,6 +263,8 @@ def stack(scope: Surroundings, items: Sequence[Value], axis: int, new_axis: int)
 
 
 def split_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`SplitToSequence`: parts of given sizes, of one size with a smaller last part, or of single elements. Raises
+    Unsupported for sizes that are computed or do not add up."""
     source, axis = inputs[0], integer(node, "axis", 0)
     if not isinstance(source, TensorValue):
         raise Unsupported("the type of its input is unknown")
@@ -286,6 +296,7 @@ def _same(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[V
 
 
 def shape(_: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`Shape`: the static sizes from `start` to `end`."""
     sizes = _type(inputs[0]).sizes
     end = attribute(node, "end")
     return [constant(np.asarray(sizes[integer(node, "start", 0) : None if end is None else end.i], np.int64))]

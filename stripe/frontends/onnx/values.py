@@ -48,6 +48,7 @@ class TensorType:
 
     @property
     def dtype(self) -> DType | None:
+        """The element type; None for one that Stripe lacks."""
         name = _NAMES.get(self.element) or _STORED.get(self.element)
         return None if name is None else DTYPES[name]
 

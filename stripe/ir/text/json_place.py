@@ -28,6 +28,7 @@ class JsonPlace:
     path: tuple[str | int, ...] = ()
 
     def at(self, step: str | int) -> JsonPlace:
+        """The place of a field or an item. Raises StripeError past `MAX_NESTING` levels."""
         if len(self.path) >= MAX_NESTING:
             raise self.error("nested too deeply", f"values may nest {MAX_NESTING} deep")
         return JsonPlace(self.filename, (*self.path, step))
@@ -36,11 +37,13 @@ class JsonPlace:
         return StripeError(reason, path=self.filename, where=json_path(self.path), hint=hint)
 
     def expected(self, wanted: str, found: Json) -> StripeError:
+        """The error that another kind of value stands here."""
         kinds: dict[object, str] = {dict: "an object", list: "a list"}
         shown = kinds.get(type(found)) or json.dumps(found)
         return self.error(f"expected {wanted}, found {shown[:60]}", _FORMAT)
 
     def object(self, value: Json) -> JsonObject:
+        """The value as an object. Raises StripeError for another kind."""
         if not isinstance(value, dict):
             raise self.expected("an object", value)
         return dict(value)
@@ -61,6 +64,7 @@ class JsonPlace:
         return known[value]
 
     def check_name(self, value: Json, noun: str) -> str:
+        """The value as the name of `noun`. Raises StripeError for a name that Stripe's text cannot hold."""
         if not isinstance(value, str):
             raise self.expected("a text", value)
         if not re.fullmatch(NAME_PATTERN, value):

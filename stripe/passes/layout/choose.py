@@ -165,6 +165,7 @@ class FactorGraph:
             self.factors[buffer], self.around[buffer], self.sizes[buffer] = {}, {}, 1
 
     def add(self, factor: Factor) -> None:
+        """Adds a factor on open tensors, which become neighbours of each other."""
         number = next(self._numbers)
         for tensor in factor.tensors:
             self.factors[tensor][number] = factor

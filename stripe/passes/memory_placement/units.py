@@ -30,6 +30,7 @@ class UnitNumbers:
         return UnitNumbers(low, high + banks - 1, step if low < high + banks - 1 else 0)
 
     def meets(self, other: UnitNumbers) -> bool:
+        """Whether some number is in both: the intervals overlap, and the steps have a common number."""
         apart = self.low - other.low
         step = gcd(self.step, other.step)
         in_step = apart % step == 0 if step else apart == 0

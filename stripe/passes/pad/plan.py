@@ -25,6 +25,7 @@ class Margins:
         return any((*self.low, *self.high))
 
     def union(self, other: Margins) -> Margins:
+        """The margins that hold both."""
         return Margins(
             tuple(map(max, self.low, other.low)),
             tuple(map(max, self.high, other.high)),

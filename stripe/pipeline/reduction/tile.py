@@ -62,11 +62,13 @@ def _used_inputs(function: ast.Function) -> ast.Function:
 
 
 def fewer_inputs(function: ast.Function) -> Iterator[ast.Function]:
+    """Without some inputs."""
     for cut in cuts(len(function.inputs)):
         yield replace(function, inputs=tuple(i for n, i in enumerate(function.inputs) if n not in cut))
 
 
 def fewer_outputs(function: ast.Function) -> Iterator[ast.Function]:
+    """Without some outputs; one stays."""
     if len(function.outputs) > 1:
         for cut in cuts(len(function.outputs)):
             yield replace(function, outputs=tuple(o for n, o in enumerate(function.outputs) if n not in cut))

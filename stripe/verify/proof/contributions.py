@@ -83,6 +83,7 @@ Images = dict[Term, list[Contribution]]
 
 
 def by_term(contributions: Iterable[Contribution]) -> Images:
+    """The contributions by their term."""
     found: Images = {}
     for contribution in contributions:
         found.setdefault(contribution.term, []).append(contribution)

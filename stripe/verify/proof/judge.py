@@ -36,6 +36,7 @@ class Judgement:
 
     @property
     def answer(self) -> Literal["equal", "equal under assumptions", "different", "not proved", "unknown"]:
+        """The answer in words: a run that differs, or misplaced buffers, make it *different* whatever the proof says."""
         match self.verdict:
             case _ if self.misplaced or (self.run is not None and self.run.failed):
                 return "different"

@@ -65,6 +65,7 @@ class KnownBuffers:
         ]
 
     def add(self, pair: BufferPair) -> None:
+        """Makes the buffers of a pair known arrays, for comparisons that do not hide its label too."""
         for number, buffer in enumerate(pair.buffers):
             self.labels[number][buffer] = pair.label
             for hidden, sides in self._sides.items():

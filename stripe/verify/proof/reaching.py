@@ -30,6 +30,7 @@ class Reaching:
 
     @cached_property
     def by_path(self) -> dict[Path, list[Access]]:
+        """The accesses of each statement."""
         found: dict[Path, list[Access]] = {}
         for access in self.accesses:
             found.setdefault(access.path, []).append(access)
@@ -45,6 +46,7 @@ class Reaching:
 
     @cached_property
     def by_buffer(self) -> dict[Buffer, list[Access]]:
+        """The accesses to each buffer in program order."""
         found: dict[Buffer, list[Access]] = {}
         for access in self.accesses:
             found.setdefault(access.buffer, []).append(access)
@@ -60,6 +62,7 @@ class Reaching:
 
     @cached_property
     def allocations(self) -> dict[Buffer, Refinement]:
+        """The refinement that allocates each buffer."""
         return {
             Buffer(path, ref.name): ref for path, block in walk(self.program.entry) for ref in block.allocs
         }

@@ -72,6 +72,7 @@ def mismatch(
 
 
 def sampled(relation: Relation, keys: Sequence[str]) -> tuple[dict[str, int], tuple[int, ...]]:
+    """One pair of a relation that is not empty: the key by name, and the values."""
     sampled = relation.sample_values()
     assert sampled is not None
     return dict(zip(keys, sampled[0], strict=True)), sampled[1]
