@@ -82,8 +82,8 @@ def branch(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Seq
 
 
 def loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
-    """`Loop`: its rounds one after the other, then the stacked outputs of all rounds. Raises Unsupported where the number
-    of rounds is computed, or above MAX_TRIPS."""
+    """`Loop`: its rounds one after the other, then the stacked outputs of all rounds. Raises Unsupported where the
+    number of rounds is computed, or above MAX_TRIPS."""
     if len(inputs) < 2:
         raise Unsupported("it takes a trip count and a condition, which may be empty")
     limit, condition, *carried = inputs

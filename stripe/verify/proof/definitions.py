@@ -97,8 +97,8 @@ class Definitions:
         self._defined: dict[Path, dict[str, int]] = {}
 
     def definition(self, read: Read) -> Definition:
-        """The definition of the elements that a load reads: the last assignments before it, and the merges after these. Raises
-        Unprovable for an element assigned twice, and for several aggregations of one buffer."""
+        """The definition of the elements that a load reads: the last assignments before it, and the merges after these.
+        Raises Unprovable for an element assigned twice, and for several aggregations of one buffer."""
         if read in self._definitions:
             return self._definitions[read]
         check_time()

@@ -36,7 +36,7 @@ class Judgement:
 
     @property
     def answer(self) -> Literal["equal", "equal under assumptions", "different", "not proved", "unknown"]:
-        """The answer in words: a run that differs, or misplaced buffers, make it *different* whatever the proof says."""
+        """The answer in words: a run that differs, or misplaced buffers, make it *different* despite the proof."""
         match self.verdict:
             case _ if self.misplaced or (self.run is not None and self.run.failed):
                 return "different"
