@@ -10,7 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stripe.poly.access import Access, AccessKind, accesses, element_names, leaf_accesses
+    from stripe.poly.access import (
+        Access,
+        AccessKind,
+        TouchedElements,
+        accesses,
+        element_names,
+        leaf_accesses,
+    )
     from stripe.poly.count.count import (
         count_accesses,
         count_domain,
@@ -59,7 +66,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "access": "Access AccessKind accesses element_names leaf_accesses",
+    "access": "Access AccessKind TouchedElements accesses element_names leaf_accesses",
     "count.count": (
         "count_accesses count_domain count_elements count_points count_touched count_union distinct_per_point"
     ),
@@ -79,7 +86,8 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "accesses",
+    "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "TouchedElements",
+    "accesses",
     "bounds", "box_of", "box_volume", "check_time", "common_depth", "conflicts",
     "count_accesses", "count_domain", "count_elements", "count_points", "count_touched", "count_union",
     "dependences", "distances",

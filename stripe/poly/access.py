@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
@@ -79,6 +79,20 @@ class Access:
     def footprint(self) -> Points:
         """All elements of the buffer that it ever touches."""
         return self.relation.range.coalesced()
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedElements:
+    """Accesses by all that their elements depend on: equal layers share the answers of integer sets."""
+
+    content: tuple[object, ...]
+    parts: tuple[Access, ...] = field(compare=False)
+
+    @staticmethod
+    def of(parts: Iterable[Access]) -> TouchedElements:
+        """The elements that `parts` touch."""
+        found = tuple(parts)
+        return TouchedElements(tuple([(part.index, part.sizes, part.nest.domain) for part in found]), found)
 
 
 def element_names(rank: int) -> tuple[str, ...]:

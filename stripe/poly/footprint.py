@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest
@@ -86,7 +86,9 @@ def box_of(parts: Sequence[Access]) -> tuple[Interval, ...] | None:
     return tuple((min(b[0] for b in dim), max(b[1] for b in dim)) for dim in zip(*boxes, strict=True))
 
 
-def _box(index: Sequence[Affine], sizes: Sequence[int], domain: Domain) -> tuple[Interval, ...] | None:
+@lru_cache(maxsize=4096)
+def _box(index: tuple[Affine, ...], sizes: tuple[int, ...], domain: Domain) -> tuple[Interval, ...] | None:
+    """`box_of` an access with this content, which equal layers share."""
     result: list[Interval] = []
     for affine, size in zip(index, sizes, strict=True):
         found = bounds(affine, domain)

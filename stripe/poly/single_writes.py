@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 from stripe.ir import Agg, Block, Buffer, Nest, Role, determined, nest_at
-from stripe.poly.access import Access, accesses, element_names
+from stripe.poly.access import Access, TouchedElements, accesses, element_names
 from stripe.poly.deps import touched_at
 from stripe.poly.limits import within
 from stripe.poly.relations import Relation
 from stripe.poly.sets import Points, union
 
 _OPERATIONS = 2_000_000
-"""isl operations for one store before it stays as it is."""
+"""isl operations for each of two questions about a store, and for one about a buffer, before it stays as it is."""
 
 
 def single_writes(entry: Block) -> Iterator[Access]:
@@ -40,24 +40,24 @@ def single_writes(entry: Block) -> Iterator[Access]:
         single: list[Access] = []
         for access in merging:
             others = [o for o in found if o is not access and (o.is_write or o.path < access.path)]
-            if within(_OPERATIONS, partial(_is_single, access, others, fixed)):
+            once = within(_OPERATIONS, partial(_once, TouchedElements.of([access]), fixed))
+            if once and within(_OPERATIONS, partial(_is_apart, access, others, fixed)):
                 single.append(access)
         # Without any merging store the buffer begins undefined: no element may count on the identity.
         if len(single) < len(merging) or within(_OPERATIONS, partial(_is_written, found, holder, fixed)):
             yield from single
 
 
-def _is_single(access: Access, others: list[Access], fixed: tuple[str, ...]) -> bool:
-    """Whether `access` writes no element twice at points that agree in the indices `fixed`, and `others` touch none of
-    its elements there."""
-    if not _once(access, fixed):
-        return False
+def _is_apart(access: Access, others: list[Access], fixed: tuple[str, ...]) -> bool:
+    """Whether `others` touch none of the elements of `access` at points that agree in the indices `fixed`."""
     mine = touched_at(access, fixed)
     return all(mine.disjoint(touched_at(other, fixed)) for other in others)
 
 
-def _once(access: Access, fixed: tuple[str, ...]) -> bool:
-    """Whether no element is written at two points that agree in the indices `fixed`."""
+@lru_cache(maxsize=2048)
+def _once(write: TouchedElements, fixed: tuple[str, ...]) -> bool:
+    """Whether no element is written at two points that agree in the indices `fixed`; equal layers share the answer."""
+    (access,) = write.parts
     domain = access.nest.domain
     running = domain.names[len(fixed) :]
     told = {name for affine in (*access.index, *domain.constraints) for name in affine.names()}

@@ -37,6 +37,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.poly import (
     Access,
+    box_of,
     element_names,
     through_view,
     touched_at,
@@ -49,7 +50,7 @@ from stripe.rewrite.locate import placed_as, unknown_unit
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.pass_in import pass_index
 from stripe.rewrite.refusal import Refusal
-from stripe.rewrite.regions import Region, TouchedElements, regions_of, touched_box
+from stripe.rewrite.regions import Region, regions_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def cache_view(
     """Caches the view `name` of the block at `path`."""
     nest = nest_at(entry, path)
     parts = through_view(nest, name)
-    box = touched_box(TouchedElements.of(parts))
+    box = box_of(parts)
     if box is None:
         return Refusal("nothing is touched through it")
     # the other views that the innermost block has of the buffer of `name`

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest, nest_at
 from stripe.poly import (
     Access,
     Points,
-    box_of,
+    TouchedElements,
     element_names,
     pieces,
     through_view,
@@ -25,26 +25,6 @@ class Region:
     """Elements to transfer: over the names of the nest's domain and `e0`, `e1`, … relative to the view's origin."""
 
     affines: tuple[Affine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TouchedElements:
-    """Accesses by all that their elements depend on: equal layers share the answers of integer sets."""
-
-    content: tuple[object, ...]
-    parts: tuple[Access, ...] = field(compare=False)
-
-    @staticmethod
-    def of(parts: Iterable[Access]) -> TouchedElements:
-        """The elements that `parts` touch."""
-        found = tuple(parts)
-        return TouchedElements(tuple([(part.index, part.sizes, part.nest.domain) for part in found]), found)
-
-
-@lru_cache(maxsize=512)
-def touched_box(touch: TouchedElements) -> tuple[Interval, ...] | None:
-    """The box, relative to the view's origin, of all that is touched through it."""
-    return box_of(touch.parts)
 
 
 def regions_of(
@@ -73,7 +53,7 @@ def regions_of(
     return [Region(_simplified(Points.build(known.names, {}, inside), known))]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _pieces(
     touch: TouchedElements, prefix: tuple[str, ...], domain: Domain, box: tuple[Interval, ...]
 ) -> tuple[Region, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from stripe.ir import (
     Affine,
@@ -114,7 +115,16 @@ def split_block(block: Block, chosen: Mapping[str, Split]) -> Block:
     Establishes: the points of the nest are those of the block under the equations of `chosen`; where pieces overlap, a
     point occurs once for each piece, which the caller has to make harmless.
     """
-    splits = {index.name: chosen.get(index.name, Split.whole(index.range)) for index in block.iterated}
+    return _split_block(
+        block, tuple([chosen.get(index.name, Split.whole(index.range)) for index in block.iterated])
+    )
+
+
+@lru_cache(maxsize=2048)
+def _split_block(block: Block, chosen: tuple[Split, ...]) -> Block:
+    """`split_block`. Answers are kept: a tile that was priced comes back in the program, and under other speeds of
+    units and buses."""
+    splits = {index.name: split for index, split in zip(block.iterated, chosen, strict=True)}
     taken = {index.name for index in block.indices}
     passed_names: dict[str, str] = {}
     for name in [*splits, *(index.name for index in block.passed)]:

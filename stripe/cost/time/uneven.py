@@ -69,7 +69,7 @@ def tile_points(nest: Nest, outer: Sequence[str]) -> Counts | None:
     return _domain_points(nest.domain, tuple(outer))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _domain_points(domain: Domain, outer: tuple[str, ...]) -> Counts | None:
     """`tile_points` of a nest with this domain. Answers are kept: the pieces of a loop and equal layers share them."""
     import numpy as np

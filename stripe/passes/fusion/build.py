@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from stripe.ir import (
     Affine,
@@ -50,10 +51,12 @@ class _Merged:
     shift: tuple[int, ...]
 
 
+@lru_cache(maxsize=1024)
 def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     """The block that runs, for each point of the shared indices, the rest of `a` and then the rest of `b`.
 
     Inner blocks that would have one point and no constraint dissolve into the fused one. Tags of `a` and `b` go inside.
+    Answers are kept, as those of `split_block` are.
     """
     a_half = _split(a, {entry.a_index: (entry.a_split, entry.name) for entry in plan.shared})
     b_half = _split(b, {entry.b_index: (entry.b_split, entry.name) for entry in plan.shared})
