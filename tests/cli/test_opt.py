@@ -16,7 +16,7 @@ from stripe.cli.start import opt as main
 from stripe.ir import parse_program
 from stripe.passes.registry import pass_names
 from stripe.pipeline.reproducer import Reproducer
-from tests.support.programs import MATMUL
+from tests.support.programs import MATMUL, PROGRAMS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -381,6 +381,27 @@ def test_verify_exact_gives_3_and_a_witness(mm: str, tmp_path: Path, capsys: Cap
     assert "pass 'w' (wrong) changed the meaning of the program" in err
     assert "C[7, " in err
     assert not target.exists()
+
+
+def test_unknown_answers_end_a_run_where_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(
+        "stripe.verify.proof.judge.ENUMERATED", 0
+    )  # small programs have an answer without isl
+    table, computed = (str(PROGRAMS / f"verify/answers/{name}.stripe") for name in ("table", "computed"))
+    against = [table, "--verify-against", computed, "-o", str(tmp_path / "out.stripe")]
+    reason = "unknown: 'B' uses numbers that one program computes from indices and the other has at hand"
+    assert main([*against, "--verify-unknown", "fail"]) == 3
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: the program is not proved to compute what {computed} does\n  {reason}\n")
+    assert not (tmp_path / "out.stripe").exists()
+    for arguments in ([], ["--verify-unknown", "run"]):
+        assert main([*against, *arguments]) == 0
+        assert f"verify: {computed}: {reason}; ran both programs on " in capsys.readouterr().err
+    monkeypatch.undo()
+    assert main([*against, "--verify-unknown", "fail"]) == 0
+    assert capsys.readouterr().err == f"verify: {computed}: equal\n"
 
 
 def test_verify_exact_refuses_an_input_that_is_wrong_in_itself(tmp_path: Path, capsys: Capture) -> None:

@@ -14,6 +14,7 @@ from stripe.cli.arguments.compile import ASSUMPTIONS
 from stripe.ir import (
     DTYPES,
     ConstantBuffer,
+    Dim,
     Index,
     Program,
     Role,
@@ -123,6 +124,29 @@ def test_numbers_inside_floor_and_mod_stay_below_2_to_62(access: str) -> None:
     found = check_magnitude(program("scaled", *wide))
     assert ["A" in str(diagnostic) for diagnostic in found] == [True]
     assert check_magnitude(program("scaled", ("[i:4]", "[i:1000000]"), *wide[1:])) == []
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        f"i mod {2**64 + 1}",
+        f"floor(i/{2**64 + 1})",
+        f"i + {2**70}*floor(i/4)",
+        f"floor((i + {2**70}*floor(i/4))/5)",
+    ],
+)
+def test_factors_and_divisors_stay_below_2_to_62_where_values_are_small(access: str) -> None:
+    (found,) = check_magnitude(program("scaled", ("in A[i]", f"in A[{access}]"), ("#const", "#user")))
+    assert "the access of 'A' reaches" in str(found)
+    assert found.hint == "numbers stay below 2^62"
+
+
+def test_strides_stay_below_2_to_62_where_no_step_is_taken() -> None:
+    bare = program("scaled", ("#const", "#user"))
+    first, *others = bare.entry.refinements
+    wide = replace(first, dims=(Dim(1, 2**70),))
+    entry = replace(bare.entry, refinements=(wide, *others))
+    assert f"a stride of 'A' reaches {2**70}" in str(check_magnitude(replace(bare, entry=entry))[0])
 
 
 def test_the_entry_has_no_index() -> None:

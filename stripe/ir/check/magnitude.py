@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from stripe.ir.affine import Affine, Interval
+from stripe.ir.affine import Affine, FloorDiv, Interval
 from stripe.ir.block import Block, Constraint, Index, LoadIndex
 from stripe.ir.check.diagnostic import CheckedBlock, Diagnostic
 from stripe.ir.program import Program
@@ -66,6 +66,7 @@ def _extents(
     for ref in block.refinements:
         size = ref.bytes
         yield "the size of '{}'", ref, max((size, *ref.sizes))
+        yield "a stride of '{}'", ref, max([abs(dim.stride) for dim in ref.dims], default=0)
         if ref.is_alloc:
             yield "the address of '{}'", ref, (ref.offset or 0) + size
         yield "the access of '{}'", ref, _place(ref, ranges)
@@ -88,11 +89,17 @@ def _place(ref: Refinement, ranges: Mapping[str, Interval]) -> int:
 
 
 def _reach(affine: Affine, ranges: Mapping[str, Interval]) -> int:
-    """The largest number on the way to the value, in whichever order terms are added, and inside floor and mod."""
-    partial = abs(affine.offset)
+    """The largest number on the way to the value, in whichever order terms are added, and inside floor and mod; or the
+    largest factor, divisor or modulus."""
+    partial, written = abs(affine.offset), 0
     for atom, coefficient in affine.terms:
         low, high = ranges[atom] if isinstance(atom, str) else Affine(0, ((atom, 1),)).bounds(ranges)
         partial += abs(coefficient) * max(abs(low), abs(high))
+        written = max(written, abs(coefficient))
+        if not isinstance(atom, str):
+            written = max(written, atom.divisor if isinstance(atom, FloorDiv) else atom.modulus)
+    if written > LARGEST:
+        return written
     value = max(map(abs, affine.bounds(ranges))) if partial > LARGEST else 0
     if value > LARGEST or affine.is_linear:
         return value if value > LARGEST else partial
