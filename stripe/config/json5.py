@@ -202,7 +202,7 @@ class _JsonParser:
             raise JsonSyntaxError("this number is too long", match.start(), hint, len(match.group()))
         if _NAME.match(self._text, match.end()) or self._text[match.end() : match.end() + 1].isdigit():
             raise JsonSyntaxError(
-                f"'{match.group()}' goes on with what is no part of a number",
+                f"'{match.group()}' goes on with a character that numbers do not have",
                 match.end(),
                 "put quotes around a text",
             )

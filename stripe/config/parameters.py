@@ -101,7 +101,7 @@ class Check(ConfigModel):
     """A condition between parameters."""
 
     that: str = Field(description="a Jinja expression that must be true")
-    reason: str = Field(description="what is wrong where it is not")
+    reason: str = Field(description="the reason where it does not hold")
 
 
 class ParameterFile(ConfigModel):

@@ -133,7 +133,9 @@ def compare(
     for name in [*expected, *(name for name in actual if name not in expected)]:
         if name not in actual or name not in expected:
             found.append(
-                Difference(name, f"is missing in what was {'computed' if name in expected else 'expected'}")
+                Difference(
+                    name, f"is missing among the {'computed' if name in expected else 'expected'} tensors"
+                )
             )
             continue
         bound = bounds.get(name) if bounds else None

@@ -69,10 +69,11 @@ class MemUnit(Unit):
     )
     along: tuple[str, ...] = Field(
         default=(),
-        description="axes of the grid of units with one such memory at each position; it holds what its position needs",
+        description="axes of the grid of units with one such memory at each position, for the operands of the position",
     )
     keeps_halo: bool = Field(
-        default=False, description="of a new window it gets only what the window before did not hold"
+        default=False,
+        description="of a new window it gets only the elements that the window before did not hold",
     )
     ports: Count = Field(
         default=1,
@@ -274,8 +275,8 @@ class HardwareModel(ConfigModel):
         default_factory=dict, description="units that move data, by name"
     )
     buses: tuple[Bus, ...] = Field(default=(), description="wires between units")
-    leakage_mW: NotNegative = Field(default=0.0, description="static power of what belongs to no unit, mW")
-    area_mm2: NotNegative = Field(default=0.0, description="silicon area of what belongs to no unit, mm²")
+    leakage_mW: NotNegative = Field(default=0.0, description="static power outside of the units, mW")
+    area_mm2: NotNegative = Field(default=0.0, description="silicon area outside of the units, mm²")
     technology_nm: Positive | None = Field(default=None, description="process node, nm")
     parameters: dict[str, Scalar] = Field(
         default_factory=dict, description="parameters that it was rendered with"

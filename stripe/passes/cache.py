@@ -81,9 +81,9 @@ class Cache(Pass):
     shared: int = Field(
         default=0,
         ge=0,
-        description="cache only what at least this many points of the block share, and once for them: the block splits "
-        "into one over the indices that move the view, which holds the copy, and inside it one over the others; 0: a "
-        "copy for each point",
+        description="cache only elements that at least this many points of the block share, once for them: the block "
+        "splits into one over the indices that move the view, which holds the copy, and inside it one over the others; "
+        "0: a copy for each point",
     )
     shared_max: int = Field(
         default=0, ge=0, description="with shared: most points that share one copy; 0: no limit"

@@ -53,7 +53,7 @@ class ReorderIndexes(BlockPass):
     cache_bytes: int = Field(
         default=0,
         ge=0,
-        description="for `runs`: the cache that holds what the innermost loop touches; 0: no limit",
+        description="for `runs`: the cache that holds the elements of the innermost loop; 0: no limit",
     )
     recursive: bool = Field(default=True, description="also in the blocks inside a match")
 

@@ -59,8 +59,8 @@ class SplitReduction(BlockPass):
     shared: int = Field(
         default=0,
         ge=0,
-        description="leave blocks alone that `vectorize` would take if what this many points share lay otherwise: "
-        "a copy of it is better; 0: none",
+        description="leave blocks alone that `vectorize` would take if elements that this many points share lay "
+        "otherwise: a copy of it is better; 0: none",
     )
     outer_set: TagSet = Field(default=(), description="tags added to the block of elements")
 

@@ -203,7 +203,7 @@ def require_stage(program: Program, entry: PassEntry, ran: Sequence[PassEntry]) 
         f"pass {entry.label} requires the stage '{wanted.word}', and the program is '{program.stage.word}' "
         + (f"after {names}" if names else "as given")
         + f": {first.message} ({first.name or 'the program'})",
-        hint=f"{_who_ensures(wanted) or first.hint or 'put what establishes it'} before it",
+        hint=f"{_who_ensures(wanted) or first.hint or 'put the passes that establish it'} before it",
     )
 
 

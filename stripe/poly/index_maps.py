@@ -86,7 +86,7 @@ def inverse(index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
         raise ConfigError(
             f"the elements {list(first)} and {list(second)} both lie at {list(found.element)}",
             where=f"index map {str(index_map)!r}",
-            hint="a layout keeps elements apart: add what tells them from each other, such as floor(i/2)",
+            hint="a layout keeps elements apart: add a result that distinguishes them, such as floor(i/2)",
         )
     with operation_limit():
         back = relation(index_map, sizes).reversed()

@@ -153,7 +153,7 @@ def _merged_by(entry: Block, nest: Nest, parts: Sequence[Access]) -> Agg | Refus
         return Refusal(
             f"some elements are merged by {agg.value} inside, others in another way"
             if is_mixed
-            else f"it is read inside, where a copy lacks what {agg.value} merges with"
+            else f"it is read inside, where a copy lacks the values that {agg.value} merges with"
         )
     return Agg.ASSIGN if is_mixed else agg
 

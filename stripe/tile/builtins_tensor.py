@@ -125,7 +125,7 @@ def _random_part(part: str) -> Builtin:
         value = scope.value(node.arguments[0], None)
         if not isinstance(value, RandomValue):
             raise scope.error(
-                f"'{node.function}' takes what prng_step gives", node.span, "R = prng_step(S, N, M)"
+                f"'{node.function}' takes the result of prng_step", node.span, "R = prng_step(S, N, M)"
             )
         return value.state if part == "state" else value.value
 

@@ -93,7 +93,9 @@ def _hint(terminal: str, text: str, expected: set[str]) -> str:
         and "MINUS" not in expected
         and expected & {"EQ", "QMARK"}
     ):
-        return "a contraction combines two tensors by * or + or ==; compute what is more in a statement of its own"
+        return (
+            "a contraction combines two tensors by * or + or ==; compute the rest in a statement of its own"
+        )
     if "SEMICOLON" in expected and terminal in ("ID", "IDXID", "RBRACE", "OPEN_ATTRIBUTE"):
         return "a statement ends with ';', the last one too"
     return _expected(expected)

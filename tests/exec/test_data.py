@@ -178,5 +178,5 @@ def test_integers_and_shapes_are_never_tolerated() -> None:
     assert difference.max_error == 255
     assert "dtype" in str(compare(ints, {"O": np.array([0, 255], np.int16)})[0])
     assert "shape" in str(compare(ints, {"O": np.zeros((1, 2), np.uint8)})[0])
-    assert str(compare(ints, {})[0]) == "'O' is missing in what was computed"
-    assert str(compare({}, ints)[0]) == "'O' is missing in what was expected"
+    assert str(compare(ints, {})[0]) == "'O' is missing among the computed tensors"
+    assert str(compare({}, ints)[0]) == "'O' is missing among the expected tensors"

@@ -116,7 +116,9 @@ def test_elements_that_are_merged_in_two_ways_are_declined() -> None:
 def test_sums_that_something_else_adds_to_are_not_read_from_a_copy() -> None:
     text = source("passes/cache/partial_sum")
     _, remarks = run_pass(text, "cache", reqs=["k"])
-    assert "O is not cached: it is read inside, where a copy lacks what add merges with" in str(remarks)
+    assert "O is not cached: it is read inside, where a copy lacks the values that add merges with" in str(
+        remarks
+    )
     # without the earlier assignment, in a temporary, the copy holds the sum
     _, remarks = run_pass(source("passes/cache/whole_sum"), "cache", reqs=["k"])
     assert "O: 8 bytes in a copy" in str(remarks)

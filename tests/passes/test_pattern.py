@@ -79,7 +79,7 @@ def test_classes(line: str, tags: str) -> None:
         ("O[x] = assign ident(I[x])", "it aggregates nothing"),
         ("O[x] = add mul(I[x], K[x])", "it contracts no index"),
         ("O[x] = max mul(I[x,k], K[k])", "it aggregates products by max"),
-        ("O[x] = add add(I[x,k], K[k])", "what it stores is neither a load nor a product of two"),
+        ("O[x] = add add(I[x,k], K[k])", "its stored value is neither a load nor a product of two"),
         ("O[x] = add ident(I[floor((x + k)/2)])", "an access has a floor or a remainder"),
     ],
 )

@@ -104,7 +104,7 @@ CASES: list[tuple[str, str, str, str]] = [
     ("element out of range", body("O = element(tuple(A, A), 2);"), "none numbered 2", "from 0"),
     ("tuple computed", body("O = tuple(A, A) + 1;"), "a tuple cannot be computed with", "element"),
     ("random state", body("O = prng_value(prng_step(A, 3));"), "state of the generator is 4x3:fp32", "3x2048:u32"),
-    ("random value", body("O = prng_value(A);"), "takes what prng_step gives", "prng_step"),
+    ("random value", body("O = prng_value(A);"), "takes the result of prng_step", "prng_step"),
     ("cast width", body("O = as_float(A, 8);"), "no width 8", "16, 32, 64"),
     ("match", body("N = match(M, K); O = A;"), "the sizes 4 and 3 differ", "equal"),
     ("broadcast sizes", body("N = broadcast(M, K); O = A;"), "the sizes 4 and 3 do not broadcast", "one 1"),

@@ -61,7 +61,7 @@ class CompileSpec(InputSpec):
 
     shape: tuple[str, ...] = _input(
         "--shape", metavar="NAME=SIZES:DTYPE", many=True,
-        help="shape of a Tile input, instead of what the file says, as A=64x64:fp32; may be repeated",
+        help="shape of a Tile input, instead of that in the file, as A=64x64:fp32; may be repeated",
     )  # fmt: skip
     dim: tuple[tuple[str, int], ...] = _input(
         "--dim", metavar="NAME=SIZE", read=_dimension, many=True,
@@ -88,7 +88,7 @@ class CompileSpec(InputSpec):
     )  # fmt: skip
     hw: str | None = _passes(
         "--hw", metavar="H", complete="hwmodels",
-        help="hardware model, by name or path; default: what the pass list names",
+        help="hardware model, by name or path; default: the model that the pass list names",
     )  # fmt: skip
     define: tuple[str, ...] = _passes(
         "-D", metavar="NAME=VALUE", many=True,
@@ -100,7 +100,7 @@ class CompileSpec(InputSpec):
     )  # fmt: skip
     verify: str = option(
         "--verify", group="watching the passes", choices=VERIFY_LEVELS, default="structural",
-        help="what is checked after each pass (default: structural; exact proves equality)",
+        help="checks after each pass (default: structural; exact proves equality)",
     )  # fmt: skip
     assume: str = option(
         "--assume", group="watching the passes", metavar="FLAGS", read=_flags, default="all",

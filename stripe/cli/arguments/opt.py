@@ -51,7 +51,7 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
     )
     verify_against: str | None = _testing(
         "--verify-against", metavar="FILE", read=file_name, complete="files", replayed=True, content=True,
-        help="prove that the result computes what the program in FILE does; a Tile program takes the same --shape",
+        help="prove the result equal to the program in FILE; a Tile program takes the same --shape",
     )  # fmt: skip
     split_input_file: bool = _testing(
         "--split-input-file", help="treat the parts between lines '// -----' as inputs"
@@ -91,7 +91,7 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
             ),
             (
                 against and self.run_reproducer is not None,
-                "--run-reproducer compares what the recorded run did",
+                "--run-reproducer makes the comparison of the recorded run",
                 "leave --verify-against out",
             ),
             (

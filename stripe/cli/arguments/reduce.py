@@ -40,7 +40,7 @@ exit status: 0 success, 1 an error in the input or COMMAND does not fail on it, 
     )  # fmt: skip
     timeout: int = _reducing(
         "--timeout", metavar="SECONDS", read=number(1), default=60,
-        help="what takes longer does not count as failing (default: 60)",
+        help="a longer run does not count as failing (default: 60)",
     )  # fmt: skip
     jobs: int = _reducing(
         "-j", metavar="N", read=number(1), default=1, help="try N candidates at a time (default: 1)"

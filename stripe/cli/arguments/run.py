@@ -94,7 +94,7 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
     )
     json: str | None = _running(
         "--json", metavar="FILE", read=file_name, complete="files", replayed=False,
-        help="write what is printed as JSON (- for standard output, and nothing else there)",
+        help="write the report as JSON (- for standard output, and nothing else there)",
     )  # fmt: skip
 
     def question(self) -> bool:

@@ -49,11 +49,11 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
     plot: str | None = _file("--plot", metavar="FILE.svg", help="draw timeline, roofline and energy")
     counts: bool = _simulating(
         "--counts", replayed=True,
-        help="count exactly what each memory level reads and writes in a mapping, instead of simulating",
+        help="count the accesses of each memory level in a mapping exactly, instead of simulating",
     )  # fmt: skip
     halo: str | None = _simulating(
         "--halo", choices=HALO_RULES, replayed=True,
-        help="with --counts: a box that moves is fetched again whole, or keeps what it held (default: refetch)",
+        help="with --counts: a box that moves is fetched again whole, or keeps the overlap (default: refetch)",
     )  # fmt: skip
     before: str | None = _file(
         "--diff", metavar="FILE",

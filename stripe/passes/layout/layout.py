@@ -107,8 +107,8 @@ class Layout(Pass):
     )
     tiles: str = Field(
         default="",
-        description="instead of all these, blocks such that what tiles read lies in one piece: the blocks of main with "
-        "this tag, which alone may use the buffer",
+        description="instead of all these, blocks in which the elements of a tile lie in one piece: the blocks of main "
+        "with this tag, which alone may use the buffer",
     )
 
     @property

@@ -73,7 +73,7 @@ class Pad(Pass):
     prime_threshold: int = Field(
         default=32, ge=0, description="raise index ranges that are primes above this; 0: none"
     )
-    multiple_of: int = Field(default=8, ge=2, description="what raised ranges are multiples of")
+    multiple_of: int = Field(default=8, ge=2, description="number of which raised ranges are multiples")
     allow_nonfinite: bool = Field(
         default=False, description="take 0 times any float as 0, although infinities and NaN make it NaN"
     )

@@ -105,10 +105,8 @@ class Judge:
             return None
         at = ", ".join(f"{name} = {value}" for name, value in harmful.items())
         if (real - self._neutral(added, frozenset(self.sizes))).is_empty:
-            reason = (
-                f"at {at} 0 would be multiplied by what may be infinite or NaN; allow_nonfinite permits it"
-            )
-            return Refusal(reason)
+            reason = f"at {at} 0 would be multiplied by an element that may be infinite or NaN"
+            return Refusal(f"{reason}; allow_nonfinite permits it")
         return Refusal(f"at {at} it would contribute more than the identity of {output.agg.value}")
 
     def _inside(self, ref: Refinement, among: Points) -> Points:

@@ -66,7 +66,7 @@ def _operands(block: Block) -> tuple[tuple[Refinement, ...], Refinement] | Refus
             case Store(ref, value):
                 names = origin.get(value, ("",))
                 if len(names) not in (1, 2) or "" in names:
-                    return Refusal("what it stores is neither a load nor a product of two")
+                    return Refusal("its stored value is neither a load nor a product of two")
                 return tuple(block.ref(name) for name in names), block.ref(ref)
             case _:
                 return Refusal("it holds more than scalar statements")

@@ -58,7 +58,9 @@ class Pattern(Pass):
     keeps_addresses: ClassVar[bool] = True
 
     reqs: Reqs = ("contraction",)
-    pattern: str = Field(default="", description="what to match; blocks are classified where empty")
+    pattern: str = Field(
+        default="", description="the pattern to match; blocks are classified where it is empty"
+    )
     set_tags: TagSet = Field(default=(), description="tags of the blocks that the pattern matches")
     set_vars: dict[str, str] = Field(
         default={}, description="attribute: the variable of the pattern that gives its value"

@@ -119,10 +119,8 @@ class RegisterCache(Pass):
 
     reqs: Reqs
     local_loc: LocationSpec = Field(description="memory of the copies to replace")
-    register_loc: LocationSpec = Field(description="where the registers are")
-    dir: Literal["in", "out"] = Field(
-        default="in", description="copies of what is read, or of what is written"
-    )
+    register_loc: LocationSpec = Field(description="location of the registers")
+    dir: Literal["in", "out"] = Field(default="in", description="copies of operands, or of results")
     comp_parent_tag: str = Field(
         default="", description="tag of the block, inside, for each point of which registers are loaded"
     )
