@@ -31,6 +31,7 @@ from stripe.ir import (
     substitute,
 )
 from stripe.ir.frozen import replace
+from stripe.poly.propagate import propagated
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = Fal
 
     The outer block keeps name, tags, comments and location; it holds one inner block with no tags. Index names stay on
     both sides; an outer index that the inner block needs is passed in as `NAME.o`. Allocations move inside. A tile of
-    the whole range leaves an outer range of 1, a tile of 1 an inner range of 1.
+    the whole range leaves an outer range of 1, a tile of 1 an inner range of 1. Tiles before the first and behind the
+    last value that the constraints of the block alone allow an index are left out.
 
     Raises:
         KeyError: a name in `sizes` is no iterated index.
@@ -103,10 +105,19 @@ def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = Fal
     for name, size in sizes.items():
         if not 1 <= size <= ranges[name]:
             raise ValueError(f"tile {size} of index {name}, which has range {ranges[name]}")
-    return split_block(
-        block,
-        {name: Split.tiles(ranges[name], size, interleave=interleave) for name, size in sizes.items()},
+    splits = {name: Split.tiles(ranges[name], size, interleave=interleave) for name, size in sizes.items()}
+    if interleave or not block.constraints:
+        return split_block(block, splits)
+    free = [c.affine for c in block.constraints if c.affine.names() <= ranges.keys()]
+    box = propagated({name: (0, size - 1) for name, size in ranges.items()}, free)
+    if box is None:
+        return split_block(block, splits)
+    used = {name: (box.ranges[name][0] // size, box.ranges[name][1] // size) for name, size in sizes.items()}
+    outer = split_block(
+        block, {name: replace(split, count=used[name][1] + 1) for name, split in splits.items()}
     )
+    first = tuple(Constraint(Affine.var(name) - low) for name, (low, _) in used.items() if low > 0)
+    return replace(outer, constraints=first) if first else outer
 
 
 def split_block(block: Block, chosen: Mapping[str, Split]) -> Block:

@@ -65,3 +65,11 @@ def test_the_width_comes_from_the_machine() -> None:
 @given(st.integers(1, 40), st.sampled_from([8, 16, 32, 64]), st.booleans())
 def test_any_width_keeps_the_meaning(size: int, width: int, only_tag: bool) -> None:
     run_pass(matmul(size), "vectorize", reqs=["matmul"], vector_bytes=width, only_tag=only_tag)
+
+
+def test_no_loop_over_vectors_of_a_vast_range_that_constraints_leave_empty() -> None:
+    result, _ = run_pass(source("passes/vectorize/vast"), "vectorize", reqs=["kernel"], vector_bytes=16)
+    assert lines_of(result, "#kernel", "#vector=4", "-125000000000000000")[:2] == [
+        "0: #kernel block [i:125000000000000004] ( // copy",
+        "-125000000000000000 + i >= 0",
+    ]
