@@ -132,7 +132,7 @@ class _Interpreter:
         limit = min(MAX_LANES, self.budget // 2 // (_LANE_COST + plan.scalar_bytes)) // lanes
         limit = min(limit, self.budget // 2 // (lanes * max(1, plan.lane_bytes)))
         passed = {i.name: evaluate(i.affine, outer.values, outer.extents) for i in block.passed if i.affine}
-        reached = _reached(block, passed, outer.extents, limit)
+        reached = _reached(block, passed, outer.extents)
         for chunk in _chunks(reached, 1 if plan.serial else limit) if reached is not None else ():
             frame = _enter(block, path, outer, passed, chunk)
             if frame is None:
@@ -216,12 +216,12 @@ def _enter(
 
 
 def _reached(
-    block: Block, passed: Mapping[str, LaneValue], extents: tuple[int, ...], limit: int
+    block: Block, passed: Mapping[str, LaneValue], extents: tuple[int, ...]
 ) -> list[tuple[int, int]] | None:
-    """First value and number of values of each iterated index; None for no point. Where all points are more than
-    `limit`, without values that constraints exclude: of vast ranges they may leave a few."""
+    """First value and number of values of each iterated index; None for no point. Constraints may leave a few values of
+    vast ranges."""
     box = {index.name: (0, index.range - 1) for index in block.iterated}
-    if block.constraints and block.points > limit:
+    if block.constraints:
         around = {name: value.bounds(extents) for name, value in passed.items()}
         for affine in 2 * [constraint.affine for constraint in block.constraints]:
             for atom, coefficient in affine.terms:

@@ -43,6 +43,14 @@ def test_a_wrong_bit_in_a_folded_constant_is_seen() -> None:
     assert not isinstance(prove_equal(before, mutant), Equal)
 
 
+def test_constants_that_one_statement_computes() -> None:
+    before = load("verify/computed/two_by_one_statement")
+    after = find_pass("constant_fold").model_validate({}).run(before, PassContext(evaluate=interpret))
+    assert [buffer.name for buffer in after.constants] == ["T", "P"]
+    assert same_constant(before, after, "T") and same_constant(before, after, "P")
+    assert isinstance(prove_equal(before, after), Equal)
+
+
 FILLED = source("verify/computed/filled")
 
 

@@ -76,10 +76,13 @@ def _part(program: Program, name: str) -> Program | None:
     main = with_directions(replace(main, refinements=tuple(r for r in main.refinements if r.name in used)))
     if any(ref.source == name and ref.dir.reads for ref in main.refinements):
         return None
+    seen = {ref.source for ref in main.refinements}  # a statement may write others beside `name`
     refs = tuple(
-        replace(ref, tags=Tags(), role=Role.USER) if ref.name == name else ref
+        replace(ref, tags=Tags(), role=Role.USER if ref.name == name else Role.TEMPORARY)
+        if ref.name == name or ref.role is Role.USER
+        else ref
         for ref in program.entry.refinements
-        if ref.name in wanted
+        if ref.name in seen
     )
     entry = with_statements(replace(program.entry, refinements=refs), [main])
     return Program(entry, tuple(buffer for buffer in program.constants if buffer.name in wanted))
