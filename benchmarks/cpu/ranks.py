@@ -32,7 +32,7 @@ from stripe.passes.autotile.tiler import candidate_sizes
 from stripe.passes.autotile.tiling import Tiling
 from stripe.pipeline.instrument import PassEntry
 from stripe.pipeline.manager import PassManager
-from stripe.pipeline.native import NATIVE, load_machine
+from stripe.pipeline.native import NATIVE, find_hardware
 from stripe.pipeline.setup import read_setup
 from stripe.pipeline.tuning import measured_seconds
 from stripe.tile import compile_tile
@@ -89,7 +89,7 @@ def main() -> int:
 
 def ranks(key: str, title: str, program: Program, count: int) -> Ranks:
     """The figures of `count` tilings."""
-    machine = load_machine(NATIVE, {"CORES": 1})
+    machine = find_hardware(NATIVE, {"CORES": 1})
     built, costs, of = _tilings(program, machine, count)
     by_price, by_lines = zip(*costs, strict=True)
     predicted = [simulate_program(each, machine).cycles / (machine.clock_mhz * 1e6) for each in built]

@@ -19,7 +19,7 @@ from stripe.ir.errors import did_you_mean
 from stripe.passes.base import Pass, Remark
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, PassEntry
-from stripe.pipeline.native import load_machine
+from stripe.pipeline.native import find_hardware
 
 if TYPE_CHECKING:
     from stripe.verify.proof.judge import Judgement
@@ -41,7 +41,7 @@ def hardware(model: str | os.PathLike[str], **parameters: Scalar) -> HardwareMod
     require(
         model, (str, os.PathLike), "the name or path of a hardware model", "as in stripe.hardware('dsp_conv')"
     )
-    return load_machine(os.fspath(model), parameters)
+    return find_hardware(os.fspath(model), parameters)
 
 
 def machine_of(model: Machine, parameters: dict[str, Scalar]) -> HardwareModel:

@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from stripe.exec.arith import Array, aggregation
-from stripe.exec.frame import Frame, PointsView, address, check_bounds, element_text, live_lanes
+from stripe.exec.frame import Frame, PointsView, check_bounds, element_offsets, element_text, live_lanes
 from stripe.exec.lanes import BoolArray, Extents, IntArray, LaneValue, first_lane
 from stripe.exec.storage import Gathered, Selection, Strided
 from stripe.ir import Agg
@@ -20,7 +20,7 @@ def load(frame: Frame, view: PointsView, *, keep: bool) -> Array:
     """
     view.buffer.touch()
     safe = check_bounds(frame, view, "load of")
-    place = address(frame, view)
+    place = element_offsets(frame, view)
     selection: Selection
     if safe and place.extra is None:
         selection = _strided(place, frame.extents)
@@ -59,7 +59,7 @@ def store(frame: Frame, view: PointsView, value: Array, writer: int) -> None:
     """
     view.buffer.touch()
     safe = check_bounds(frame, view, "store to")
-    place = address(frame, view)
+    place = element_offsets(frame, view)
     if view.ref.agg is Agg.ASSIGN:
         _assign(frame, view, place, value, writer, safe)
     else:

@@ -144,8 +144,8 @@ def element_text(view: PointsView, lane: tuple[int, ...]) -> str:
     return f"'{view.boxes[-1].ref.name}'{[place.at(lane) for place in view.origin]}"
 
 
-def address(frame: Frame, view: PointsView) -> LaneValue:
-    """Where in the buffer's flat array the element at the origin of `view` lies."""
+def element_offsets(frame: Frame, view: PointsView) -> LaneValue:
+    """The offset in the buffer's flat array, in elements, of the element at the origin of `view` in each lane."""
     rank = len(frame.extents)
     base = view.buffer.base
     steps = zip(view.origin, view.buffer.strides, strict=True)

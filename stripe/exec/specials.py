@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from stripe.exec.arith import Array
-from stripe.exec.frame import Frame, PointsView, address
+from stripe.exec.frame import Frame, PointsView, element_offsets
 from stripe.exec.storage import Strided
 from stripe.ir import Special
 
@@ -97,7 +97,7 @@ def _whole(frame: Frame, view: PointsView, lane: tuple[int, ...], writer: int | 
             start = place.at(lane)
             if start < 0 or start + size > dim.size:
                 raise frame.fault(f"{verb} '{view.ref.name}', which reaches out of '{box.ref.name}',", lane)
-    selection = Strided(address(frame, view).at(lane), view.buffer.strides, view.ref.sizes)
+    selection = Strided(element_offsets(frame, view).at(lane), view.buffer.strides, view.ref.sizes)
     if writer is None:
         if view.buffer.undefined(selection) is not None:
             why = view.buffer.why_undefined

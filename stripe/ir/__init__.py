@@ -7,11 +7,11 @@ Only numpy may be imported below this package, and only lazily, because `--help`
 from __future__ import annotations
 
 from stripe.ir.access import (
-    address,
-    address_of,
     determined,
+    element_offset,
     is_dense,
     is_row_major,
+    linearized,
     separates,
     separating,
     step,
@@ -149,8 +149,6 @@ __all__ = [
     "TagValue",
     "Tags",
     "View",
-    "address",
-    "address_of",
     "aggregations",
     "aggregations_of",
     "beginnings",
@@ -167,6 +165,7 @@ __all__ = [
     "determined",
     "did_you_mean",
     "digits_of",
+    "element_offset",
     "fresh",
     "interference",
     "is_dense",
@@ -174,6 +173,7 @@ __all__ = [
     "is_row_major",
     "is_tag",
     "keep_statements",
+    "linearized",
     "live_ranges",
     "loaded_refs",
     "map_statements",

@@ -20,16 +20,16 @@ Ranges: TypeAlias = Mapping[str, Interval]
 """The inclusive interval of each index."""
 
 
-def address(view: Refinement | View) -> Affine:
+def element_offset(view: Refinement | View) -> Affine:
     """The offset of a refinement in its source, in elements, over the indices of its block; of a view in a nest the
     offset in its allocation, over the indices of the nest."""
     if isinstance(view, View):
-        return address_of(view.origin, view.ref.strides)
-    return address_of(view.access, view.strides)
+        return linearized(view.origin, view.ref.strides)
+    return linearized(view.access, view.strides)
 
 
-def address_of(index: Iterable[Affine], strides: Iterable[int]) -> Affine:
-    """The place in memory of an element, in elements; the two parts of a packed index are joined."""
+def linearized(index: Iterable[Affine], strides: Iterable[int]) -> Affine:
+    """The offset of an element under `strides`, in elements; the two parts of a packed index are joined."""
     total = Affine()
     for affine, stride in zip(index, strides, strict=True):
         total = total + affine * stride
@@ -37,9 +37,9 @@ def address_of(index: Iterable[Affine], strides: Iterable[int]) -> Affine:
 
 
 def step(view: Refinement | View | Affine, name: str) -> int | None:
-    """Elements by which a step of the index `name` moves a view (or an address); None where a floor or a mod makes the
+    """Elements by which a step of the index `name` moves a view (or an offset); None where a floor or a mod makes the
     steps uneven."""
-    place = view if isinstance(view, Affine) else address(view)
+    place = view if isinstance(view, Affine) else element_offset(view)
     coefficient = place.coeff(name)
     if place.is_linear or name not in (place - Affine.var(name) * coefficient).names():
         return coefficient

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
-from stripe.ir.access import address, separating
+from stripe.ir.access import element_offset, separating
 from stripe.ir.affine import Affine, Atom, FloorDiv, Interval, Mod
 from stripe.ir.block import Block, Constraint, Index, LoadIndex
 from stripe.ir.frozen import frozen, replace
@@ -127,7 +127,7 @@ def _radices(affine: Affine, name: str, outer: int) -> Iterator[int]:
 def _affines(block: Block, local: Mapping[str, Affine], depth: int = 0) -> Iterator[Affine]:
     """All expressions of `block` and the blocks inside that hold floors, over its own indices and `x@depth` for those
     inside."""
-    own = [a for ref in block.refinements if not address(ref).is_linear for a in ref.access]
+    own = [a for ref in block.refinements if not element_offset(ref).is_linear for a in ref.access]
     own += [constraint.affine for constraint in block.constraints]
     own += [statement.affine for statement in block.statements if isinstance(statement, LoadIndex)]
     yield from (affine.subs(local) for affine in own if not affine.is_linear)

@@ -13,7 +13,7 @@ from stripe.config.template import free_names, render_json
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
 from stripe.pipeline.instrument import PassEntry
-from stripe.pipeline.native import load_machine
+from stripe.pipeline.native import find_hardware
 from stripe.pipeline.passlist import PassList, read_pass_list
 
 _INCLUDES = re.compile(r"\{%-?\s*(include|import|from|extends)\b")
@@ -45,7 +45,7 @@ def _hardware(
 ) -> HardwareModel | None:
     """The model that `--hw` names, else the one that the pass lists are for."""
     if given is not None:
-        return load_machine(given, defines, elsewhere)
+        return find_hardware(given, defines, elsewhere)
     named = {
         located_hardware(model, path): path for path in lists if (model := hardware_of(path)) is not None
     }
@@ -59,7 +59,7 @@ def _hardware(
         reason, hint = f"there is no file '{name}'", "a path starts at the folder of the pass list"
         raise ConfigError(reason, path=str(path), where="$.hardware", hint=hint)
     try:
-        return load_machine(name, defines, elsewhere)
+        return find_hardware(name, defines, elsewhere)
     except ConfigError as error:
         if not error.place:
             error.path, error.where = str(path), "$.hardware"

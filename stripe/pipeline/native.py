@@ -21,7 +21,7 @@ _MEASURED = "measured on this machine"
 _UNMEASURED = "no C compiler is here to measure with"
 
 
-def load_machine(
+def find_hardware(
     name_or_path: str, defines: Mapping[str, Scalar] | None = None, elsewhere: Collection[str] = ()
 ) -> HardwareModel:
     """The hardware model with that name or path, as `load_hardware` gives it; for `native` that of this processor."""

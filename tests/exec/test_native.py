@@ -13,7 +13,7 @@ from stripe.exec.native.processor import CacheLevel, Processor, from_files, from
 from stripe.hw.checks import check_model
 from stripe.ir import ConfigError
 from stripe.pipeline import native
-from stripe.pipeline.native import load_machine, native_remarks
+from stripe.pipeline.native import find_hardware, native_remarks
 
 ZEN3 = "fpu sse sse2 avx avx2 fma bmi2"
 ICE_LAKE = f"{ZEN3} avx512f avx512bw avx512dq avx512vl"
@@ -111,7 +111,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Processor:
 
 
 def test_the_model_has_what_was_read_and_measured(known: Processor) -> None:
-    model = load_machine("native", {"DRAM_GIB": 7})
+    model = find_hardware("native", {"DRAM_GIB": 7})
     assert check_model(model) == ()
     assert {name: model.parameters[name] for name in ("CORES", "L1_KIB", "L2_KIB", "L3_KIB", "DRAM_GIB")} == {
         "CORES": 6, "L1_KIB": 32, "L2_KIB": 512, "L3_KIB": 0, "DRAM_GIB": 7,
@@ -137,22 +137,22 @@ def test_products_of_bytes_are_those_that_the_compiler_makes(
 ) -> None:
     monkeypatch.setattr(native, "this_processor", lambda: replace(known, model=kind))
     monkeypatch.setattr(native, "_measurement", lambda: replace(MEASURED, dot_gops=gops))
-    model = load_machine("native")
+    model = find_hardware("native")
     assert model.parameters["I8_RATE"] == rate
     operations = model.exec_unit("CORE").ops_per_cycle
     assert operations["i8"] == rate * operations["fp32"]
     assert {e.path: e.source for e in model.sources}["parameters.I8_RATE"] == "measured on this machine"
-    assert load_machine("native", {"I8_RATE": 1}).parameters["I8_RATE"] == 1
+    assert find_hardware("native", {"I8_RATE": 1}).parameters["I8_RATE"] == 1
 
 
 def test_without_a_compiler_the_model_has_its_own_speeds(
     known: Processor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native, "_measurement", lambda: None)
-    model = load_machine("native")
+    model = find_hardware("native")
     assert (model.parameters["CORES"], model.parameters["CLOCK_MHZ"]) == (
         6,
-        load_machine("x86_avx2").parameters["CLOCK_MHZ"],
+        find_hardware("x86_avx2").parameters["CLOCK_MHZ"],
     )
     assert native_remarks() == ("no C compiler is here to measure with: speeds are those of the model",)
 
@@ -163,11 +163,11 @@ def test_odd_sizes_are_fitted_to_the_model(
 ) -> None:
     odd = Processor("odd", "portable", 4096, 0, {1: CacheLevel(kib, 0, 48), 3: CacheLevel(kib, 3, 64, 2)})
     monkeypatch.setattr(native, "this_processor", lambda: odd)
-    model = load_machine("native")
+    model = find_hardware("native")
     assert model.parameters["CORES"] == 128
     assert model.parameters["LINE_BYTES"] in (32, 64)
     with pytest.raises(ConfigError, match="has no parameter 'NOPE'"):
-        load_machine("native", {"NOPE": 1})
+        find_hardware("native", {"NOPE": 1})
 
 
 def test_this_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from stripe.ir import (
     Block,
     Interval,
     View,
-    address,
     determined,
+    element_offset,
     is_dense,
     is_row_major,
     nest_at,
@@ -60,7 +60,7 @@ def test_the_step_of_a_view_in_its_nest() -> None:
     program = load("ir/access/the_step_of_a_view_in_its_nest")
     view = nest_at(program.entry, (0, 0, 0, 0)).views["O"]
     assert isinstance(view, View)
-    assert str(address(view)) == "8*x@2 + x@3"
+    assert str(element_offset(view)) == "8*x@2 + x@3"
     assert (step(view, "x@2"), step(view, "x@3")) == (8, 1)
 
 

@@ -82,9 +82,9 @@ def _machine(name: str, spec: CompileSpec) -> str:
     """A hardware model: the graph of its units, or its rendered data."""
     from stripe.cli.setup import parse_defines
     from stripe.hw import to_dot
-    from stripe.pipeline.native import load_machine
+    from stripe.pipeline.native import find_hardware
 
-    model = load_machine(name, parse_defines(spec.define))
+    model = find_hardware(name, parse_defines(spec.define))
     if isinstance(spec, OptSpec) and spec.emit == "dot":
         return to_dot(model)
     return json.dumps(model.model_dump(mode="json", exclude_defaults=True), indent=2) + "\n"

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from stripe.cost.counts.operations import widenings
 from stripe.hw.engines import Stencil, StencilIndex
-from stripe.ir import Block, Intrinsic, Load, Refinement, Store, address, step
+from stripe.ir import Block, Intrinsic, Load, Refinement, Store, element_offset, step
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ def find_matches(block: Block, body: Body, stencil: Stencil, *, strict: bool = F
     """
     if unfit(body, stencil):
         return []
-    place = address(body.output)
+    place = element_offset(body.output)
     output = [step(place, index.name) for index in block.iterated]
-    places = [address(ref) for ref in body.inputs]
+    places = [element_offset(ref) for ref in body.inputs]
     inputs = [[step(place, index.name) for index in block.iterated] for place in places]
     ranges = {index.name: index.range for index in block.iterated}
     matches = (

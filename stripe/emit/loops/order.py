@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from stripe.emit.loops.memory import is_placed
 from stripe.emit.loops.scope import CodeScope
-from stripe.ir import Block, Special, address_of, separating, step, walk
+from stripe.ir import Block, Special, linearized, separating, step, walk
 
 _VECTOR = 4
 """Fewest iterations that make vectors worth while."""
@@ -31,7 +31,7 @@ def fast_order(block: Block, outer: CodeScope) -> list[str] | None:
     names = [index.name for index in block.iterated if index.range > 1]
     free = separating(block)
     places = {
-        ref.name: address_of(ref.access, outer.areas[ref.source].pointer.strides)
+        ref.name: linearized(ref.access, outer.areas[ref.source].pointer.strides)
         for ref in block.refinements
         if not ref.is_alloc
     }

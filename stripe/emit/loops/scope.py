@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
-from stripe.ir import Affine, Block, DType, Interval, Refinement, address_of, is_dense
+from stripe.ir import Affine, Block, DType, Interval, Refinement, is_dense, linearized
 
 STACK_BYTES = 1 << 17
 """All local arrays of a function and of those that it calls: small against the stack of any thread."""
@@ -96,7 +96,7 @@ class Area:
 
     def at(self, coordinates: Iterable[Affine]) -> Affine:
         """The element of the memory at `coordinates` of the area."""
-        return self.origin + address_of(coordinates, self.pointer.strides)
+        return self.origin + linearized(coordinates, self.pointer.strides)
 
 
 Fill: TypeAlias = tuple[Area, bool | int | float]
