@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from stripe.ir.block import Block, Constraint, Index
+from stripe.ir.errors import did_you_mean
 from stripe.ir.frozen import frozen
 from stripe.ir.refinement import Refinement
 from stripe.ir.walk import Path
@@ -69,3 +70,9 @@ class CheckedBlock:
 
 Check: TypeAlias = Callable[[CheckedBlock], Iterator[Diagnostic]]
 """A property of a block: all its violations there."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known name nearest to `name`, else all of them."""
+    names = sorted(known)
+    return did_you_mean(name, names, f"known are {', '.join(names)}" if names else "")
