@@ -260,3 +260,8 @@ class NestPass(Pass):
 def matching(program: Program, reqs: tuple[str, ...]) -> tuple[Block, ...]:
     """All blocks of `program` with the tags `reqs`."""
     return tuple(block for _, block in walk(program.entry) if block.words.has_all(reqs))
+
+
+def any_matching(program: Program, reqs: tuple[str, ...]) -> bool:
+    """Whether some block of `program` has the tags `reqs`."""
+    return any(block.words.has_all(reqs) for _, block in walk(program.entry))

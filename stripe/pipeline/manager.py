@@ -17,7 +17,7 @@ from stripe.ir import (
     unmet_demands,
     walk,
 )
-from stripe.passes.base import PassContext, Remark, TagReqs
+from stripe.passes.base import PassContext, Remark, TagReqs, any_matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
 
@@ -217,7 +217,7 @@ def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> N
     fields = type(entry.pass_).model_fields
     for option in sorted(_BLOCK_TAGS & {name for name, each in fields.items() if each.annotation == TagReqs}):
         tags: tuple[str, ...] = getattr(entry.pass_, option)
-        if any(block.words.has_all(tags) for _, block in walk(program.entry)):
+        if any_matching(program, tags):
             continue
         known = sorted({word for _, block in walk(program.entry) for word in block.words})
         strange = [tag for tag in tags if tag not in known]

@@ -220,7 +220,7 @@ class BlockTiler:
                 if resident and not (sums or kept.shared):
                     break  # as if nothing stayed
                 tiling = whole.assuming(kept, beside)
-                if tiling.bound() >= below:
+                if below < inf and tiling.bound() >= below:
                     break
                 known = self._searched(tiling, sums=sums, below=below)
                 if not known.found:

@@ -12,7 +12,16 @@ from pydantic import Field
 
 from stripe.ir import Block, Interval, Program, Tags, refs_used, step, with_entry, with_statements
 from stripe.ir.frozen import replace
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, TagReqs, TagSet, matching
+from stripe.passes.base import (
+    Pass,
+    PassContext,
+    PassExample,
+    PassGroup,
+    TagReqs,
+    TagSet,
+    any_matching,
+    matching,
+)
 from stripe.passes.fusion.build import fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
 from stripe.passes.fusion.legality import FusionPlan, Legality
@@ -119,6 +128,8 @@ class Fusion(Pass):
         sides = (block for reqs in (self.a_reqs, self.b_reqs) for block in matching(program, reqs))
         names = (index.name for block in sides for index in block.iterated)
         context.unknown_names("tiles", "index", self.tiles, names)
+        if not all(any_matching(program, reqs) for reqs in (self.a_reqs, self.b_reqs)):
+            return program
         private = frozenset(ref.name for ref in entry.allocs if not ref.is_kept)
         allocations = {ref.name: ref.name for ref in entry.refinements}
         prices = FusionPrices(self.objective, context)
