@@ -323,3 +323,9 @@ def test_long_dimensions_take_no_longer(options: dict[str, Any]) -> None:
     )
     after = find_pass("fusion").model_validate(options).run(compile_tile(text), PassContext())
     assert len(after.main.statements) == 1
+
+
+def test_values_that_both_halves_exclude_are_no_points_of_the_fused_block() -> None:
+    after, _ = run_pass(load("passes/fusion/vast"), "fusion")
+    (fused,) = after.main.blocks
+    assert [str(c) for c in fused.constraints] == ["-500000000000 + i >= 0", "500000000005 - i >= 0"]

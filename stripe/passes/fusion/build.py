@@ -68,10 +68,18 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     if isinstance(merged, Refusal):
         return merged
     views, *homes = merged
-    # Constraints over shared indices alone that both halves have move to the fused block.
+    # Constraints over shared indices alone that both halves have move to the fused block; of two that differ by their
+    # constants the weaker one, and the other stays with its half.
     inners = [next(half.blocks) for half in (a_half, b_half)]
-    theirs = set(_outside_constraints(inners[1]).values())
-    common = tuple(dict.fromkeys(c for c in _outside_constraints(inners[0]).values() if c in theirs))
+    theirs = [c.affine for c in _outside_constraints(inners[1]).values()]
+    common = tuple(
+        dict.fromkeys(
+            Constraint(max(mine.affine, other, key=lambda affine: affine.offset))
+            for mine in _outside_constraints(inners[0]).values()
+            for other in theirs
+            if other.terms == mine.affine.terms
+        )
+    )
     location = a_half.location or b_half.location
     comments = tuple(dict.fromkeys((*a.comments, *b.comments)))
     fused = Block(f"{a.name}+{b.name}", indices, common, views, location=location, comments=comments)
