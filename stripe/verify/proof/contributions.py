@@ -10,7 +10,8 @@ from itertools import combinations
 from stripe.ir import Agg, DType
 from stripe.poly import Access, Points, Relation, union
 from stripe.verify.assumptions import Assumption
-from stripe.verify.proof.terms import Term
+from stripe.verify.proof.rules import Unprovable
+from stripe.verify.proof.terms import Term, operand_order, operation
 
 
 @dataclass(frozen=True)
@@ -160,3 +161,19 @@ def first_only(contributions: list[Contribution], full: Points) -> list[Contribu
             result.append(Contribution(contribution.term, points, contribution.at, contribution.origin))
             full = full | points.domain
     return result
+
+
+_MOST_COORDINATES = 400
+
+
+def applied(op: str, operands: tuple[Value, ...], dtype: DType | None) -> Value:
+    """An intrinsic on one value of each operand: defined where all of them are."""
+    terms = [operand.term for operand in operands]
+    order = operand_order(op, terms)
+    at = operands[order[0]].at
+    for k in order[1:]:
+        at = at.beside(operands[k].at)
+    if sum(term.width for term in terms) > _MOST_COORDINATES:
+        raise Unprovable("an element-wise chain is too long")
+    term = operation(op, [terms[k] for k in order], dtype)
+    return Value(term, at if term.width else at.keep(()))

@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -37,12 +37,14 @@ from stripe.verify.proof.contributions import (
     Definition,
     Merge,
     Value,
+    applied,
     composed,
     first_only,
     one_each_or_merged,
     split_by_number,
 )
 from stripe.verify.proof.reaching import Reaching, key_names, operand_names, reading
+from stripe.verify.proof.rules import PLAIN, Rules, Unprovable
 from stripe.verify.proof.terms import (
     Called,
     IndexValue,
@@ -52,32 +54,8 @@ from stripe.verify.proof.terms import (
     Undefined,
     chain_agg,
     number,
-    operand_order,
-    operation,
     vanishes,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules of definitions. `finite`: no value is infinite or NaN, so that a sum may go without a product with 0.
-
-    `thorough`: costly normal forms that are rarely needed: merges of one contribution become the contribution,
-    operands that commute are put in order by their elements.
-
-    `chains`: an addition written as an operation is a sum by aggregation; minima, maxima, *and* and *or* likewise.
-    """
-
-    finite: bool = False
-    thorough: bool = False
-    chains: bool = False
-
-
-PLAIN = Rules()
-
-
-class Unprovable(Exception):
-    """A construct without a rule in the proof, named by the text. The answer is *unknown*."""
 
 
 class Definitions:
@@ -370,7 +348,7 @@ class Definitions:
                     yield from self._chain(nest, number_, agg, operands)
                     return
                 for combination in product(*operands):
-                    value = _applied(op, combination, dtype)
+                    value = applied(op, combination, dtype)
                     if len(inputs) == 1 or not value.at.is_empty:
                         yield value
             case _:
@@ -418,17 +396,3 @@ class Definitions:
 
 _I32 = DType.parse("i32")
 _MOST_PIECES = 200
-_MOST_COORDINATES = 400
-
-
-def _applied(op: str, operands: tuple[Value, ...], dtype: DType | None) -> Value:
-    """An intrinsic on one value of each operand: defined where all of them are."""
-    terms = [operand.term for operand in operands]
-    order = operand_order(op, terms)
-    at = operands[order[0]].at
-    for k in order[1:]:
-        at = at.beside(operands[k].at)
-    if sum(term.width for term in terms) > _MOST_COORDINATES:
-        raise Unprovable("an element-wise chain is too long")
-    term = operation(op, [terms[k] for k in order], dtype)
-    return Value(term, at if term.width else at.keep(()))

@@ -13,9 +13,9 @@ from itertools import combinations
 
 from stripe.poly import Relation
 from stripe.verify.proof.contributions import Contribution, Definition, reordering
-from stripe.verify.proof.definitions import Unprovable
 from stripe.verify.proof.numbering import Numbering, Reduction
 from stripe.verify.proof.relations import Mismatch, anything, mismatch, operand_at, sampled
+from stripe.verify.proof.rules import Unprovable
 from stripe.verify.proof.terms import Leaf, Operation, Term, leaves
 
 DEPTH = 8

@@ -25,8 +25,9 @@ from stripe.verify.proof.contributions import (
     image,
     reordering,
 )
-from stripe.verify.proof.definitions import Definitions, Unprovable
+from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.relations import all_pairs, miscounted_keys, mismatch, once_each
+from stripe.verify.proof.rules import Unprovable
 from stripe.verify.proof.terms import (
     Called,
     Leaf,

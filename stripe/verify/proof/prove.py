@@ -21,7 +21,7 @@ from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, owed_pads
 from stripe.verify.program import OPERATIONS, check_units
 from stripe.verify.proof.contributions import Contribution
-from stripe.verify.proof.definitions import PLAIN, Definitions, Rules, Unprovable
+from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.excerpt import Excerpts, Problem
 from stripe.verify.proof.nested import DEPTH, difference
 from stripe.verify.proof.numbering import Numbering
@@ -29,6 +29,7 @@ from stripe.verify.proof.order import in_order as reads_in_order
 from stripe.verify.proof.pairs import BufferPair, KnownBuffers, Sides, folded_pairs, pairs_of
 from stripe.verify.proof.reaching import Reaching
 from stripe.verify.proof.relations import Mismatch, OperandTuple
+from stripe.verify.proof.rules import PLAIN, Rules, Unprovable
 from stripe.verify.proof.terms import IndexValue, Leaf, Term, leaves, show
 from stripe.verify.proof.unchanged import Unchanged, same_meaning
 from stripe.verify.proof.witness import Different, Equal, Instance, Side, Unknown, Verdict, Witness

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from stripe.poly import Points, Relation, count_points
 from stripe.verify.proof.contributions import Contribution, Images, by_term, image
-from stripe.verify.proof.definitions import Unprovable
 from stripe.verify.proof.reaching import operand_names
+from stripe.verify.proof.rules import Unprovable
 from stripe.verify.proof.terms import Term
 
 _REGIONS = 40
