@@ -6,7 +6,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from stripe.cli.guard import FAULT
+from stripe.cli.exit_status import FAULT
 from stripe.cli.job import Job
 from stripe.ir import StripeError
 

@@ -10,14 +10,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 
+from stripe.cli.exit_status import BROKEN_PIPE, INTERRUPTED, OK, SIGNALLED, USAGE_ERROR
 from stripe.cli.job import Job
 from stripe.cli.option import Spec
 from stripe.cli.streams import safe_stderr, silence_stdout, write_stdout
 from stripe.cli.usage import UsageError
-
-OK, INPUT_ERROR, USAGE_ERROR, MISMATCH, FAULT, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 141
-SIGNALLED = 128
-"""The exit status of a signal, less its number."""
 
 _ENDS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that end a process: of `kill`, and of a terminal that closes."""

@@ -24,7 +24,8 @@ from stripe.exec.errors import ExecutionError
 from stripe.exec.frame import Frame
 from stripe.exec.lanes import LaneValue, evaluate
 from stripe.exec.layout import element_view, to_flat
-from stripe.exec.storage import INITIAL, Gathered, Memory, RunBuffer, Selection
+from stripe.exec.memory import Memory
+from stripe.exec.storage import INITIAL, Gathered, RunBuffer, Selection
 from stripe.ir import Affine, Agg, Block, Location, Nest, Program, Refinement, nest_at, walk
 
 Owners: TypeAlias = npt.NDArray[np.int64]

@@ -30,8 +30,8 @@ from stripe.exec.lanes import (
     lane_count,
 )
 from stripe.exec.layout import check_inputs, constant_array, logical_array, places
+from stripe.exec.memory import Memory
 from stripe.exec.specials import run_special
-from stripe.exec.storage import Memory
 from stripe.ir import (
     DTYPES,
     Affine,

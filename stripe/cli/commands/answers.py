@@ -9,7 +9,7 @@ from stripe.cli.arguments.compile import CompileSpec
 from stripe.cli.arguments.opt import OptSpec
 from stripe.cli.arguments.run import RunSpec
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.option import Spec
 from stripe.cli.streams import write_text

@@ -18,7 +18,7 @@ from stripe.cli.compiling import (
     to_stderr,
     warn_of_idle_parameters,
 )
-from stripe.cli.guard import INPUT_ERROR, OK
+from stripe.cli.exit_status import INPUT_ERROR, OK
 from stripe.cli.input import load_source, read_source, split_source, suffixes
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text

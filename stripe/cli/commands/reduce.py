@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stripe.cli import start
 from stripe.cli.arguments.reduce import ReduceSpec
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.input import read_source
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text

@@ -18,7 +18,7 @@ from stripe.cli.compiling import (
     to_stderr,
     warn_of_idle_parameters,
 )
-from stripe.cli.guard import MISMATCH, OK
+from stripe.cli.exit_status import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.config.files import NATIVE
 from stripe.config.output import check_output

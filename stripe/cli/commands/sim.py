@@ -9,7 +9,7 @@ from pydantic import BaseModel, JsonValue
 
 from stripe.cli.arguments.sim import SimSpec
 from stripe.cli.compiling import load_program, read_job, run_passes, warn_of_idle_parameters
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_text
 from stripe.cli.tables import write_tables

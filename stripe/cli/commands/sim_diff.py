@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sim import SimSpec
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.tables import write_tables
 from stripe.config.document import read_json

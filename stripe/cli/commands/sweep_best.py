@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sweep import BestSpec
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.cli.tables import write_tables

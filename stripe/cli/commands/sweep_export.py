@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sweep import ExportSpec
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.config.output import write_bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from stripe.cli.arguments.sweep import ReportSpec
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.config.output import write_bytes, write_folder
 from stripe.sweeps.plan import read_plan

@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from stripe.cli.arguments.sweep import RunSweepSpec
-from stripe.cli.guard import OK
+from stripe.cli.exit_status import OK
 from stripe.cli.job import Job
 from stripe.cli.setup import parse_defines
 from stripe.cli.streams import write_stdout

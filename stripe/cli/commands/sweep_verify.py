@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripe.cli.arguments.sweep import VerifySweepSpec
-from stripe.cli.guard import MISMATCH, OK
+from stripe.cli.exit_status import MISMATCH, OK
 from stripe.cli.job import Job
 from stripe.cli.streams import write_stdout
 from stripe.ir import ConfigError, StripeError
