@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import stripe
 from stripe.ir import Program, content_key, print_program
 from stripe.passes.autotile.autotile import Autotile
 from stripe.passes.base import PassContext
@@ -56,3 +63,42 @@ def test_what_was_found_for_one_layer_is_what_each_would_find() -> None:
         index.range for index in next(alone.main.blocks).indices
     ]
     assert print_program(both) == print_program(tile.run(_program(), PassContext()))
+
+
+CHAIN = """\
+function (A[M=64, K=64], B[K, K]) -> (O) {
+%s}
+"""
+
+
+def _work_on(layers: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """The numbers of searches, of compiles for a price and of descriptions, for products that follow one another."""
+    found = {"searches": 0, "prices": 0, "descriptions": 0}
+
+    def count(place: str, name: str, what: str) -> None:
+        module, _, attribute = place.rpartition(".")
+        owner = getattr(import_module(module), attribute)
+        original = getattr(owner, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            found[what] += 1
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    names = ["A", *(f"T{number}" for number in range(1, layers)), "O"]
+    lines = (f"  {made}[m, n : M, K] = +({used}[m, k] * B[k, n]);\n" for used, made in pairwise(names))
+    program = _program(CHAIN % "".join(lines))
+    count("stripe.passes.autotile.search.TileSearch", "run", "searches")
+    count("stripe.pipeline.manager.PassManager", "run", "prices")
+    count("stripe.passes.autotile.tiling.Tiling", "describe", "descriptions")
+    stripe.run_passes(program, "dsp_conv", NUM_SRAM=1)
+    monkeypatch.undo()
+    return found
+
+
+def test_equal_layers_cost_no_work_of_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    three = _work_on(3, monkeypatch)
+    assert three["descriptions"] == 1
+    assert three == _work_on(6, monkeypatch)
+    assert three["searches"] > 0 < three["prices"]

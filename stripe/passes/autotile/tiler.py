@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import inf, prod
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -51,7 +51,7 @@ PARTS_FIRST = PARTS_LAST[::-1]
 """Searches: whether parts of sums are candidates, and whether data stay in the memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Searched:
     """A search with the best candidates of `tiles` in all, and the one that is cheapest when priced exactly."""
 
@@ -60,6 +60,22 @@ class _Searched:
     tiles: int
     found: list[Ranked]
     choice: Choice | None = None
+
+    @property
+    def best(self) -> Ranked:
+        """The choice, or else the first candidate, of which there is one."""
+        return self.found[0] if self.choice is None else self.choice.ranked
+
+    @cached_property
+    def description(self) -> str:
+        """`best` in words. (Equal blocks share it.)"""
+        said = self.tiling.describe(self.best)
+        return said if self.choice is None else said + _exact_text(self.choice)
+
+    @cached_property
+    def table(self) -> str:
+        """The candidates as a table."""
+        return self.tiling.table(self.search, self.tiles, self.found)
 
 
 def candidate_sizes(options: Autotile, tiling: Tiling, *, sums: bool) -> list[Ints]:
@@ -123,13 +139,11 @@ class BlockTiler:
         if not found:
             smallest = [int(sizes[0]) for sizes in known.search.candidates]
             return tiling.refusal(smallest)
-        self.context.analysis(block, tiling.table(known.search, known.tiles, found))
-        choice = known.choice
-        best = found[min(rank, len(found) - 1)] if choice is None else choice.ranked
-        exact = "" if choice is None else _exact_text(choice)
+        self.context.analysis(block, known.table)
+        best = found[min(rank, len(found) - 1)] if rank else known.best
         # Names of priced statements are those of the first of equal blocks.
-        cycles = tuple(choice.price.statements.items()) if choice is not None and is_first else ()
-        self.context.applied(block, tiling.describe(best) + exact, cycles)
+        cycles = tuple(known.choice.price.statements.items()) if known.choice is not None and is_first else ()
+        self.context.applied(block, tiling.describe(best) if rank else known.description, cycles)
         return self._split(block, best.sizes)
 
     def _tiling(self, block: Block, *, stencils: bool = False) -> Tiling:
