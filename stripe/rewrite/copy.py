@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stripe.ir import (
@@ -25,8 +25,10 @@ from stripe.ir import (
     Tags,
     beginnings,
     fresh,
+    loaded_refs,
     map_statements,
     surround,
+    walk,
     with_entry,
 )
 from stripe.ir.frozen import replace
@@ -82,31 +84,74 @@ def fill_block(
 
 def with_beginnings(before: Program, after: Program) -> Program:
     """`after`, rewritten from `before`, with its buffers filled whose beginning was the identity of an aggregation and
-    whose merges are gone: blocks without points."""
-    old, new = beginnings(before.entry), beginnings(after.entry)
-    lost = {name: agg for name, agg in old.items() if agg is not Agg.ASSIGN and new.get(name, agg) is not agg}
-    views: dict[str, Refinement] = {}
-    for view in after.main.refinements:
-        if view.source in lost:
-            views.setdefault(view.source, view)
-    if not views or not after.main.statements or after.main.points > 1:
-        return after
+    whose merges are gone: blocks without points. `before` where points of main share such a buffer.
+
+    A block keeps its name, and its allocations theirs; `before`, too, where that leaves open which block it was.
+    """
+    old: dict[tuple[str, str], set[Agg]] = {}
+    for _, block in walk(before.entry):
+        for name, agg in beginnings(block).items() if block.allocs else ():
+            if agg is not Agg.ASSIGN:
+                old.setdefault((block.name, name), set()).add(agg)
+
+    def lost_in(block: Block) -> dict[str, set[Agg]]:
+        begun = {ref: old[block.name, ref.name] for ref in block.allocs if (block.name, ref.name) in old}
+        if not begun:
+            return {}
+        new, used = beginnings(block), loaded_refs(block)
+        return {
+            ref.name: aggs
+            for ref, aggs in begun.items()
+            if new[ref.name] is Agg.ASSIGN and (ref.name in used or ref.is_kept)
+        }
+
+    def filled(statement: Statement) -> Statement:
+        if not isinstance(statement, Block):
+            return statement
+        block = map_statements(statement, filled)
+        lost = lost_in(block) if block.statements else {}
+        unclear.extend(name for name, aggs in lost.items() if len(aggs) > 1)
+        return _with_fills(block, {block.ref(name): next(iter(aggs)) for name, aggs in lost.items()})
+
+    unclear: list[str] = []
+    entry = map_statements(after.entry, filled) if old else after.entry
+    lost = lost_in(entry)
+    if unclear or any(len(aggs) > 1 for aggs in lost.values()):
+        return before
+    main = next((block for block in entry.blocks if block.is_main), None)
+    if not lost or main is None or not main.statements:
+        return with_entry(after, entry)
+    if main.points > 1:
+        return before
+    views: dict[Refinement, Agg] = {}
+    more: list[Refinement] = []
+    for name, (agg,) in lost.items():
+        whole = main_view(entry.ref(name))
+        seen = [ref for ref in main.refinements if ref.source == name]
+        view = next((ref for ref in seen if (ref.access, ref.dims) == (whole.access, whole.dims)), None)
+        if view is None:
+            taken = {ref.name for ref in (*main.refinements, *more)}
+            more.append(replace(whole, name=fresh(whole.name, taken), dir=Direction.OUT))
+            view = more[-1]
+        views[view] = agg
+    written = tuple(
+        replace(ref, dir=Direction.INOUT if ref.dir.reads else Direction.OUT) if ref in views else ref
+        for ref in main.refinements
+    )
+    started = replace(_with_fills(main, views), refinements=(*written, *more))
+    return with_entry(after, map_statements(entry, lambda s: started if s is main else s))
+
+
+def _with_fills(block: Block, views: Mapping[Refinement, Agg]) -> Block:
+    """`block` with its `views` filled with identities before its statements."""
     fills: list[Statement] = []
-    for source, view in views.items():
+    for view, agg in views.items():
         indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
         whole = Element(view, tuple(Affine.var(index.name) for index in indices))
-        value = lost[source].identity(view.dtype)
-        first = after.main.statements[0]
-        fills.append(
-            fill_block(f"fill_{source}", indices, whole, value, Tags.of("init"), location=beside(first))
-        )
-    main = surround(after.main, {0: Around(tuple(fills))})
-    directed = {
-        view: replace(view, dir=Direction.INOUT if view.dir.reads else Direction.OUT)
-        for view in views.values()
-    }
-    main = replace(main, refinements=tuple(directed.get(ref, ref) for ref in main.refinements))
-    return with_entry(after, map_statements(after.entry, lambda s: main if s is after.main else s))
+        value, place = agg.identity(view.dtype), beside(block.statements[0])
+        name = f"fill_{view.source or view.name}"
+        fills.append(fill_block(name, indices, whole, value, Tags.of("init"), location=place))
+    return surround(block, {0: Around(tuple(fills))}) if fills else block
 
 
 def names_in(entry: Block) -> set[str]:

@@ -232,7 +232,8 @@ class _Draft:
         if not indices:
             return ()
         index = self.random.choice(indices)
-        bound = Affine(self.random.randint(1, max(1, index.range - 1))) - Affine.var(index.name)
+        last = -1 if self.random.random() < 0.1 else self.random.randint(1, max(1, index.range - 1))
+        bound = Affine(last) - Affine.var(index.name)
         return (Constraint(bound),)
 
     def kernel(self, scope: Scope, target: Seen | None = None) -> Block | None:

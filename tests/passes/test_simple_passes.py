@@ -198,9 +198,23 @@ def test_thread_splits_output_indices_alone(threads: int, outer: str, inner: str
     assert refused == parse_program(text)
 
 
+NO_POINTS = source("passes/reduce_constraints/no_points")
+ENTRY, VIEW = "    #tmp none new@0x00000000<[0]> T[0] fp32(4:1)\n", "      inout<[0]> T[0]:add fp32(4:1)\n"
+
+
 @pytest.mark.parametrize("name", ["reduce_constraints", "unroll", "peel"])
-def test_sums_without_terms_begin_at_zero(name: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        NO_POINTS,
+        NO_POINTS.replace("block [] ( // main", "block [t:2] ( // main"),
+        NO_POINTS.replace(VIEW, "      inout<[0]> T_part = T[2]:add fp32(2:1)\n" + VIEW),
+        NO_POINTS.replace(ENTRY, "").replace(VIEW, "      none new@0x00000000<[0]> T[0] fp32(4:1)\n"),
+    ],
+    ids=["temporary", "several points of main", "a name of a part", "buffer of main"],
+)
+def test_sums_without_terms_begin_at_zero(name: str, text: str) -> None:
     """A block without points is all that says what a buffer begins with."""
-    program = load("passes/reduce_constraints/no_points")
+    program = parse_program(text)
     after, _ = run_pass(program, name, reqs=["kernel"])
     assert isinstance(prove_equal(program, after), Equal)
