@@ -46,7 +46,7 @@ def render_json(path: Path, parameters: Mapping[str, Scalar]) -> Document:
 
 
 def free_names(path: Path) -> frozenset[str]:
-    """The names that a template takes from outside: its parameters. (Not those of files that it includes.)"""
+    """The template's undeclared variables: its parameters, without those of files that it includes."""
     return _free_names(path, read_text(path))
 
 

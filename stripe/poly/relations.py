@@ -195,7 +195,7 @@ class Relation:
         return Points(self.ins, self.raw.deltas())
 
     def as_affine(self) -> Relation:
-        """The same function in one piece where it is one affine function of its points, whatever pieces it came in."""
+        """The function in one piece, where it is one affine function on all of its points."""
         if self.raw.n_basic_map() <= 1:
             return self
         hull = isl.Map.from_basic_map(self.raw.affine_hull())

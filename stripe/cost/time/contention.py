@@ -50,7 +50,7 @@ class _Working:
     left: float
     shares: Mapping[str, float]
     speed: float = 1.0
-    brake: str = ""
+    bottleneck: str = ""
 
 
 def simulate(tasks: Sequence[Task], channels: Mapping[str, int]) -> list[Run]:
@@ -126,7 +126,7 @@ def _advance(working: Sequence[_Working], runs: Sequence[Run], step: float) -> l
             continue
         work.left -= step * work.speed
         if work.speed < 1.0:
-            runs[work.number].slowed[work.brake] += step * (1.0 - work.speed)
+            runs[work.number].slowed[work.bottleneck] += step * (1.0 - work.speed)
         if work.left <= _EPSILON * max(1.0, step):
             done.append(work)
     return done
@@ -136,7 +136,7 @@ def _set_speeds(working: Sequence[_Working]) -> None:
     """The fastest even pace at which no resource is used more than it can bear."""
     moving = [work for work in working if work.latency <= _EPSILON]
     for work in moving:
-        work.speed, work.brake = 1.0, ""
+        work.speed, work.bottleneck = 1.0, ""
     total: dict[str, float] = defaultdict(float)
     for work in moving:
         for resource, share in work.shares.items():
@@ -156,7 +156,7 @@ def _set_speeds(working: Sequence[_Working]) -> None:
             return
         frozen = [work for work in pending if tightest in work.shares]
         for work in frozen:
-            work.speed, work.brake = max(pace, _EPSILON), tightest
+            work.speed, work.bottleneck = max(pace, _EPSILON), tightest
             for resource in crowded & work.shares.keys():
                 left[resource] = max(0.0, left[resource] - pace * work.shares[resource])
         pending = [work for work in pending if tightest not in work.shares]
