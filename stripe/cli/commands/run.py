@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
 from stripe.cli.arguments.run import RunSpec
-from stripe.cli.commands import execution, run_report, speed
+from stripe.cli.commands import run_report, speed
+from stripe.cli.commands.comparison import ComparedRun
 from stripe.cli.compiling import (
     load_program,
     read_job,
@@ -26,7 +28,7 @@ from stripe.exec.data import load_inputs, random_inputs, save_arrays
 from stripe.exec.errors import ExecutionError
 from stripe.exec.isolation import EngineCrash
 from stripe.exec.native.processor import this_processor
-from stripe.ir import Program
+from stripe.ir import Program, StripeError
 from stripe.pipeline.elapsed import ElapsedLine
 from stripe.pipeline.engines import Arrays, parse_engine
 
@@ -40,7 +42,7 @@ def perform(job: Job, spec: RunSpec) -> int:
     source = read_job(job, spec)
     loaded, reading = load_program(job, source, spec)
     original = loaded.program
-    execution.require_memory(original, source.name)
+    require_memory(original, source.name)
     if engine.unchecked:
         require_bounds(original, source, spec)
         warn_of_vectors(job)
@@ -64,10 +66,10 @@ def perform(job: Job, spec: RunSpec) -> int:
         raise
     comparison = None
     if spec.compare is not None:
-        subject = execution.Subject(
+        compared = ComparedRun(
             source, original, program, inputs, outputs, engine.engine_name, spec.data is None, spec.reading
         )
-        comparison = subject.against(spec.compare)
+        comparison = compared.against(spec.compare)
     times = (
         None if spec.bench is None else speed.measure(runner, engine, original, program, inputs, spec.bench)
     )
@@ -83,6 +85,18 @@ def perform(job: Job, spec: RunSpec) -> int:
     )
     run_report.write(report, spec.json)
     return OK if comparison is None or comparison.equal else MISMATCH
+
+
+def require_memory(program: Program, name: str) -> None:
+    """StripeError when the tensors of `program` are larger than the memory of this machine."""
+    needed = sum(ref.bytes for ref in program.entry.allocs)
+    present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > present:
+        raise StripeError(
+            f"the tensors take {needed} bytes, and this machine has {present} bytes of memory",
+            path=name,
+            hint="make them smaller; stripe-opt and stripe-sim work on programs of any size",
+        )
 
 
 def warn_of_vectors(job: Job) -> None:

@@ -1,8 +1,7 @@
-"""Running a program for `stripe-run`: data, engines, and the references to compare with."""
+"""`stripe-run --compare`: results beside those of a reference, and the part that is to blame where they differ."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 from stripe.cli.commands.run_report import ComparisonJson
@@ -15,20 +14,8 @@ from stripe.ir import ConfigError, Program, StripeError
 from stripe.pipeline.engines import Arrays
 
 
-def require_memory(program: Program, name: str) -> None:
-    """StripeError when the tensors of `program` are larger than the memory of this machine."""
-    needed = sum(ref.bytes for ref in program.entry.allocs)
-    present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > present:
-        raise StripeError(
-            f"the tensors take {needed} bytes, and this machine has {present} bytes of memory",
-            path=name,
-            hint="make them smaller; stripe-opt and stripe-sim work on programs of any size",
-        )
-
-
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ComparedRun:
     """The parties of a comparison: the program before and after the passes, its inputs, an engine's results."""
 
     source: Source
