@@ -79,3 +79,10 @@ def test_a_million_tiles_take_no_longer_to_count() -> None:
 def test_no_tiles_take_no_time() -> None:
     assert pipeline_cycles(three(1, 1, 1), 0, 2).cycles == 0
     assert pipeline_cycles([], 5, 2).cycles == 0
+
+
+def test_equal_loops_are_simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = [PipelineStage("dma", 3.25), PipelineStage("conv", 5.5, (0,), (0,))]
+    shown = pipeline_slices(stages, 7, 2)
+    monkeypatch.setattr("stripe.cost.time.pipeline._simulate", pytest.fail)
+    assert pipeline_slices(list(stages), 7, 2) is shown

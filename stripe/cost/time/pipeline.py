@@ -89,19 +89,25 @@ def _duration(stages: tuple[PipelineStage, ...], tiles: int, depth: int) -> Dura
     return Duration(long + rate * (tiles - _LAST), exact=False)
 
 
-def pipeline_slices(stages: Sequence[PipelineStage], tiles: int, depth: int) -> list[Slice]:
+def pipeline_slices(stages: Sequence[PipelineStage], tiles: int, depth: int) -> tuple[Slice, ...]:
     """Every stage of every tile, in the order in which they start."""
+    return _slices(tuple(stages), tiles, depth)
+
+
+@lru_cache(maxsize=32)
+def _slices(stages: tuple[PipelineStage, ...], tiles: int, depth: int) -> tuple[Slice, ...]:
+    """`pipeline_slices`. Answers are kept for equal layers."""
     found: list[Slice] = []
     if depth > 1:
         _simulate(stages, tiles, depth, found)
-        return found
+        return tuple(found)
     now = 0.0
     for tile in range(tiles):
         one: list[Slice] = []
         length = _simulate(_only(stages, tile), 1, 1, one)[-1]
         found += [Slice(tile, s.stage, now + s.start, now + s.end) for s in one]
         now += length
-    return found
+    return tuple(found)
 
 
 def _alone(stages: Sequence[PipelineStage], tiles: int) -> list[float]:

@@ -74,9 +74,8 @@ class TileLoop:
     tiles: int
     depth: int
 
-    @cached_property
     def slices(self) -> tuple[TileSlice, ...]:
-        """The steps of all tiles; none of a loop that is too long to show. Statements of one content share the loop."""
+        """The steps of all tiles; none of a loop that is too long to show."""
         if self.tiles * len(self.stages) > MOST_SLICES:
             return ()
         units = [str(stage.resource) for stage in self.stages]
@@ -153,10 +152,10 @@ class StatementCost:
     inside: WorkByUnit = WorkByUnit()
     """Work inside it on other units."""
 
-    @property
+    @cached_property
     def slices(self) -> tuple[TileSlice, ...]:
         """The steps of its tiles, where it is a loop over transfers that is not too long to show."""
-        return self.loop.slices if self.loop is not None else ()
+        return self.loop.slices() if self.loop is not None else ()
 
     def bytes_at(self, memory: str) -> float:
         """Bytes read from or written to memories of that name."""
