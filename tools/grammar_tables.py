@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stripe.ir.data import data_path
+from stripe.ir.package_data import data_path
 from stripe.ir.text.grammar import STARTS, tables_text
 
 for name in STARTS:

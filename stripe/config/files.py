@@ -12,8 +12,8 @@ from stripe.config.model import Scalar
 from stripe.config.parameters import ParameterFile, read_parameters, resolve
 from stripe.config.template import free_names
 from stripe.config.validate import combine
-from stripe.ir.data import data_dir, list_data
 from stripe.ir.errors import ConfigError, did_you_mean
+from stripe.ir.package_data import data_dir, list_data
 
 SUFFIXES = (".json.j2", ".json")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from stripe.ir.data import data_path
+from stripe.ir.package_data import data_path
 from stripe.tile import ast
 from stripe.tile.parser import parse_functions
 

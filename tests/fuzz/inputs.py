@@ -27,7 +27,7 @@ from random import Random
 
 from stripe.cli import start
 from stripe.exec.toolchain import find_compiler
-from stripe.ir.data import data_dir
+from stripe.ir.package_data import data_dir
 from stripe.pipeline.reproducer import Reproducer
 
 SECONDS = 20

@@ -17,7 +17,7 @@ from stripe.config.template import Parameter, TemplateFile
 from stripe.frontends.onnx.control import Unsupported
 from stripe.frontends.onnx.values import TensorType, TensorValue, Value, constant, element_name, stored
 from stripe.ir import StripeError, fresh
-from stripe.ir.data import data_dir
+from stripe.ir.package_data import data_dir
 from stripe.tile import TensorShape, ast, bind
 from stripe.tile.parser import parse_functions
 

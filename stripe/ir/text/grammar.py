@@ -10,7 +10,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING
 
-from stripe.ir.data import data_path
+from stripe.ir.package_data import data_path
 from stripe.ir.text.lalr import Automaton, Tables
 
 if TYPE_CHECKING:

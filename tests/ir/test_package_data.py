@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stripe.ir.data import DATA_KINDS, data_path, list_data
+from stripe.ir.package_data import DATA_KINDS, data_path, list_data
 
 
 def test_every_kind_ships_files() -> None:

@@ -15,7 +15,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def data_dir(kind: str) -> Path:
-    """Return the folder that holds the data files of `kind`, one of `DATA_KINDS`.
+    """The folder that holds the data files of `kind`, one of `DATA_KINDS`.
 
     Raises FileNotFoundError when the installation carries none, which means that it is broken.
     """
@@ -28,7 +28,7 @@ def data_dir(kind: str) -> Path:
 
 
 def data_path(kind: str, name: str) -> Path:
-    """Return the path of the data file `name` of `kind`, for example ``data_path("grammar", "stripe.lark")``.
+    """The path of the data file `name` of `kind`, for example ``data_path("grammar", "stripe.lark")``.
 
     `name` is one file name, never a path, so that it cannot lead out of the folder. Raises FileNotFoundError, with the
     names of all files, when no such file ships.
@@ -40,5 +40,5 @@ def data_path(kind: str, name: str) -> Path:
 
 
 def list_data(kind: str) -> tuple[str, ...]:
-    """Return the names of the data files of `kind`, sorted."""
+    """The names of the data files of `kind`, sorted."""
     return tuple(sorted(path.name for path in data_dir(kind).iterdir() if path.is_file()))
