@@ -115,7 +115,8 @@ def with_beginnings(before: Program, after: Program) -> Program:
 
     unclear: list[str] = []
     entry = map_statements(after.entry, filled) if old else after.entry
-    lost = lost_in(entry)
+    given = {ref.name for ref in before.inputs} | {constant.name for constant in before.constants}
+    lost = {name: aggs for name, aggs in lost_in(entry).items() if name not in given}
     if unclear or any(len(aggs) > 1 for aggs in lost.values()):
         return before
     main = next((block for block in entry.blocks if block.is_main), None)

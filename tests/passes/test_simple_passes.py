@@ -209,9 +209,10 @@ ENTRY, VIEW = "    #tmp none new@0x00000000<[0]> T[0] fp32(4:1)\n", "      inout
         NO_POINTS,
         NO_POINTS.replace("block [] ( // main", "block [t:2] ( // main"),
         NO_POINTS.replace(VIEW, "      inout<[0]> T_part = T[2]:add fp32(2:1)\n" + VIEW),
+        NO_POINTS.replace("#tmp", "#user"),
         NO_POINTS.replace(ENTRY, "").replace(VIEW, "      none new@0x00000000<[0]> T[0] fp32(4:1)\n"),
     ],
-    ids=["temporary", "several points of main", "a name of a part", "buffer of main"],
+    ids=["temporary", "several points of main", "a name of a part", "input", "buffer of main"],
 )
 def test_sums_without_terms_begin_at_zero(name: str, text: str) -> None:
     """A block without points is all that says what a buffer begins with."""
