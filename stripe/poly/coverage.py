@@ -105,7 +105,7 @@ def _index_set(piece: Points, names: tuple[str, ...]) -> IndexSet:
     stay as quasi-affine constraints.
     """
     equalities, inequalities, floors = piece.rows()
-    extra = tuple(f"q{place}" for place in range(len(floors)))
+    extra = tuple(f"q'{place}" for place in range(len(floors)))
 
     def polynomial(row: Row) -> Polynomial:
         return Polynomial.of(dict(zip((*names, *extra), map(Fraction, row[1:]), strict=True)), row[0])

@@ -306,7 +306,8 @@ def transfer_block(
     """The block that moves a region between the far view `raw` and the near `copy`."""
     taken = {index.name for index in block.indices}
     own = [fresh(f"d{dim}", taken) for dim in range(copy.rank)]
-    back = {f"e{dim}": Affine.var(own[dim]) + lows[dim] for dim in range(copy.rank)}
+    elements = zip(element_names(copy.rank), own, lows, strict=True)
+    back = {element: Affine.var(name) + low for element, name, low in elements}
     constraints = tuple(Constraint(affine.subs(back)) for affine in region.affines)
     passed_names = sorted({n for c in constraints for n in c.affine.names()} - set(own))
     # the smallest stride of the far memory is innermost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,25 @@ from stripe.tile.printer import print_polynomial
 from tests.tile.random_polynomials import anchor, polynomials
 
 INDICES = ("i", "j", "k", "l")
+PLAIN_NAME = re.compile(r"\b[ijklmnpqrso]\b|\bc[0-9]\b")
+TAKEN_NAMES = (
+    "e0",
+    "e1",
+    "d0",
+    "d1",
+    "q0",
+    "q1",
+    "u0",
+    "bank",
+    "x",
+    "c",
+    "v0",
+    "r0",
+    "i0",
+    "arena",
+    "conv_inner",
+)
+"""Words of the analyses, of passes and of emitted C: as names of indices they mean nothing."""
 DTYPES = ("fp32", "fp32", "fp32", "i32", "i8", "u8", "fp16", "bf16", "fp64", "i64", "u32", "i16")
 AGGREGATIONS = "+ + + * > < =".split()
 COMBINATIONS = ["", "", "*", "*", "*", "+", "==", "?"]
@@ -69,12 +89,13 @@ def tile_programs(draw: st.DrawFn) -> str:
     inputs = tuple(_input(draw, f"A{n}") for n in range(draw(st.integers(1, 3))))
     tensors = list(inputs)
     source = Source(inputs, ())
+    words = draw(st.permutations(TAKEN_NAMES)) if draw(st.integers(0, 2)) == 0 else ()
     wanted = draw(st.integers(1, 6))
     for _ in range(2 * wanted):
         if len(source.statements) == wanted:
             break
         name = f"T{len(source.statements)}"
-        statement = _attributed(draw, _statement(draw, name, tensors))
+        statement = _attributed(draw, _renamed(_statement(draw, name, tensors), words))
         longer = Source(inputs, (*source.statements, statement))
         try:
             made = compile_tile(longer.text([name]), "fuzz.tile").outputs[0]
@@ -93,6 +114,13 @@ def tile_programs(draw: st.DrawFn) -> str:
         made_names.append("CURVED")
     outputs = {made_names[-1], *draw(st.lists(st.sampled_from(made_names), max_size=2))}
     return source.text(sorted(outputs))
+
+
+def _renamed(statement: str, words: Sequence[str]) -> str:
+    """The statement with other names of its indices, as many as there are words."""
+    plain = dict.fromkeys(PLAIN_NAME.findall(statement))
+    names = dict(zip(plain, words, strict=False))
+    return PLAIN_NAME.sub(lambda found: names.get(found[0], found[0]), statement)
 
 
 def _input(draw: st.DrawFn, name: str) -> Tensor:

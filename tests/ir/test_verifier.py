@@ -127,6 +127,11 @@ def test_what_a_valid_program_has_is_not_looked_at_again_but_what_its_surroundin
     assert verify_structural(broken, valid=program) == verify_structural(broken) != []
 
 
+def test_a_constant_is_only_read() -> None:
+    found = verify_structural(parse_program(source("ir/verifier/a_constant_is_only_read")))
+    assert ["'K' writes 'K', which is a constant" in str(diagnostic) for diagnostic in found] == [True]
+
+
 def test_main_is_all_that_the_entry_runs() -> None:
     (diagnostic,) = verify_structural(parse_program(source("ir/verifier/beside_main")))
     assert str(diagnostic.message) == "the entry has statements beside main"

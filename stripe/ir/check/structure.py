@@ -295,6 +295,8 @@ def _check_view(scope: CheckedBlock, ref: Refinement) -> Iterator[Diagnostic]:
         yield say(
             f"'{ref.name}' writes '{source.name}', which the block outside only reads", "make that inout"
         )
+    if ref.dir.writes and source.role is Role.CONSTANT:
+        yield say(f"'{ref.name}' writes '{source.name}', which is a constant", "copy it to a temporary first")
     if ref.dir.reads and source.dir is Direction.OUT:
         yield say(
             f"'{ref.name}' reads '{source.name}', which the block outside only writes", "make that inout"
