@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from stripe.ir import Affine, Block, Buffer, Domain, Interval, Nest, nest_at
+from stripe.ir import Affine, Buffer, Domain, Interval, Nest, nest_at
 from stripe.poly import (
     Access,
     Points,
@@ -42,7 +42,7 @@ def regions_of(
         return [Region(())]
     found = _pieces(TouchedElements.of(parts), prefix, nest.domain, tuple(box))
     view = nest.views[name]
-    if len(found) == 1 or exact or not _is_whole(nest.blocks[0], view.buffer):
+    if len(found) == 1 or exact or not _is_whole(nest, view.buffer):
         return list(found)
     names = element_names(len(box))
     known = _known(prefix, nest.domain, box)
@@ -71,14 +71,22 @@ def _known(prefix: Sequence[str], domain: Domain, box: Sequence[Interval]) -> Po
     return Points.build((*prefix, *names), {**domain.ranges, **bounds}, domain.constraints)
 
 
-def _is_whole(entry: Block, buffer: Buffer) -> bool:
-    """Whether all elements of a buffer have a value: those of tensors that the program is given, and of temporaries of
-    the entry that are written as a whole."""
-    owner = nest_at(entry, buffer.path)
+def _is_whole(nest: Nest, buffer: Buffer) -> bool:
+    """Whether all elements of a buffer have a value where a block begins: those of tensors that the program is given,
+    and of temporaries of the entry that statements before the block write as a whole."""
+    if len(buffer.path) != 1:
+        return False
+    owner = nest_at(nest.blocks[0], buffer.path)
     ref = owner.block.ref(buffer.name)
     writes = [part for part in through_view(owner, buffer.name) if part.is_write]
-    given = ref.is_kept and not writes
-    return len(buffer.path) == 1 and (given or untouched(ref.sizes, writes).is_empty)
+    before = [part for part in writes if _precedes(part.nest, nest)]
+    return (ref.is_kept and not writes) or untouched(ref.sizes, before).is_empty
+
+
+def _precedes(first: Nest, second: Nest) -> bool:
+    """Whether all points of a block come before those of another: blocks around both have one point."""
+    around = (a for a, b in zip(first.blocks, second.blocks, strict=False) if a is b)
+    return all(block.points == 1 for block in around) and first.path[: len(second.path)] < second.path
 
 
 def _fills(part: Access, nest: Nest, box: Sequence[Interval]) -> bool:
