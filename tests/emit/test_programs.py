@@ -13,11 +13,11 @@ import pytest
 from stripe.emit.c import COptions, emit_c
 from stripe.exec.compile import CompileOptions, compile_program
 from stripe.exec.interp import interpret
-from stripe.ir import Program, rewrite_matching, with_entry
+from stripe.ir import Program, parse_program, rewrite_matching, with_entry
 from tests.support.batch import merge, merge_arrays, split_arrays
 from tests.support.c_programs import Sample, convolution, matmul, samples, tagged, tiles
 from tests.support.compilers import COMPILERS, sanitized, strict
-from tests.support.programs import build
+from tests.support.programs import build, source
 
 SAMPLES = samples()
 LEVELS = ("O0", "O1", "O2", "O3")
@@ -61,6 +61,12 @@ def test_the_halo_becomes_bounds() -> None:
     text = emit_c(convolution().program)
     assert "for (int64_t kx = st_max(0, 1 - x); kx < st_min(3, 8 - x); ++kx)" in text
     assert ">= 0" not in text
+
+
+def test_outer_loops_keep_to_the_values_that_constraints_inside_allow() -> None:
+    """Of 10^12 values four are left, which a division by 4 spreads over two loops."""
+    text = emit_c(parse_program(source("emit/vast_window")))
+    assert "for (int64_t i = 125000000000; i < 125000000001; ++i)" in text
 
 
 def test_threads_only_where_asked_and_where_points_write_apart() -> None:

@@ -12,6 +12,7 @@ from stripe.ir import DTYPES, ConstantBuffer, Program, Role, parse_program
 from stripe.passes.base import PassContext
 from stripe.passes.registry import find_pass
 from stripe.tile import compile_tile
+from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.computed import same_constant
 from stripe.verify.proof.prove import prove_equal
 from stripe.verify.proof.witness import Equal
@@ -77,3 +78,14 @@ def test_a_constant_of_the_same_bytes_in_other_sizes() -> None:
     assert not same_constant(before, after, "T")
     assert not isinstance(prove_equal(before, after), Equal)
     assert run_both(before, after) != ""
+
+
+def test_integers_that_are_computed_in_floats_rely_on_the_bits_of_the_interpreter() -> None:
+    text = """function (X[N=20]: i32) -> (O) {
+        K = as_int(cosh(as_float(index(X, 0), 64) / 300.0) * 1000000000000000.0, 64);
+        O = X + K;
+    }"""
+    before = compile_tile(text, "integers")
+    after = find_pass("constant_fold").model_validate({}).run(before, PassContext(evaluate=interpret))
+    verdict = prove_equal(before, after)
+    assert isinstance(verdict, Equal) and verdict.assumptions == (Assumption.FOLDED,)

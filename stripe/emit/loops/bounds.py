@@ -44,7 +44,8 @@ def bounded(
     """Loops over `ranges` (variable, range) in this order, under `constraints` (>= 0, over variables).
 
     A constraint goes to the innermost loop whose variable it uses: into its bounds when the variable occurs there
-    linearly, else into a test inside it. `outer` gives the intervals of the variables outside.
+    linearly, else into a test inside it. Loops outside of that keep to the interval in which the constraint can hold.
+    `outer` gives the intervals of the variables outside.
     """
     level = {var: number for number, (var, _) in enumerate(ranges)}
     intervals = {**outer, **{var: (0, size - 1) for var, size in ranges}}
@@ -74,6 +75,11 @@ def bounded(
             guards.append(affine)
         elif not _tighten(affine, var, lower, upper, intervals):
             return Loops((), (), intervals, empty=True)
+        for name in affine.names() - {var}:
+            if name in level and affine.coeff(name) and not any(name in arg.names() for arg in inside):
+                lower, upper, _ = bounds[level[name]]
+                if not _narrow(affine, name, lower, upper, intervals):
+                    return Loops((), (), intervals, empty=True)
     loops = [
         ForLoop(var, size, _strongest(lower, intervals, 1), _strongest(upper, intervals, -1), tuple(guards))
         for (var, size), (lower, upper, guards) in zip(ranges, bounds, strict=True)
@@ -100,6 +106,24 @@ def _tighten(
         return False
     intervals[var] = (first, last)
     return True
+
+
+def _narrow(
+    affine: Affine, var: str, lower: list[Affine], upper: list[Affine], intervals: dict[str, Interval]
+) -> bool:
+    """Narrows the interval of an outer `var` to where `affine >= 0` for some values of the variables inside; False when
+    nothing is left of it."""
+    coefficient = affine.coeff(var)
+    _, most = (affine - Affine.var(var) * coefficient).bounds(intervals)
+    first, last = intervals[var]
+    if coefficient > 0 and -(most // coefficient) > first:
+        first = -(most // coefficient)
+        lower.append(Affine(first))
+    elif coefficient < 0 and most // -coefficient < last:
+        last = most // -coefficient
+        upper.append(Affine(last + 1))
+    intervals[var] = (first, last)
+    return first <= last
 
 
 def _strongest(bounds: Sequence[Affine], intervals: Mapping[str, Interval], sign: int) -> tuple[Affine, ...]:

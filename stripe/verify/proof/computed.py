@@ -16,7 +16,9 @@ from stripe.exec.layout import constant_array
 from stripe.ir import (
     Block,
     Buffer,
+    Constant,
     DType,
+    Intrinsic,
     Program,
     Role,
     Tags,
@@ -24,6 +26,7 @@ from stripe.ir import (
     reads_of,
     scalar_defined,
     scalars_used,
+    walk,
     with_directions,
     with_statements,
     writes_of,
@@ -49,6 +52,21 @@ def same_constant(before: Program, after: Program, name: str) -> bool:
     expected = constant_array(held)
     same_type = (part.entry.ref(name).dtype, found.shape) == (held.dtype, expected.shape)
     return same_type and found.tobytes() == expected.tobytes()
+
+
+def computed_in_floats(program: Program, name: str) -> bool:
+    """Whether the statements that the buffer `name` needs compute with floats, be its own elements integers."""
+    part = _part(program, name)
+    assert part is not None
+    blocks = [block for _, block in walk(part.entry)]
+    dtypes = [ref.dtype for block in blocks for ref in block.refinements]
+    dtypes += [
+        s.dtype
+        for block in blocks
+        for s in block.statements
+        if isinstance(s, Constant | Intrinsic) and s.dtype
+    ]
+    return any(dtype.is_float for dtype in dtypes)
 
 
 def _runs(block: Block) -> int:

@@ -20,6 +20,7 @@ from stripe.verify.assumptions import Assumption, in_order
 from stripe.verify.constants import with_constants_of
 from stripe.verify.interface import LogicalForm, owed_pads
 from stripe.verify.program import OPERATIONS, check_units
+from stripe.verify.proof.computed import computed_in_floats
 from stripe.verify.proof.contributions import Contribution
 from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.excerpt import Excerpts, Problem
@@ -130,8 +131,8 @@ def _compare(
     relied: set[Assumption] = set()
     for pair in folded_pairs(reachings):
         known.add(pair)
-        is_float = reachings[1].allocations[pair.buffers[1]].dtype.is_float
-        relied |= {Assumption.FOLDED} if is_float else set()
+        in_floats = computed_in_floats(reachings[0].program, pair.buffers[0].name)
+        relied |= {Assumption.FOLDED} if in_floats else set()
     exhausted = 0
     excerpts = Excerpts(unchanged)
     answers: dict[Problem, _Answer] = {}
