@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import sub
 
 from stripe.ir import (
     Affine,
@@ -28,6 +30,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.ir.frozen import replace
+from stripe.passes.fusion.contents import Contents, shifted
 from stripe.passes.fusion.legality import FusionPlan
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import Split, split_block, used_indices
@@ -36,11 +39,13 @@ from stripe.rewrite.tile import Split, split_block, used_indices
 @dataclass(frozen=True, slots=True)
 class Fused:
     """A fused block: its first `first` statements are the rest of the first block, and the buffers outside that became
-    allocations of it have the names `local` there."""
+    allocations of it have the names `local` there. Where the first block is its beginning, `changed` names the views
+    that differ; None where it is not."""
 
     block: Block
     first: int
     local: Mapping[str, str]
+    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,12 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     b_half = rename_indices(b_half, renamed)
     if a_half.location and b_half.location and a_half.location != b_half.location:
         return Refusal(f"they are located on {a_half.location} and on {b_half.location}")
-    merged = _merge_views(a_half, b_half)
+    merged = _merge_views(a_half.refinements, Contents.of(a_half), b_half)
     if isinstance(merged, Refusal):
         return merged
-    views, *homes = merged
+    shifts, b_homes = merged.shifts, merged.homes
+    a_homes = {ref.name: _Merged(ref.name, shifted(shifts, ref)) for ref in a_half.refinements}
+    views, homes = tuple(merged.views), (a_homes, b_homes)
     # Constraints over shared indices alone that both halves have move to the fused block; of two that differ by their
     # constants the weaker one, and the other stays with its half.
     inners = [next(half.blocks) for half in (a_half, b_half)]
@@ -87,7 +94,8 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     for inner, home, tags in zip(inners, homes, (a.tags, b.tags), strict=True):
         outside = _outside_constraints(inner)
         kept = tuple(c for c in inner.constraints if outside.get(c) not in common)
-        fused = _add_half(fused, replace(inner, tags=tags, constraints=kept), home)
+        defined = dict.fromkeys([name for s in fused.statements if (name := scalar_defined(s)) is not None])
+        fused = _add_half(fused, replace(inner, tags=tags, constraints=kept), home, merged, defined)
         ends.append(len(fused.statements))
     # buffers between the halves become allocations of the size of the view, with compact strides
     local = {ref.source: ref.name for ref in fused.refinements if ref.source in plan.local}
@@ -99,6 +107,36 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
         refs = tuple(alloc if ref.name == name else ref for ref in fused.refinements)
         fused = replace(fused, refinements=refs)
     return Fused(fused, ends[0], local)
+
+
+def extended(a: Block, b: Block, plan: FusionPlan, contents: Contents) -> Fused | Refusal | None:
+    """As `fuse`, where `a` walks nothing but the shared indices, value by value, so that it is the beginning of the
+    fused block as it stands: the work is that of `b`. None for other blocks."""
+    whole = {entry.a_index: entry for entry in plan.shared}
+    if plan.local or a.constraints or a.passed or len(whole) < len(a.indices) or "" in contents.by_source:
+        return None
+    for index in a.indices:
+        entry = whole[index.name]
+        if entry.name != index.name or entry.a_split != Split(1, index.range, 1) or index.range < 2:
+            return None
+    b_half = _split(b, {entry.b_index: (entry.b_split, entry.name) for entry in plan.shared})
+    (inner,) = b_half.blocks
+    located = a.location and b_half.location and a.location != b_half.location
+    if located or b_half.passed:
+        return None
+    merged = _merge_views(a.refinements, contents, b_half)
+    if isinstance(merged, Refusal):
+        return merged
+    if any(map(any, merged.shifts.values())):
+        return None  # the origins of views of `a` move
+    location = a.location or b_half.location
+    comments = tuple(dict.fromkeys((*a.comments, *b.comments)))
+    views = tuple(merged.views)
+    fused = Block(
+        f"{a.name}+{b.name}", a.indices, (), views, a.statements, location=location, comments=comments
+    )
+    fused = _add_half(fused, replace(inner, tags=b.tags), merged.homes, merged, contents.scalars)
+    return Fused(fused, len(a.statements), {}, tuple(merged.changed))
 
 
 def _split(block: Block, chosen: Mapping[str, tuple[Split, str]]) -> Block:
@@ -141,46 +179,62 @@ def _merge_indices(a: Block, b: Block, shared: list[str]) -> tuple[tuple[Index, 
     return tuple(ordered), {old: new for old, new in renamed.items() if old != new}
 
 
-def _merge_views(
-    a: Block, b: Block
-) -> tuple[tuple[Refinement, ...], dict[str, _Merged], dict[str, _Merged]] | Refusal:
+@dataclass(slots=True)
+class _MergedViews:
+    """The views of both halves: the first ones, those that changed among them under their names, and the others of the
+    second half; how far the origins of the first ones lie from where they were; the views of the second half.
+    `places` has the place of each by its name."""
+
+    views: list[Refinement]
+    places: ChainMap[str, int]
+    changed: dict[str, None]
+    shifts: dict[str, tuple[int, ...]]
+    homes: dict[str, _Merged]
+
+
+def _merge_views(first: Sequence[Refinement], contents: Contents, b: Block) -> _MergedViews | Refusal:
     """Merges views that have the same source and move together, where one of them writes or both are equal."""
-    merged = {ref.name: ref for ref in a.refinements}
-    a_homes = {ref.name: _Merged(ref.name, (0,) * ref.rank) for ref in a.refinements}
-    b_homes: dict[str, _Merged] = {}
-    taken = set(merged) | {ref.name for ref in b.refinements}
+    added: dict[str, int] = {}
+    merged = _MergedViews(list(first), ChainMap(added, contents.places), {}, {}, {})
+    views = merged.views
     for ref in b.refinements:
-        partners = [other for other in merged.values() if other.source == ref.source]
-        home: Refinement | None = None
-        for other in partners:
+        places = [*contents.by_source.get(ref.source, ()), *added.values()]
+        partners = [place for place in places if views[place].source == ref.source]
+        home: int | None = None
+        for place in partners:
+            other = views[place]
             distance = _distance(other, ref)
             same = (other.sizes, other.location) == (ref.sizes, ref.location)
             if distance is not None and (other.dir.writes or ref.dir.writes or (same and not any(distance))):
-                home = other
+                home = place
                 break
         if home is None:
-            writer = next((other for other in partners if other.dir.writes or ref.dir.writes), None)
+            writer = next((views[n] for n in partners if views[n].dir.writes or ref.dir.writes), None)
             if writer is not None:
                 ours, theirs = (f"[{', '.join(map(str, view.access))}]" for view in (writer, ref))
                 return Refusal(f"their views of {ref.source} move differently: {ours} and {theirs}")
-            name = ref.name if ref.name not in merged else fresh(ref.name, taken)
-            taken.add(name)
-            merged[name] = replace(ref, name=name)
-            b_homes[ref.name] = _Merged(name, (0,) * ref.rank)
+            name = ref.name
+            if name in merged.places:
+                others = dict.fromkeys([view.name for view in b.refinements], 0)
+                name = fresh(name, ChainMap(others, *merged.places.maps))
+            added[name] = len(views)
+            views.append(replace(ref, name=name))
+            merged.homes[ref.name] = _Merged(name, (0,) * ref.rank)
             continue
-        distance = _distance(home, ref)
+        other = views[home]
+        distance = _distance(other, ref)
         assert distance is not None
         # The merged view begins at the lower of both origins, in each dimension.
         low = tuple(min(0, d) for d in distance)
-        merged[home.name] = _union(home, ref, distance, low)
-        for homes in (a_homes, b_homes):
-            for name, known in homes.items():
-                if known.name == home.name:
-                    homes[name] = _Merged(
-                        known.name, tuple(s - lo for s, lo in zip(known.shift, low, strict=True))
-                    )
-        b_homes[ref.name] = _Merged(home.name, tuple(d - lo for d, lo in zip(distance, low, strict=True)))
-    return tuple(merged.values()), a_homes, b_homes
+        views[home] = _union(other, ref, distance, low)
+        if other.name not in added:
+            merged.changed[other.name] = None
+            merged.shifts[other.name] = tuple(map(sub, shifted(merged.shifts, other), low))
+        for name, known in merged.homes.items():
+            if known.name == other.name:
+                merged.homes[name] = _Merged(known.name, tuple(map(sub, known.shift, low)))
+        merged.homes[ref.name] = _Merged(other.name, tuple(map(sub, distance, low)))
+    return merged
 
 
 def _distance(home: Refinement, ref: Refinement) -> tuple[int, ...] | None:
@@ -215,8 +269,10 @@ def _outside_constraints(inner: Block) -> dict[Constraint, Constraint]:
     }
 
 
-def _add_half(fused: Block, inner: Block, homes: Mapping[str, _Merged]) -> Block:
-    """Appends one half, dissolved where it is no loop any more."""
+def _add_half(
+    fused: Block, inner: Block, homes: Mapping[str, _Merged], merged: _MergedViews, defined: dict[str, None]
+) -> Block:
+    """Appends one half, dissolved where it is no loop any more; `defined` are the scalars of the block before."""
     # Passed-in indices that only the lifted constraints used are dropped.
     used = used_indices(inner)
     inner = replace(inner, indices=tuple(i for i in inner.indices if not i.is_passed or i.name in used))
@@ -226,8 +282,8 @@ def _add_half(fused: Block, inner: Block, homes: Mapping[str, _Merged]) -> Block
         for ref in inner.refinements
         if not ref.is_alloc
     }
-    if _dissolves(fused, inner, homes, origins):
-        return _dissolve(fused, inner, homes, origins)
+    if _dissolves(inner, homes, merged, origins):
+        return _dissolve(fused, inner, homes, origins, defined)
     refs = tuple(
         ref if ref.is_alloc else replace(ref, source=homes[ref.source].name, access=origins[ref.name])
         for ref in inner.refinements
@@ -238,7 +294,7 @@ def _add_half(fused: Block, inner: Block, homes: Mapping[str, _Merged]) -> Block
 _Origins = Mapping[str, tuple[Affine, ...]]
 
 
-def _dissolves(fused: Block, inner: Block, homes: Mapping[str, _Merged], origins: _Origins) -> bool:
+def _dissolves(inner: Block, homes: Mapping[str, _Merged], merged: _MergedViews, origins: _Origins) -> bool:
     """Whether the statements of `inner` mean the same in the fused block itself, views of blocks moved along."""
     if inner.points > 1 or inner.constraints or inner.location:
         return False
@@ -250,15 +306,17 @@ def _dissolves(fused: Block, inner: Block, homes: Mapping[str, _Merged], origins
             return False
         if ref.name in scalar and any(affine.offset for affine in origins[ref.name]):
             return False
-        if ref.dir.writes and ref.agg is not fused.ref(homes[ref.source].name).agg:
+        if ref.dir.writes and ref.agg is not merged.views[merged.places[homes[ref.source].name]].agg:
             return False
     return True
 
 
-def _dissolve(fused: Block, inner: Block, homes: Mapping[str, _Merged], origins: _Origins) -> Block:
+def _dissolve(
+    fused: Block, inner: Block, homes: Mapping[str, _Merged], origins: _Origins, defined: dict[str, None]
+) -> Block:
     """Appends the statements of `inner`, on the views of the fused block and under names that it does not have."""
     inner = substitute(inner, {index.name: index.affine or Affine() for index in inner.indices})
-    here = {ref.name for ref in fused.refinements}
+    here = {ref.name for ref in fused.refinements} if inner.allocs else set[str]()
     taken = here | {ref.name for ref in inner.refinements}
     names: dict[str, str] = {}
     for ref in inner.refinements:
@@ -271,14 +329,12 @@ def _dissolve(fused: Block, inner: Block, homes: Mapping[str, _Merged], origins:
     statements = [retarget(_moved(statement, origins), renamed) for statement in inner.statements]
     allocs = tuple(replace(ref, name=names.get(ref.name, ref.name)) for ref in inner.allocs)
     # Scalars that both halves define get a new name in the second.
-    defined = {name for s in fused.statements if (name := scalar_defined(s)) is not None}
-    mine = [name for s in statements if (name := scalar_defined(s)) is not None]
-    used = defined | set(mine)
+    mine = dict.fromkeys([name for s in statements if (name := scalar_defined(s)) is not None])
     scalars: dict[str, str] = {}
-    for name in mine:
+    for name in tuple(mine):
         if name in defined:
-            scalars[name] = fresh(name, used)
-            used.add(scalars[name])
+            scalars[name] = fresh(name, ChainMap(mine, defined))
+            mine[scalars[name]] = None
     below = [moved_down(s, len(fused.statements)) for s in rename_scalars(statements, scalars)]
     return replace(fused, refinements=(*fused.refinements, *allocs), statements=(*fused.statements, *below))
 

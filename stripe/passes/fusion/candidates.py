@@ -3,11 +3,14 @@ pairs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 
 from stripe.ir import Block, Edit, Statement, reads_of, scalar_defined, scalars_used, writes_of
+from stripe.passes.fusion.contents import Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,9 @@ class Line:
         self._allocations = allocations
         self._slots: list[Member | None] = [None] * len(block.statements)
         self._users: dict[str, set[int]] = {}
+        self._contents: dict[int, Contents] = {}
+        names = Counter(allocations[name] for name in self.buffers)
+        self._aliased = {name for name in self.buffers if names[allocations[name]] > 1}
         for number, statement in enumerate(block.statements):
             self._put(number, self._member(statement, (number,)))
 
@@ -65,6 +71,18 @@ class Line:
         member = self._slots[slot]
         assert member is not None
         return member
+
+    def contents(self, slot: int) -> Contents:
+        """The contents of the block at `slot`."""
+        block = self.block_at(slot)
+        assert block is not None
+        if slot not in self._contents:
+            self._contents[slot] = Contents.of(block)
+        return self._contents[slot]
+
+    def has_aliases(self, name: str) -> bool:
+        """Whether the buffer has another name too."""
+        return name in self._aliased
 
     def block_at(self, slot: int) -> Block | None:
         member = self._slots[slot]
@@ -130,17 +148,36 @@ class Line:
         blocker = next((slot for slot in after if self[slot].precedes(last)), None)
         return (before, after) if blocker is None else blocker
 
-    def join(self, slots: Sequence[int], fused: Block) -> None:
-        """Puts `fused` in the place of the statements at `slots`; statements between move before or behind it."""
+    def join(self, slots: Sequence[int], fused: Block, changed: Sequence[str] | None = None) -> None:
+        """Puts `fused` in the place of the statements at `slots`; statements between move before or behind it. Where it
+        begins with the block at the first slot, `changed` names the views of that which differ."""
         order = self.between(slots)
         assert not isinstance(order, int)
-        made = self._member(fused, tuple(sorted(part for slot in slots for part in self[slot].parts)))
+        contents = self.contents(slots[0]) if changed is not None else None
+        made = self._joined(slots, fused)
         moved = [*(self[slot] for slot in order[0]), made, *(self[slot] for slot in order[1])]
         # The slots that become free are the first of the stretch.
         for slot in range(slots[0], slots[-1] + 1):
             self._put(slot, None)
+            self._contents.pop(slot, None)
         for slot, member in zip(range(slots[-1] + 1 - len(moved), slots[-1] + 1), moved, strict=True):
             self._put(slot, member)
+            if member is made and contents is not None and changed is not None:
+                contents.grow(fused, changed)
+                self._contents[slot] = contents
+
+    def _joined(self, slots: Sequence[int], fused: Block) -> Member:
+        """The member of the fused block. Buffers and scalars that nothing else uses are left out: they order nothing,
+        and a block that grows by thousands of statements has thousands of them."""
+        members = [self[slot] for slot in slots]
+        within = set(slots)
+        keys = {key for member in members for key in member.reads | member.writes}
+        shared = {key for key in keys if not self._users[key] <= within}
+        reads = frozenset(key for member in members for key in member.reads if key in shared)
+        writes = frozenset(key for member in members for key in member.writes if key in shared)
+        parts = tuple(sorted(chain.from_iterable([member.parts for member in members])))
+        deps = frozenset(dep for member in members for dep in member.deps)
+        return Member(fused, parts, deps, reads, writes)
 
     def positions(self, slots: Sequence[int]) -> tuple[int, ...]:
         """The numbers of the statements at `slots` in the block as it is now."""
@@ -185,7 +222,9 @@ class PairQueue:
             b = self._line.block_at(reader)
             if a is None or b is None or not self._wanted(a, b):
                 continue
-            names = {ref.source for ref in a.outputs} & {ref.source for ref in b.refinements if ref.dir.reads}
+            read = {ref.source for ref in b.refinements if ref.dir.reads}
+            views = self._line.contents(slot).views(a.refinements, read)
+            names = {ref.source for ref in views if ref.dir.writes}
             shared = sum(ref.elements * ref.dtype.bytes for ref in map(self._line.buffers.__getitem__, names))
             heappush(self._heap, (-shared, slot, reader, len(self._entered)))
             self._entered.append(Candidate(slot, reader, a, b))

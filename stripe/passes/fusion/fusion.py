@@ -22,8 +22,9 @@ from stripe.passes.base import (
     any_matching,
     matching,
 )
-from stripe.passes.fusion.build import fuse
+from stripe.passes.fusion.build import extended, fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
+from stripe.passes.fusion.contents import Contents
 from stripe.passes.fusion.legality import FusionPlan, Legality
 from stripe.passes.fusion.priced import FusionPrices, Objective, StatementPlace
 from stripe.passes.fusion.reach import find_pairs, output_indices, unmoved
@@ -192,7 +193,7 @@ class Fusion(Pass):
             if isinstance(decision, Decision):
                 compared = prices.compared(place, line, decision.slots, decision.block)
                 if not isinstance(compared, Refusal):
-                    line.join(decision.slots, decision.block)
+                    line.join(decision.slots, decision.block, decision.changed)
                     context.applied(decision.block, "; ".join(filter(None, (decision.remark, compared))))
                     queue.refresh(pair.first, pair.second)
                     continue
@@ -204,11 +205,13 @@ class Fusion(Pass):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The fused block for the statements at `slots`, and the remark on it."""
+    """The fused block for the statements at `slots`, and the remark on it. Where it begins with the producer as it
+    was, `changed` names the views that differ."""
 
     slots: tuple[int, ...]
     block: Block
     remark: str
+    changed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +269,14 @@ class _Decider:
         if refusal is not None:
             return refusal
         options = self.options
-        pairs = find_pairs(a, b, self.intervals)
-        legality = Legality(a, b, pairs, self._owned(a, slots), options.tiles, options.max_recompute)
+        contents = self._contents(a, slots)
+        read = {ref.source for ref in b.refinements if ref.source}
+        pairs = find_pairs(a, b, self.intervals, contents.views(a.refinements, read))
+
+        def owned() -> frozenset[str]:
+            return self._owned(a, slots)
+
+        legality = Legality(a, b, pairs, owned, options.tiles, options.max_recompute)
         kept = self._in_rings(a, b, slots, legality) if options.overlap == "keep" else None
         if isinstance(kept, Decision):
             return kept
@@ -278,18 +287,23 @@ class _Decider:
             chosen = self._outermost(a, b, plan)
             if isinstance(chosen, Refusal):
                 return chosen
-            coarse = Legality(a, b, pairs, self._owned(a, slots), {**options.tiles, **chosen}).plan()
+            coarse = Legality(a, b, pairs, owned, {**options.tiles, **chosen}).plan()
             if isinstance(coarse, Refusal):
                 return coarse
             plan = replace(plan, shared=tuple(entry for entry in coarse.shared if entry.a_index in chosen))
         points = prod(entry.count for entry in plan.shared)
         if points < options.min_points:
             return Refusal(f"{points} points would run in parallel, fewer than {options.min_points}")
-        fused = fuse(*self._inside(a, b), plan)
+        inside = self._inside(a, b)
+        fused = extended(*inside, plan, contents) or fuse(*inside, plan)
         if isinstance(fused, Refusal):
             return fused
         block = self._tagged(fused.block, a, b)
-        return Decision(slots, block, self._summary(a, b, block, plan))
+        return Decision(slots, block, self._summary(a, b, block, plan, contents), fused.changed)
+
+    def _contents(self, a: Block, slots: tuple[int, ...]) -> Contents:
+        """The contents of the producer, which the line has unless a filler joined it."""
+        return self.line.contents(slots[0]) if self.line.block_at(slots[0]) is a else Contents.of(a)
 
     def _outermost(self, a: Block, b: Block, plan: FusionPlan) -> dict[str, int] | Refusal:
         """The fewest indices whose points use parts of the shared buffers that the cache holds, and for each the values
@@ -355,6 +369,8 @@ class _Decider:
 
     def _aliases(self, a: Block, b: Block) -> Refusal | None:
         """Buffers of the two that may share memory under different names."""
+        if not any(self.line.has_aliases(ref.source) for ref in b.refinements if ref.source):
+            return None
         for mine in a.refinements:
             for theirs in b.refinements:
                 if mine.source == theirs.source or not (mine.source and theirs.source):
@@ -364,13 +380,17 @@ class _Decider:
                     return Refusal(f"{mine.source} and {theirs.source} are views of one buffer")
         return None
 
-    def _summary(self, a: Block, b: Block, fused: Block, plan: FusionPlan) -> str:
+    def _summary(self, a: Block, b: Block, fused: Block, plan: FusionPlan, contents: Contents) -> str:
         """The shared indices, the elements alive at once, and the costs."""
         indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
         read = {ref.source for ref in b.refinements if ref.dir.reads}
         parts = [f"{a.name} and {b.name} share [{indices}]"]
-        for source in sorted({ref.source for ref in a.outputs} & read):
-            view = next(ref for ref in fused.refinements if source in (ref.source, ref.name))
+        for source in sorted({ref.source for ref in contents.views(a.refinements, read) if ref.dir.writes}):
+            places = [*contents.by_source[source], contents.places.get(source, len(a.refinements))]
+            refs = (fused.refinements[place] for place in sorted(places) if place < len(a.refinements))
+            if plan.local:
+                refs = iter(fused.refinements)
+            view = next(ref for ref in refs if source in (ref.source, ref.name))
             whole = self.line.buffers[source].elements
             parts.append(f"{view.elements} of {whole} elements of {source} in each point")
         if plan.local:
@@ -380,8 +400,8 @@ class _Decider:
             parts.append(f"each result of {b.name} is merged {merged} times")
         points = prod(entry.count for entry in plan.shared)
         parallel = [
-            (prod(i.range for i in block.iterated if i.name in output_indices(block)), block.name)
-            for block in (a, b)
+            (prod(i.range for i in block.iterated if i.name in moving), block.name)
+            for block, moving in ((a, contents.moving), (b, output_indices(b)))
         ]
         lost = [f"{before} of {name}" for before, name in parallel if before > points]
         if lost:

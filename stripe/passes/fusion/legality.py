@@ -8,7 +8,7 @@ point. With recomputing, a fused point computes all that it reads into buffers o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf, lcm, prod
@@ -138,7 +138,7 @@ def _smallest(choices: Sequence[Sequence[_HaloTiling]], limit: float) -> tuple[_
 class Legality:
     """How the block `a` may be fused with the later block `b`, whose views `pairs` order them.
 
-    `private` names the buffers outside that no other statement uses, `tiles` gives points of an index for one fused
+    `private` gives the buffers outside that no other statement uses, `tiles` gives points of an index for one fused
     point, and `max_recompute` the most work of `a`, in multiples of its own.
     """
 
@@ -147,19 +147,23 @@ class Legality:
         a: Block,
         b: Block,
         pairs: tuple[ViewPair, ...],
-        private: frozenset[str] = frozenset(),
+        private: Callable[[], frozenset[str]] = frozenset,
         tiles: Mapping[str, int] | None = None,
         max_recompute: float = 1.0,
     ) -> None:
         self.pairs = pairs
+        self._a = a
         self._flows = [pair for pair in pairs if pair.flows]
         self._links = self._flows or list(pairs)
         self._private = private
         self._tiles = tiles or {}
         self._max_recompute = max_recompute
-        self._written = frozenset(ref.source for ref in a.outputs)
         self._kept = frozenset(n for ref in b.outputs for affine in ref.access for n in affine.names())
         self._order = {index.name: place for place, index in enumerate(a.indices)}
+
+    @cached_property
+    def _written(self) -> frozenset[str]:
+        return frozenset(ref.source for ref in self._a.outputs)
 
     def plan(self) -> FusionPlan | Refusal:
         """The shared indices, with recomputing where that is allowed and anything overlaps."""
@@ -265,7 +269,7 @@ class Legality:
     def _needed_outside(self) -> str | None:
         """A buffer that the first block writes and that cannot be the fused block's own."""
         tied = [pair.a.source for pair in self.pairs if not pair.flows or pair.b.dir.writes]
-        return next(iter([*sorted(self._written - self._private), *tied]), None)
+        return next(iter([*sorted(self._written - self._private()), *tied]), None)
 
     def _why_not(self, halos: list[_Halo]) -> str:
         """The reason why no index is shared."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stripe.ir import Affine, Block, Interval, Refinement
@@ -100,10 +100,19 @@ class ViewPair:
         return ((a, b) for a, b in self.matches() if (a.index, b.index) == (a_index, b_index))
 
 
-def find_pairs(a: Block, b: Block, outside: Mapping[str, Interval]) -> tuple[ViewPair, ...]:
-    """All pairs of views that order the two blocks."""
-    firsts = [(ref, reaches(a, ref, outside)) for ref in a.refinements if ref.source]
-    seconds = [(ref, reaches(b, ref, outside)) for ref in b.refinements if ref.source]
+def find_pairs(
+    a: Block,
+    b: Block,
+    outside: Mapping[str, Interval],
+    views: Sequence[Refinement] | None = None,
+) -> tuple[ViewPair, ...]:
+    """All pairs of views that order the two blocks; `views` are those of `a` whose sources `b` has too."""
+    sources = {ref.source for ref in b.refinements if ref.source}
+    if views is None:
+        views = [ref for ref in a.refinements if ref.source in sources]
+    firsts = [(ref, reaches(a, ref, outside)) for ref in views]
+    sources = {ref.source for ref in views}
+    seconds = [(ref, reaches(b, ref, outside)) for ref in b.refinements if ref.source in sources]
     return tuple(
         ViewPair(first, second, first_reaches, second_reaches)
         for first, first_reaches in firsts
@@ -165,14 +174,15 @@ def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:
 
 def output_indices(block: Block) -> frozenset[str]:
     """The indices that move an output."""
-    return frozenset(name for ref in block.outputs for name in _moving(ref))
+    return frozenset(name for ref in block.outputs for name in moving_indices(ref))
 
 
 def unmoved(block: Block, index: str) -> list[Refinement]:
     """The views that the index does not move, but for single elements."""
-    moving = {ref: _moving(ref) for ref in block.refinements if ref.source}
+    moving = {ref: moving_indices(ref) for ref in block.refinements if ref.source}
     return [ref for ref, names in moving.items() if index not in names and (names or ref.elements > 1)]
 
 
-def _moving(ref: Refinement) -> frozenset[str]:
+def moving_indices(ref: Refinement) -> frozenset[str]:
+    """The indices that move a view."""
     return frozenset(name for affine in ref.access for name in affine.names())
