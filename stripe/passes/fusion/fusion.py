@@ -22,7 +22,7 @@ from stripe.passes.base import (
     any_matching,
     matching,
 )
-from stripe.passes.fusion.build import extended, fuse
+from stripe.passes.fusion.build import Fused, extended, fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
 from stripe.passes.fusion.contents import Contents
 from stripe.passes.fusion.legality import FusionPlan, Legality
@@ -299,7 +299,7 @@ class _Decider:
         if isinstance(fused, Refusal):
             return fused
         block = self._tagged(fused.block, a, b)
-        return Decision(slots, block, self._summary(a, b, block, plan, contents), fused.changed)
+        return Decision(slots, block, self._summary(a, b, fused, plan, contents), fused.changed)
 
     def _contents(self, a: Block, slots: tuple[int, ...]) -> Contents:
         """The contents of the producer, which the line has unless a filler joined it."""
@@ -380,16 +380,17 @@ class _Decider:
                     return Refusal(f"{mine.source} and {theirs.source} are views of one buffer")
         return None
 
-    def _summary(self, a: Block, b: Block, fused: Block, plan: FusionPlan, contents: Contents) -> str:
+    def _summary(self, a: Block, b: Block, fused: Fused, plan: FusionPlan, contents: Contents) -> str:
         """The shared indices, the elements alive at once, and the costs."""
         indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
         read = {ref.source for ref in b.refinements if ref.dir.reads}
+        block = fused.block
         parts = [f"{a.name} and {b.name} share [{indices}]"]
         for source in sorted({ref.source for ref in contents.views(a.refinements, read) if ref.dir.writes}):
-            places = [*contents.by_source[source], contents.places.get(source, len(a.refinements))]
-            refs = (fused.refinements[place] for place in sorted(places) if place < len(a.refinements))
-            if plan.local:
-                refs = iter(fused.refinements)
+            refs = iter(block.refinements)
+            if fused.changed is not None:  # the first of them is among those of the producer
+                place = min([*contents.by_source[source], contents.places.get(source, len(a.refinements))])
+                refs = iter([block.refinements[place]])
             view = next(ref for ref in refs if source in (ref.source, ref.name))
             whole = self.line.buffers[source].elements
             parts.append(f"{view.elements} of {whole} elements of {source} in each point")
