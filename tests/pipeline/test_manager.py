@@ -10,6 +10,7 @@ import pytest
 
 from stripe.ir import ConfigError, Program, Role, parse_program, print_program, with_entry
 from stripe.passes.base import Remark
+from stripe.pipeline.checks.bounds import BoundsCheck
 from stripe.pipeline.checks.structure import RoundTripCheck, StructureCheck
 from stripe.pipeline.dumps import Dumps
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
@@ -102,6 +103,24 @@ def test_invalid_ir_is_our_fault_and_says_what_is_wrong() -> None:
     with pytest.raises(InternalFault, match="pass 'invalid' produced invalid IR") as caught:
         _run("dce,invalid", StructureCheck())
     assert any("index 'bad' has range 0" in line for line in caught.value.details)
+
+
+@pytest.mark.usefixtures("bad_passes")
+@pytest.mark.parametrize(
+    ("passes", "culprit"),
+    [("dce,x:outside,prune_indexes", "the result of pass 'x' (outside)"), ("prune_indexes", "the input")],
+)
+def test_accesses_out_of_bounds_at_the_end_name_the_pass_at_fault(passes: str, culprit: str) -> None:
+    entries, told = parse_passes(passes), list[str]()
+    first = PROGRAM if "outside" in passes else _run("outside")
+    manager = PassManager(entries, None, (BoundsCheck(entries, None, told.append),))
+    with pytest.raises(InternalFault) as caught:
+        manager.run(first)
+    assert caught.value.reason == f"{culprit} accesses memory out of bounds"
+    assert caught.value.details[0].startswith("error: A[1000, 1000]: read out of bounds of ")
+    assert not told
+    unchanged = PassManager(parse_passes("dce"), None, (BoundsCheck((), None, told.append),))
+    assert unchanged.run(first) is first, "a program that no pass changed was checked before"
 
 
 @pytest.mark.usefixtures("bad_passes")

@@ -11,12 +11,13 @@ import pytest
 from stripe.api.compiling import hardware
 from stripe.cli.start import opt
 from stripe.config.document import read_json
-from stripe.ir import ConfigError, Program
+from stripe.ir import ConfigError, Program, parse_program
 from stripe.passes.autotile.autotile import Autotile
 from stripe.pipeline import tuning
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.passlist import parse_passes, read_pass_list
 from stripe.pipeline.tuning import Tuner, tuned
+from tests.support.programs import MATMUL
 
 
 def smallest_outer(programs: Sequence[Program]) -> list[float]:
@@ -124,3 +125,11 @@ def test_tuning_measures_compiled_programs(
     err = capsys.readouterr().err
     assert err.count("remark: tune: 'autotile': ") == 2
     assert err.count("µs") == 2
+
+
+@pytest.mark.usefixtures("bad_passes")
+def test_candidates_that_leave_their_buffers_are_not_run() -> None:
+    program = parse_program(MATMUL)
+    outside = PassManager(parse_passes("outside")).run(program)
+    time, none = tuning.measured_seconds([program, outside])
+    assert 0 < time < none == float("inf")
