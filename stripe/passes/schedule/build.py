@@ -100,9 +100,12 @@ def build_statements(
     statements: list[Statement] = []
     origins: list[ScheduleStep] = []
     done = -1
+    stays: dict[NearCopy, list[int]] = {copy: [] for copy in copies}
     for step in steps:
         if isinstance(step, Execute):
             done = step.number
+            for copy in step.copies.values():
+                stays[copy].append(done)
             on = {name: allocs[copy] for name, copy in step.copies.items()}
             made = [_on_copies(block.statements[step.number], on)]
         else:
@@ -115,7 +118,7 @@ def build_statements(
                     hint="enlarge the memory",
                 )
             made: list[Statement] = []
-            for region in written.regions(copy.buffer, done):
+            for region in written.regions(copy.buffer, done, stays[copy]):
                 options = CacheOptions(copy.place.location, next(turns))
                 moved = transfer_block(
                     block, far, allocs[copy], [0] * far.rank, region, options, load=load, agg=Agg.ASSIGN

@@ -100,7 +100,7 @@ class _Residency:
 
 class ResidencyPlanner:
     """Makes the steps of one block; use once. `outputs` are the buffers that outlive the block, `fresh` buffers hold
-    nothing at its beginning; streams have `depth` buffers.
+    nothing at its beginning, `unread` ones are only assigned; streams have `depth` buffers.
     """
 
     def __init__(
@@ -111,6 +111,7 @@ class ResidencyPlanner:
         depth: int,
         outputs: frozenset[str],
         fresh: frozenset[str],
+        unread: frozenset[str],
         policy: Residency = Residency.COPY,
     ) -> None:
         self._policy = policy
@@ -120,6 +121,7 @@ class ResidencyPlanner:
         self._depth = depth
         self._outputs = outputs
         self._fresh = fresh
+        self._unread = unread
         self._uses: dict[str, list[int]] = {}
         self._last_write: dict[str, int] = {}
         for number, need in enumerate(needs):
@@ -161,7 +163,10 @@ class ResidencyPlanner:
         return self.steps
 
     def _has_to_come(self, operand: OperandUse) -> bool:
-        """Whether the statement needs contents of the far buffer: of a fresh buffer it reads its own writes alone."""
+        """Whether the statement needs contents of the far buffer: of a fresh buffer it reads its own writes alone. A
+        copy of a buffer that nothing reads goes back without what was written before its stay."""
+        if operand.name in self._unread:
+            return False
         return operand.name in self._far or (operand.reads and operand.name not in self._fresh)
 
     def _after(self, number: int) -> None:

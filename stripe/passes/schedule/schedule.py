@@ -193,7 +193,7 @@ class Schedule(Pass):
                 if (policy, tiled) in tried:
                     continue
                 tried.append((policy, tiled))
-                planned = self._planned(entry, path, tiled, banks, policy, context)
+                planned = self._planned(entry, path, tiled, banks, policy, written, context)
                 plan = planned.entry, [signature(step) for step in planned.steps]
                 if plan in tried:
                     continue
@@ -227,6 +227,7 @@ class Schedule(Pass):
         block: Block,
         banks: Banks,
         policy: Residency,
+        written: WrittenElements,
         context: PassContext,
     ) -> _Planned:
         """The steps of `block`, which takes the place of the one at `path`."""
@@ -248,7 +249,7 @@ class Schedule(Pass):
         fresh = fresh_buffers(entry, block)
         inner = {ref.name for ref in entry.refinements if ref.role is not Role.USER} if main else set[str]()
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
-        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, policy)
+        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, written.unread(), policy)
         return _Planned(entry, planner.run(), planner.copies)
 
     def _built(

@@ -29,19 +29,25 @@ class WrittenElements:
         self._accesses: dict[str, tuple[Access, ...]] = {}
         self._written: dict[tuple[str, int], Points | None] = {}
 
-    def regions(self, name: str, number: int) -> list[Region]:
-        """The part of a buffer to move when statement `number` has run: all of what no statement writes; of a fresh
-        buffer the elements written so far; else those that statements touch."""
+    def unread(self) -> frozenset[str]:
+        """The buffers of the outside that the block assigns, and neither reads nor merges into."""
+        refs = [ref.name for ref in self._nest.block.refinements if not ref.is_alloc and not ref.dir.reads]
+        return frozenset(name for name in refs if all(a.agg is Agg.ASSIGN for a in self._of(name)))
+
+    def regions(self, name: str, number: int, stay: Collection[int] = ()) -> list[Region]:
+        """The part of a buffer to move when statement `number` has run: all of what no statement writes; of an unread
+        buffer the elements that the statements of a `stay` write; of a fresh buffer those written so far; else those
+        that statements touch."""
         found = self._of(name)
+        if stay and name in self.unread():
+            depth = len(self._nest.path)
+            found = tuple(access for access in found if access.path[depth] in stay)
+            ref = self._nest.block.ref(name)
+            return _regions(ref, _part(ref, found))
         if not any(access.is_write for access in found):
             return [Region(())]
         ref = self._nest.block.ref(name)
-        points = self._until(ref, number) if name in self._fresh else _part(ref, found)
-        return (
-            [Region(())]
-            if points is None
-            else [Region(p.gist(_whole(ref)).affines()) for p in pieces(points)]
-        )
+        return _regions(ref, self._until(ref, number) if name in self._fresh else _part(ref, found))
 
     def obstacle(self) -> str | None:
         """The reason why copies in a near memory would not begin with what the buffers hold."""
@@ -90,6 +96,12 @@ def _part(ref: Refinement, parts: Collection[Access]) -> Points | None:
     """The elements of a view that accesses touch; None where these are all."""
     touched = elements(parts, ref.rank).coalesced()
     return None if _whole(ref).subset_of(touched) else touched
+
+
+def _regions(ref: Refinement, points: Points | None) -> list[Region]:
+    if points is None:
+        return [Region(())]
+    return [Region(piece.gist(_whole(ref)).affines()) for piece in pieces(points)]
 
 
 def _whole(ref: Refinement) -> Points:
