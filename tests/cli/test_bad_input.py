@@ -119,12 +119,13 @@ _MACHINE = """{ "clock_mhz": 1, "mem_units": { "M": { "size_KiB": 1 } }, "exec_u
 
 HARDWARE = [
     Bad("syntax", '{ "clock_mhz": }', ":1:16", "expected a value", "", 2),
-    Bad("missing", "{}", ":1:1: $", "the key 'clock_mhz' is missing", "", 2),
+    Bad("missing", "{}", ":1:1: $", "the key 'clock_mhz' is missing", 'add "clock_mhz": …', 2),
     Bad("unknown_key", '{ "clock_mhz": 1, "mem_unit": {} }',
         ": $.mem_unit", "unknown key 'mem_unit'", "did you mean 'mem_units'?", 2),
-    Bad("type", '{ "clock_mhz": "fast" }', ": $.clock_mhz", "expected a number, found 'fast'", "", 2),
+    Bad("type", '{ "clock_mhz": "fast" }', ": $.clock_mhz", "expected a number, found 'fast'",
+        "'clock_mhz': clock that all cycles are counted in, MHz", 2),
     Bad("negative", '{ "clock_mhz": 1,\n "mem_units": { "M": { "size_KiB": -1 } } }',
-        ":2", "must be more than 0, not -1", "", 2),
+        ":2", "must be more than 0, not -1", "'size_KiB': ", 2),
     Bad("no_unit", f'{_MACHINE},\n "buses": [ {{ "sources": ["N[0]"], "sinks": ["M[0]"], "bytes_per_cycle": 1 }} ] }}',
         ":2", "N", "M", 2),
     Bad("template", '{ "clock_mhz":\n{{ CLOCK * 2 }} }', ":2", "'CLOCK' is not defined", "-D CLOCK=VALUE", 2),

@@ -48,6 +48,14 @@ def test_c_that_leaves_its_tensors_is_refused_on_every_path(
     capsys.readouterr()
 
 
+def test_an_access_out_of_bounds_names_the_file_and_a_way_out(outside: str, capsys: Capture) -> None:
+    for command, arguments in ((run, []), (run, ["--engine", "c"]), (opt, ["--verify", "exact"])):
+        assert command([outside, *arguments]) == 1
+        err = capsys.readouterr().err
+        assert err.startswith(f"{outside}: ")
+        assert "  hint: make the buffer larger, or leave the point out by a constraint" in err
+
+
 @pytest.mark.usefixtures("bad_passes")
 @pytest.mark.parametrize("verify", [[], ["--verify", "structural"]])
 @pytest.mark.parametrize(
