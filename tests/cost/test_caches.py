@@ -10,10 +10,11 @@ import pytest
 
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw import HardwareModel, load_hardware
-from stripe.ir import parse_program
+from stripe.ir import Program
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
 from stripe.tile import compile_tile
+from tests.support.programs import load
 
 KIB = 1024
 
@@ -38,45 +39,16 @@ def machine(size: int, *, cores: int = 1, private: int = 0, **cache: Any) -> Har
     )
 
 
-def traffic(text: str, model: HardwareModel) -> dict[tuple[str, str], int]:
+def traffic(program: Program, model: HardwareModel) -> dict[tuple[str, str], int]:
     """Bytes between kinds of units."""
     found: Counter[tuple[str, str]] = Counter()
-    for cost in simulate_program(parse_program(text), model).costs:
+    for cost in simulate_program(program, model).costs:
         for flow in cost.flows:
             found[flow.source.split("[")[0], flow.sink.split("[")[0]] += round(flow.bytes)
     return dict(found)
 
 
-MATMUL = """
-0: #program block [] ( // matmul
-    none A[0, 0] fp32(64:64, 64:1)
-    none B[0, 0] fp32(64:64, 64:1)
-    none C[0, 0] fp32(64:64, 64:1)
-) {
-  0: #main block [] ( // main
-      in A[0, 0] fp32(64:64, 64:1)
-      in B[0, 0] fp32(64:64, 64:1)
-      out C[0, 0]:assign fp32(64:64, 64:1)
-  ) {
-    0: #kernel block [i:4, j:4, k:4] ( // tiles
-        in A[16*i, 16*k] fp32(16:64, 16:1)
-        in B[16*k, 16*j] fp32(16:64, 16:1)
-        out C[16*i, 16*j]:add fp32(16:64, 16:1)
-    ) {
-      0: block [i:16, j:16, k:16] ( // tile
-          in A[i, k] fp32(1:64, 1:1)
-          in B[k, j] fp32(1:64, 1:1)
-          out C[i, j]:add fp32(1:64, 1:1)
-      ) {
-        0: $A = load(A)
-        1: $B = load(B)
-        2: $C = mul($A, $B)
-        3: C = store($C)
-      }
-    }
-  }
-}
-"""
+MATMUL = load("cost/caches/matmul")
 """16 x 16 x 16 in a tile: each view of a tile takes 1 KiB."""
 
 
@@ -103,36 +75,7 @@ def test_a_streaming_matrix_product(size: int, read: int, written: int) -> None:
     assert found["CACHE", "CORE"] == (64 + 64 + 64) * KIB
 
 
-ROWS = """
-0: #program block [] ( // rows
-    none I[0, 0] fp32(34:34, 34:1)
-    none K[0, 0] fp32(3:3, 3:1)
-    none O[0, 0] fp32(32:32, 32:1)
-) {
-  0: #main block [] ( // main
-      in I[0, 0] fp32(34:34, 34:1)
-      in K[0, 0] fp32(3:3, 3:1)
-      out O[0, 0]:assign fp32(32:32, 32:1)
-  ) {
-    0: #kernel block [y:32] ( // conv
-        in I[y, 0] fp32(3:34, 34:1)
-        in K[0, 0] fp32(3:3, 3:1)
-        out O[y, 0]:add fp32(1:32, 32:1)
-    ) {
-      0: block [x:32, j:3, i:3] ( // row
-          in I[j, x + i] fp32(1:34, 1:1)
-          in K[j, i] fp32(1:3, 1:1)
-          out O[0, x]:add fp32(1:32, 1:1)
-      ) {
-        0: $I = load(I)
-        1: $K = load(K)
-        2: $O = mul($I, $K)
-        3: O = store($O)
-      }
-    }
-  }
-}
-"""
+ROWS = load("cost/caches/rows")
 """A row of results reads three rows of 34 elements and nine weights."""
 
 
@@ -155,36 +98,7 @@ def test_lines_and_writes_that_read_first() -> None:
     assert found["RAM", "CACHE"] == 32 * row
 
 
-SPREAD = """
-0: #program block [] ( // spread
-    none A[0, 0, 0] fp32(2:1024, 8:128, 128:1)
-    none B[0] fp32(128:1)
-    none C[0, 0, 0] fp32(2:1024, 8:128, 128:1)
-) {
-  0: #main block [] ( // main
-      in A[0, 0, 0] fp32(2:1024, 8:128, 128:1)
-      in B[0] fp32(128:1)
-      out C[0, 0, 0]:assign fp32(2:1024, 8:128, 128:1)
-  ) {
-    0: #kernel block<CORE[core]> [core:2, t:8] ( // steps
-        in A[core, t, 0] fp32(1:1024, 1:128, 128:1)
-        in B[0] fp32(128:1)
-        out C[core, t, 0]:assign fp32(1:1024, 1:128, 128:1)
-    ) {
-      0: block [x:128] ( // step
-          in A[0, 0, x] fp32(1:1024, 1:128, 1:1)
-          in B[x] fp32(1:1)
-          out C[0, 0, x]:assign fp32(1:1024, 1:128, 1:1)
-      ) {
-        0: $A = load(A)
-        1: $B = load(B)
-        2: $C = mul($A, $B)
-        3: C = store($C)
-      }
-    }
-  }
-}
-"""
+SPREAD = load("cost/caches/spread")
 """Two cores: in each of 8 steps a core touches 512 bytes of its own of A and of C, and B, which all steps share."""
 
 
@@ -206,34 +120,11 @@ def test_private_caches_see_their_own_unit() -> None:
 
 def test_lines_of_one_set_stay_as_far_as_it_has_ways() -> None:
     """16 rows of 4 KiB in a cache of 32 KiB with 8 ways lie in one set: half of the lines go from column to column."""
-    text = """
-    0: #program block [] ( // columns
-        none A[0, 0] fp32(16:1024, 1024:1)
-        none C[0] fp32(1024:1)
-    ) {
-      0: #main block [] ( // main
-          in A[0, 0] fp32(16:1024, 1024:1)
-          out C[0]:assign fp32(1024:1)
-      ) {
-        0: #kernel block [k:1024] ( // columns
-            in A[0, k] fp32(16:1024, 1:1)
-            out C[k]:add fp32(1:1)
-        ) {
-          0: block [m:16] ( // column
-              in A[m, 0] fp32(1:1024, 1:1)
-              out C[0]:add fp32(1:1)
-          ) {
-            0: $A = load(A)
-            1: C = store($A)
-          }
-        }
-      }
-    }
-    """
+    columns = load("cost/caches/columns")
     lines, touched = 16 * 64, 16 * 1024
-    whole = traffic(text, machine(32 * KIB, line_bytes=64))
+    whole = traffic(columns, machine(32 * KIB, line_bytes=64))
     assert whole["RAM", "CACHE"] == lines * 64
-    conflicts = traffic(text, machine(32 * KIB, line_bytes=64, ways=8))
+    conflicts = traffic(columns, machine(32 * KIB, line_bytes=64, ways=8))
     assert conflicts["RAM", "CACHE"] == (lines + (touched - lines) // 2) * 64
 
 

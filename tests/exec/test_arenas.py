@@ -154,32 +154,7 @@ def test_overlap_of_different_dtypes_is_seen_to_the_byte(offset: int, overlaps: 
 
 def test_units_by_indices_under_constraints() -> None:
     """`4 - 2*x - y` is no unit at x = 2, y = 1, which the constraint excludes; the memory has five units."""
-    program = checked("""0: #program block [] (
-        #placed #user none new@0x00000000<DRAM[0]> A[0] i16(8:1)
-        #placed #user none new@0x00000010<DRAM[0]> O[0]:assign i16(5:1)
-    ) {
-      0: #main block [] (
-          in<DRAM[0]> A[0] i16(8:1)
-          out<DRAM[0]> O[0]:assign i16(5:1)
-      ) {
-        0: block [x:3] (
-            in<DRAM[0]> A[2*x] i16(2:1)
-            out<DRAM[0]> O[2*x]:assign i16(2:1)
-        ) {
-          0: block [x = x, y:2] (
-              4 - 2*x - y >= 0
-              in<DRAM[0]> A[y] i16(1:1)
-              out<DRAM[0]> O[y]:assign i16(1:1)
-              #placed none new@0x00000000<SRAM[4 - 2*x - y]> T[0]:assign i16(1:1)
-          ) {
-            0: $a = load(A)
-            1: T = store($a)
-            2: $t = load(T)
-            3: O = store($t)
-          }
-        }
-      }
-    }""")
+    program = load("exec/arenas/units_by_indices")
     assert interpret(program, DATA)["O"].tolist() == [1, 2, 3, 4, 5]
     built = compile_program(program, CompileOptions(level="O0"))
     assert built.run(DATA)["O"].tolist() == [1, 2, 3, 4, 5]
