@@ -32,7 +32,7 @@ def rows() -> Iterator[Row]:
     bare = timed(lambda: python("-c", "pass"), 11)
     note = f"a process of its own each time; a Python that does nothing takes {bare.median * 1e3:.0f} ms here"
     for words, limit in STARTS:
-        yield limited(f"`stripe-opt {words}`", _start(words), limit, note, own=False)
+        yield limited(f"`stripe-opt {words}`", _start(words), limit, note)
 
 
 def _training() -> Iterator[Row]:

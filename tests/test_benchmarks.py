@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks import programs
-from benchmarks.measure import Row, Times, limited, timed
+from benchmarks.measure import Row, Times, limited, python, timed
 from benchmarks.run import TOPICS
 from stripe.ir import Block, verify_structural
 
@@ -32,6 +32,12 @@ def test_a_median_above_its_limit_is_missed() -> None:
     assert limited("x", Times((1.0, 2.0, 3.0), (1.0, 2.0, 3.0)), 2.5).ok
     assert not limited("x", Times((1.0, 3.0, 3.0), (3.0, 3.0, 3.0)), 2.5).ok
     assert "**missed**" in str(Row("x", "2", "", "under 1", ok=False))
+
+
+def test_processor_time_is_also_that_of_processes_of_its_own() -> None:
+    assert timed(lambda: python("-c", "pass"), 1, warm_up=False).cpu[0] > 0.002, (
+        "a start of Python takes 10 ms"
+    )
 
 
 def test_a_machine_that_was_busy_is_told_from_work_that_is_slow() -> None:
