@@ -162,7 +162,8 @@ class Copies:
 def _moved(transfer: Transfer, outer: Held | None) -> Held | None:
     """The elements that a transfer moves; None where the place in the copy does not tell which one it is."""
     near = transfer.near.index
-    own = transfer.nest.own
+    # the indices inside of the block that holds the copy
+    own = transfer.nest.domain.names[len(transfer.nest.prefix(len(transfer.near.buffer.path) - 1)) :]
     far = transfer.far if outer is None else replace(transfer.far, index=outer.at(transfer.far))
     places = tuple(map(Affine.var, element_names(len(near))))
     if len(near) == len(far.index):

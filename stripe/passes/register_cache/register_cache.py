@@ -9,6 +9,7 @@ from pydantic import Field
 
 from stripe.cost.time.machine import Machine
 from stripe.ir import (
+    Agg,
     Block,
     Direction,
     Load,
@@ -264,7 +265,10 @@ class RegisterCache(Pass):
             case (Load(into, read), Store(written, value)) if into == value:
                 source, sink = transfer.ref(read), transfer.ref(written)
                 near, far = (sink, source) if self.dir == "in" else (source, sink)
-                if near.source == name and near.rank == far.rank and not far.is_alloc:
+                fills = (
+                    self.dir == "out" or sink.agg is Agg.ASSIGN
+                )  # what merges is no copy, whatever its tags
+                if near.source == name and near.rank == far.rank and not far.is_alloc and fills:
                     shifts = [there - here for here, there in zip(near.access, far.access, strict=True)]
                     if all(shift.is_constant for shift in shifts):
                         lows = tuple(shift.offset for shift in shifts)
