@@ -4,29 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
 
 from stripe.ir import (
     Affine,
     Agg,
     Block,
+    ConfigError,
     Constraint,
     Direction,
     Load,
     Nest,
     Program,
     Refinement,
+    Statement,
     Store,
     aggregations,
+    nest_at,
     reads_of,
+    walk,
     with_directions,
+    with_statement,
     with_statements,
     writes_of,
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
-from stripe.rewrite.nests import rewrite_below, rewrite_nests
+from stripe.passes.objective import UNITS, Objective, measured
+from stripe.rewrite.nests import rewrite_nests
 from stripe.rewrite.tile import tile_block
+
+if TYPE_CHECKING:
+    from stripe.cost.time.statement import StatementCost, TileLoop
+    from stripe.cost.time.workload import CostModel
+
+MAIN = 2
+"""The length of the path of `main`: the entry, and the block in it."""
 
 
 class Hoist(Pass):
@@ -57,7 +73,9 @@ class Hoist(Pass):
 
     The order of the indices is that of the loops, the last one fastest, as `--counts` takes it: a box that its last
     indices do not move is loaded once for all of them, and the sum of an aggregated result leaves once.
-    `reorder_indexes` gives another order.
+    `reorder_indexes` gives another order. On a machine, transfers leave a loop where the block takes no more time then
+    (`objective`): a loop between transfers fills and drains its pipeline anew in each run, which may take longer than
+    moving a box again.
     """
 
     pass_name: ClassVar[str] = "hoist"
@@ -73,14 +91,25 @@ class Hoist(Pass):
     refused: ClassVar[str] = "not hoisted"
 
     reqs: Reqs
+    objective: Objective = Field(
+        default="latency",
+        description="with a hardware model, move transfers where that makes the block no dearer by this; none: always",
+    )
 
     def run(self, program: Program, context: PassContext) -> Program:
+        prices = _Prices(self.objective, context)
+
         def visit(nest: Nest) -> Block:
-            return rewrite_below(nest, lambda inner: self._hoisted(inner, context)) or nest.block
+            nest = nest.with_block(self._hoisted(nest, prices, context))
+            statements: list[Statement] = list(nest.block.statements)
+            for number, child in nest.children():
+                if any(block.allocs for _, block in walk(child.block)):
+                    statements[number] = visit(child)
+            return with_statements(nest.block, statements)
 
         return rewrite_nests(program, self.reqs, visit)
 
-    def _hoisted(self, nest: Nest, context: PassContext) -> Block:
+    def _hoisted(self, nest: Nest, prices: _Prices, context: PassContext) -> Block:
         """The innermost block of `nest` with its transfers as far outside as their boxes allow, level by level."""
         block = nest.block
         loops = [index.name for index in block.iterated if index.range > 1]
@@ -91,11 +120,20 @@ class Hoist(Pass):
         reason = _obstacle(block, loops[level:])
         if reason is not None:
             return self.settled(block, Refusal(reason), context)
+        rounds = prod(block.index(name).range for name in loops[:level])
+        known = prices.known(nest, found, rounds)
+        if isinstance(known, Refusal):
+            return self.settled(block, known, context)
         outer = self._split(block, loops[:level], found)
+        after = nest.with_block(outer)
+        answer = known or prices.compared(nest, after)
+        if isinstance(answer, Refusal):
+            return self.settled(block, answer, context)
         for transfer in found:
             times = f"{outer.points} times, not {block.points}"
-            context.applied(block, f"{transfer.buffer} is {'loaded' if transfer.fills else 'stored'} {times}")
-        return self._hoisted(nest.with_block(outer), context)
+            text = f"{transfer.buffer} is {'loaded' if transfer.fills else 'stored'} {times}"
+            context.applied(block, f"{text}{answer}")
+        return self._hoisted(after, prices, context)
 
     def _split(self, block: Block, outside: Sequence[str], transfers: Sequence[_Hoistable]) -> Block:
         split = tile_block(block, dict.fromkeys(outside, 1))
@@ -133,6 +171,97 @@ class Hoist(Pass):
             refinements=(*split.refinements, *allocs),
         )
         return with_directions(with_statements(outer, [*loads, inner, *stores]))
+
+
+class _Prices:
+    """Prices of statements of main before and after transfers leave a loop, by the rules of the simulator."""
+
+    def __init__(self, objective: Objective, context: PassContext) -> None:
+        self._objective: Objective = objective
+        self._model: CostModel | None = None
+        if objective != "none" and context.hardware is not None:
+            from stripe.cost.time.machine import Machine
+            from stripe.cost.time.workload import CostModel  # with the simulator behind it
+
+            self._model = CostModel(Machine.of(context.hardware))
+
+    def known(self, nest: Nest, moved: Sequence[_Hoistable], rounds: int) -> str | Refusal | None:
+        """The answer of `compared` for a loop over tiles whose transfers `moved` come to run `rounds` times, found from
+        the stages of the loop without making the block; None where tiles are unequal and may gain."""
+        before = self._cost(nest) if self._objective == "latency" and len(nest.path) == MAIN + 1 else None
+        if before is None or before.loop is None or not all(each.fills for each in moved):
+            return None  # of sums that leave once, partial ones need not come back
+        cycles = _hoisted_cycles(before, before.loop, moved, rounds)
+        if cycles <= before.cycles and any(stage.each for stage in before.loop.stages):
+            return None
+        return self._judged(before.cycles, cycles)
+
+    def compared(self, nest: Nest, hoisted: Nest) -> str | Refusal:
+        """The prices of the innermost block of `nest`, and of that of `hoisted`, in words; empty where there are none.
+        A refusal where the second is the dearer."""
+        before = self._cost(nest)
+        after = self._cost(hoisted) if before is not None else None
+        if before is None or after is None:
+            return ""
+        costs = (
+            measured(cost.cycles, sum(cost.energy.values()), self._objective) for cost in (before, after)
+        )
+        return self._judged(*costs)
+
+    def _judged(self, one: float, other: float) -> str | Refusal:
+        unit = UNITS[self._objective]
+        if other > one:
+            return Refusal(f"it would take {other:,.0f} {unit}, and takes {one:,.0f}")
+        return f"; {other:,.0f} {unit}, {one:,.0f} before"
+
+    def _cost(self, nest: Nest) -> StatementCost | None:
+        """The cost of the statement of main that holds the innermost block of `nest`; None where the machine cannot run
+        it."""
+        if self._model is None or len(nest.path) <= MAIN:
+            return None
+        block = nest.block
+        for outer, number in zip(reversed(nest.blocks[:-1]), reversed(nest.path), strict=False):
+            block = with_statement(outer, number, block)
+        try:
+            return self._model.statement(nest_at(block, nest.path[: MAIN + 1]), nest.path[MAIN])
+        except ConfigError:
+            return None
+
+
+def _hoisted_cycles(before: StatementCost, loop: TileLoop, moved: Sequence[_Hoistable], rounds: int) -> float:
+    """The time of a statement, a loop over tiles, as `rounds` runs of a loop inside of the loads `moved`, with the
+    mean of each stage."""
+    from stripe.cost.time.pipeline import PipelineStage, pipeline_cycles  # with the simulator behind it
+
+    taken = {each.number for each in moved}
+    kept = [number for number in range(len(loop.stages)) if number not in taken]
+    place = {number: position for position, number in enumerate(kept)}
+    inner = [
+        PipelineStage(
+            stage.resource,
+            stage.cycles,
+            tuple(place[n] for n in stage.deps if n in place),
+            tuple(place[n] for n in stage.shares if n in place),
+        )
+        for stage in (loop.stages[number] for number in kept)
+    ]
+    inside = pipeline_cycles(inner, loop.tiles // rounds, loop.depth).cycles
+    loads = [loop.stages[each.number] for each in moved]
+    middle = len(loads)
+    resource = next(
+        (s.resource for s, moves in zip(loop.stages, loop.transfers, strict=True) if not moves), None
+    )
+    outer = [PipelineStage(load.resource, load.cycles, (), (n, middle)) for n, load in enumerate(loads)]
+    outer.append(PipelineStage(resource, inside, tuple(range(middle)), tuple(range(middle + 1))))
+    # the loops share transfer units, which no time is too short for
+    cycles = pipeline_cycles(outer, rounds, loop.depth).cycles
+    spared = {load.resource: 0.0 for load in loads}
+    for load in loads:
+        spared[load.resource] += load.cycles * (loop.tiles - rounds)
+    for resource, needed in before.demand.items():
+        if resource in spared:
+            cycles = max(cycles, needed - spared[resource])
+    return cycles
 
 
 @dataclass(frozen=True, slots=True)

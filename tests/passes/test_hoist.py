@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripe.cost.counts.counts import count_program
+from stripe.cost.counts.traffic import rows_in_order
 from stripe.cost.report.report import counts_json, simulation_json
 from stripe.cost.time.simulate import simulate_program
 from stripe.hw import load_hardware
 from stripe.ir import Block, parse_program, print_program
-from stripe.passes.base import PassContext
+from stripe.passes.base import PassContext, Remark
 from stripe.passes.registry import find_pass
 from stripe.pipeline.manager import PassManager
 from stripe.pipeline.setup import read_setup
@@ -113,3 +114,43 @@ def test_constraints_of_the_loops_outside_hold_for_the_transfer() -> None:
     after = find_pass("hoist").model_validate({"reqs": ["tile"]}).run(program, PassContext())
     assert isinstance(prove_equal(program, after), Equal)
     assert after != program
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from([2, 4, 12]),
+    st.sampled_from([3, 5, 15]),
+    st.sampled_from([2, 4, 8]),
+    st.sampled_from([4, 8, 64]),
+)
+def test_by_latency_no_program_gets_slower(m: int, n: int, k: int, width: int) -> None:
+    """The decision is the simulator's: where the price is found from the stages of a loop alone, too."""
+    text = "function (A[M=12, K=8]: i8, B[K, N=15]: i8) -> (C) { C[m, n : M, N] = +(A[m, k] * B[k, n]); }"
+    passes = (
+        f"autotile{{reqs=[kernel],outer_set=[tile],fixed={{m:{m},n:{n},k:{k}}}}},"
+        "cache{reqs=[tile],mem_loc={name:SRAM},xfer_loc={name:DMA}},locate_block{reqs=[kernel],loc={name:CONV}}"
+    )
+    model = load_hardware("dsp_conv", {"DRAM_BYTES": width})
+    cached = PassManager(read_setup([("passes", passes)], None, {})[0], model).run(compile_tile(text))
+    remarks: list[Remark] = []
+    after = (
+        find_pass("hoist").model_validate({"reqs": ["tile"]}).run(cached, PassContext(model, remarks.append))
+    )
+    before, then = (simulate_program(program, model).cycles for program in (cached, after))
+    assert then <= before * (1 + 1e-9)
+    applied = [remark.message for remark in remarks if remark.kind.value == "applied"]
+    assert not applied or f"; {then:,.0f} cycles, " in applied[-1]
+
+
+def test_counts_and_simulator_move_the_same_bytes_of_a_matrix_product() -> None:
+    entries, model = read_setup([("config", "dsp_conv")], None, {})
+    assert model is not None
+    text = (Path(__file__).resolve().parents[2] / "examples" / "matmul.tile").read_text("utf-8")
+    program = PassManager(entries, model).run(compile_tile(text))
+    (counted,) = count_program(program, hardware=model)
+    memories = {
+        memory.memory: memory for memory in simulation_json(simulate_program(program, model), "").memories
+    }
+    rows = list(rows_in_order(counted))
+    assert memories["DRAM[0]"].read_bytes == sum(4 * row.read for row in rows if row.source == "DRAM")
+    assert memories["DRAM[0]"].written_bytes == sum(4 * row.written for row in rows if row.sink == "DRAM")

@@ -26,8 +26,9 @@ from stripe.passes.fusion.build import Fused, extended, fuse
 from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
 from stripe.passes.fusion.contents import Contents
 from stripe.passes.fusion.legality import FusionPlan, Legality
-from stripe.passes.fusion.priced import FusionPrices, Objective, StatementPlace
+from stripe.passes.fusion.priced import FusionPrices, StatementPlace
 from stripe.passes.fusion.reach import find_pairs, output_indices, unmoved
+from stripe.passes.objective import Objective
 from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:

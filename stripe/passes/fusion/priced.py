@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from stripe.hw.trace import unit_graph
 from stripe.ir import (
@@ -24,13 +24,12 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext, Refusal
 from stripe.passes.fusion.candidates import Line
+from stripe.passes.objective import UNITS, Objective, measured
 from stripe.rewrite.excerpt import Content, company, content_of_program, excerpt, names_statement
 
 if TYPE_CHECKING:
     from stripe.cost.time.price import Price
     from stripe.hw.schema import HardwareModel
-
-Objective: TypeAlias = Literal["none", "latency", "energy", "edp"]
 
 CLOSE = 0.005
 """Part of a price by which a fused block may be dearer: later entries may fuse more with it."""
@@ -113,23 +112,14 @@ class FusionPrices:
         )
         if max(1.0, full) != max(1.0, parts_full):
             return "" if full < parts_full else Refusal(f"it takes {full:.3g} times a memory")
-        one, other, unit = (
-            self._measured(verdict.fused),
-            self._measured(verdict.parts),
-            _UNITS[self._objective],
+        one, other = (
+            measured(price.cycles, price.energy_pJ, self._objective)
+            for price in (verdict.fused, verdict.parts)
         )
+        unit = UNITS[self._objective]
         if one > other * (1 + CLOSE):
             return Refusal(f"it would take {one:,.0f} {unit}, its parts {other:,.0f}")
         return f"{one:,.0f} {unit}, {other:,.0f} as parts"
-
-    def _measured(self, price: Price) -> float:
-        match self._objective:
-            case "energy":
-                return price.energy_pJ
-            case "edp":
-                return price.energy_pJ * price.cycles
-            case _:
-                return price.cycles
 
     def _verdict(self, place: StatementPlace, line: Line, slots: Sequence[int], fused: Block) -> Verdict:
         """The prices of the two programs, in main with all that may come to run with the pair."""
@@ -159,9 +149,6 @@ class FusionPrices:
             return self._ask(program)
         except StripeError:
             return None
-
-
-_UNITS = {"latency": "cycles", "energy": "pJ", "edp": "pJ * cycles"}
 
 
 def _seems_dear(hardware: HardwareModel, a: Block, b: Block) -> bool:

@@ -67,6 +67,7 @@ class Residency(Enum):
     COPY = "the one that moves the fewest bytes"
     MIXED = "the one that streams operands whose tiles overlap little, and copies the others whole"
     STREAM = "the one that copies the fewest bytes whole, beside operands that all tiles share"
+    INPUTS = "the one that streams all operands that have to come"
 
 
 def signature(step: ScheduleStep) -> tuple[object, ...]:
@@ -100,7 +101,8 @@ class _Residency:
 
 class ResidencyPlanner:
     """Makes the steps of one block; use once. `outputs` are the buffers that outlive the block, `fresh` buffers hold
-    nothing at its beginning, `unread` ones are only assigned; streams have `depth` buffers.
+    nothing at its beginning, `unread` ones are only assigned; streams have `depth` buffers; `policies` are those of the
+    statements.
     """
 
     def __init__(
@@ -112,9 +114,9 @@ class ResidencyPlanner:
         outputs: frozenset[str],
         fresh: frozenset[str],
         unread: frozenset[str],
-        policy: Residency = Residency.COPY,
+        policies: Sequence[Residency],
     ) -> None:
-        self._policy = policy
+        self._policies = policies
         self._block = block
         self._needs = needs
         self._banks = banks
@@ -202,13 +204,14 @@ class ResidencyPlanner:
             candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
             candidates.append([op for op in absent if op.tile_bytes < op.bytes])
             once = [op for op in absent if op.streamed_bytes <= AGAIN * op.bytes * (op.reads + op.writes)]
-            if self._policy is Residency.MIXED and once:
-                choice = self._choice(number, once)
-                if choice is not None:
-                    return choice
+            come = [op for op in absent if self._has_to_come(op) and op.tile_bytes < op.bytes]
+            wanted = {Residency.MIXED: once, Residency.INPUTS: come}.get(self._policies[number])
+            choice = self._choice(number, wanted) if wanted else None
+            if choice is not None:
+                return choice
         choices = (self._choice(number, streamed) for streamed in candidates)
         fitting = [choice for choice in choices if choice is not None]
-        if self._policy is Residency.STREAM:
+        if self._policies[number] is Residency.STREAM:
             return min(fitting, key=lambda choice: (choice.copied, choice.cost), default=None)
         return min(fitting, key=lambda choice: choice.cost, default=None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, cycle
 from typing import ClassVar
@@ -65,6 +65,20 @@ POLICIES = (
 )  # fmt: skip
 """The choices of a schedule: the preferred residency, and the fewest tiles of a statement that is tiled to be streamed.
 With more of them filling and draining take less of its time, with fewer its tiles overlap less."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduled:
+    """A schedule: the entry with it, its cycles, remarks and choices. It `waits` for a whole operand at its beginning,
+    and `drains` whole results at its end."""
+
+    entry: Block
+    cycles: float
+    remarks: list[Remark]
+    policies: tuple[Residency, ...]
+    least: int
+    waits: bool
+    drains: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,28 +186,38 @@ class Schedule(Pass):
         """The entry with the block at `path` scheduled: by each of the policies, of which the quickest is taken.
 
         Copying whole operands moves least, and streaming overlaps moving with computing. A larger memory makes whole
-        copies possible; streaming stays among the choices, so that it never makes a schedule slower.
+        copies possible; streaming stays among the choices, so that it never makes a schedule slower. Nothing computes
+        while operands of the first statement come and results of the last one leave: where these are whole, streaming
+        them alone is tried, too.
         """
         block = block_at(entry, path)
         written = WrittenElements(nest_at(entry, path), fresh_buffers(entry, block))
         obstacle = written.obstacle()
         if obstacle is not None:
             return Refusal(obstacle)
-        best: tuple[float, Block, list[Remark]] | None = None
+        best: _Scheduled | None = None
         refused: ConfigError | Refusal | None = None
         tried: list[object] = []
-        for policy, least in POLICIES:
+
+        def choices() -> Iterator[tuple[tuple[Residency, ...], int]]:
+            yield from (((policy,) * len(block.statements), least) for policy, least in POLICIES)
+            if best is not None and best.waits and len(block.statements) > 1:
+                yield (Residency.INPUTS, *best.policies[1:]), best.least
+            if best is not None and best.drains and len(block.statements) > 1:
+                yield (*best.policies[:-1], Residency.STREAM), best.least
+
+        for policies, least in choices():
             if best is not None and context.hardware is None:
                 break  # without a machine times say too little to choose by
             remarks: list[Remark] = []
             quiet = replace(context, listener=remarks.append)
             try:
                 banks = self._banks(block_at(entry, path), context.hardware)
-                tiled = self._tiled(block_at(entry, path), banks, policy, least, quiet)
-                if (policy, tiled) in tried:
+                tiled = self._tiled(block_at(entry, path), banks, policies, least, quiet)
+                if (policies, tiled) in tried:
                     continue
-                tried.append((policy, tiled))
-                planned = self._planned(entry, path, tiled, banks, policy, written, context)
+                tried.append((policies, tiled))
+                planned = self._planned(entry, path, tiled, banks, policies, written, context)
                 plan = planned.entry, [signature(step) for step in planned.steps]
                 if plan in tried:
                     continue
@@ -208,17 +232,18 @@ class Schedule(Pass):
                     f"'{other}' lies in {self.mem_loc.name}, where the schedule would place others over it"
                 )
                 refused = refused or Refusal(shared)
-            elif best is None or estimate < best[0]:
-                best = estimate, found, remarks
+            elif best is None or estimate < best.cycles:
+                waits, drains = (isinstance(planned.steps[n], SwapIn | SwapOut) for n in (0, -1))
+                best = _Scheduled(found, estimate, remarks, policies, least, waits, drains)
         if best is None:
             assert refused is not None
             if isinstance(refused, Refusal):
                 return refused
             raise refused
         if context.listener is not None:
-            for remark in best[2]:
+            for remark in best.remarks:
                 context.listener(remark)
-        return best[1]
+        return best.entry
 
     def _planned(
         self,
@@ -226,7 +251,7 @@ class Schedule(Pass):
         path: Path,
         block: Block,
         banks: Banks,
-        policy: Residency,
+        policies: Sequence[Residency],
         written: WrittenElements,
         context: PassContext,
     ) -> _Planned:
@@ -249,7 +274,7 @@ class Schedule(Pass):
         fresh = fresh_buffers(entry, block)
         inner = {ref.name for ref in entry.refinements if ref.role is not Role.USER} if main else set[str]()
         outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
-        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, written.unread(), policy)
+        planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, written.unread(), policies)
         return _Planned(entry, planner.run(), planner.copies)
 
     def _built(
@@ -290,7 +315,12 @@ class Schedule(Pass):
         return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
 
     def _tiled(
-        self, block: Block, banks: Banks, policy: Residency, least: int, context: PassContext
+        self,
+        block: Block,
+        banks: Banks,
+        policies: Sequence[Residency],
+        least: int,
+        context: PassContext,
     ) -> Block:
         """Tiles each statement whose operands cannot all be resident and that is not tiled yet; all statements where
         operands are to be streamed."""
@@ -301,7 +331,7 @@ class Schedule(Pass):
             if not isinstance(statement, Block) or any(True for _ in statement.blocks):
                 continue
             fits = whole <= banks.capacity and max(sizes, default=0) <= banks.bytes
-            if fits and policy is not Residency.STREAM:
+            if fits and policies[number] is not Residency.STREAM:
                 continue
             tiled = tiled_to_fit(statement, banks, self.pipeline_depth, least)
             if tiled is not None:
