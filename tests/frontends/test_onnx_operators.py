@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 from stripe import onnx_backend as backend
 from stripe.exec.interp import interpret
@@ -61,6 +62,61 @@ def test_integers_without_zero_points_are_contracted_as_they_are() -> None:
     ]
     assert len(wanted) >= 3
     assert {name for name in wanted if run_case(cases()[name], "interp")[0] not in EXPECTED} == set()
+
+
+ZERO_POINTS = [
+    ("MatMulInteger", [(4, 6), (6, 3)], {}, True),
+    ("MatMulInteger", [(2, 4, 6), (1, 6, 3)], {}, True),
+    ("MatMulInteger", [(6,), (2, 6, 3)], {}, True),
+    ("MatMulInteger", [(4, 6), (6,)], {}, True),
+    ("ConvInteger", [(2, 2, 5, 6), (3, 2, 3, 3)], {}, True),
+    ("ConvInteger", [(2, 2, 5, 6), (3, 2, 3, 3)], {"pads": [1, 2, 1, 0], "strides": [2, 1]}, True),
+    ("ConvInteger", [(1, 2, 7), (4, 2, 2)], {"auto_pad": "SAME_UPPER", "dilations": [2]}, True),
+    ("ConvInteger", [(1, 4, 5, 5), (6, 2, 3, 3)], {"group": 2, "pads": [1, 1, 1, 1]}, False),
+]
+
+
+@pytest.mark.xdist_group("onnx")
+@pytest.mark.parametrize("held", [True, False], ids=["constants", "inputs"])
+@pytest.mark.parametrize(("name", "shapes", "attributes", "stays"), ZERO_POINTS)
+@pytest.mark.parametrize("points", [(3, -5), (7, 0), (0, 4)], ids=str)
+def test_zero_points_leave_the_product_of_bytes_as_it_is(
+    name: str,
+    shapes: list[tuple[int, ...]],
+    attributes: dict[str, list[int] | int | str],
+    stays: bool,
+    points: tuple[int, int],
+    held: bool,
+) -> None:
+    """Sums of rows, columns and windows correct it; beyond an edge an image is its zero point."""
+    draw = np.random.default_rng(0)
+    data = {
+        "A": draw.integers(0, 256, shapes[0]).astype(np.uint8),
+        "B": draw.integers(-128, 128, shapes[1]).astype(np.int8),
+        "AZ": np.array(points[0], np.uint8),
+        "BZ": np.array(points[1], np.int8),
+    }
+    fixed = ("AZ", "BZ") if held else ()
+    inputs = [
+        helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for key, value in data.items()
+        if key not in fixed
+    ]
+    node = helper.make_node(name, list(data), ["Y"], **attributes)
+    constants = [onnx.numpy_helper.from_array(data[key], key) for key in fixed]
+    output = helper.make_tensor_value_info("Y", TensorProto.INT32, None)
+    graph = helper.make_graph([node], "network", inputs, [output], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    made = program(import_model(model, "m.onnx", ReadOptions()), "m.onnx")
+    (product,) = (block for block in made.main.blocks if "comb_op_mul" in block.tags)
+    wide = not stays and (points[1] or not held)
+    factors = [ref.dtype.name for ref in product.refinements if ref.dir.reads and not ref.dir.writes]
+    assert factors == (
+        ["i32", "i32"] if wide and (points[0] or not held) else ["u8", "i32"] if wide else ["u8", "i8"]
+    )
+    (expected,) = ReferenceEvaluator(model).run(None, {key: data[key] for key in data if key not in fixed})
+    found = interpret(made, {key: data[key] for key in data if key not in fixed})["Y"]
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.slow
