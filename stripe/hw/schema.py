@@ -39,6 +39,9 @@ class Unit(ConfigModel):
     area_mm2: NotNegative = Field(default=0.0, description="silicon area of one unit, mm²")
 
 
+UNITS_AXIS = "units"
+"""The axis of units that make up no grid."""
+
 Role = Literal["stationary", "moving", "output"]
 """The part of an operand in a product: an input that units hold while the other one moves past, or the result."""
 ROLES: tuple[Role, ...] = ("stationary", "moving", "output")
@@ -193,6 +196,14 @@ class ExecUnit(Unit):
     def rate(self, operation: str, dtype: DType) -> float | None:
         """Operations in one cycle, None when the unit does not compute this."""
         return look_up(self.ops_per_cycle, operation, dtype)
+
+    @property
+    def axes(self) -> tuple[GridAxis, ...]:
+        """The axes along which units work at the same time: those of the grid, else the units, each on results of its
+        own."""
+        if self.grid or self.count == 1:
+            return self.grid
+        return (GridAxis(name=UNITS_AXIS, size=self.count, carries="outputs"),)
 
     @property
     def is_array_position(self) -> bool:

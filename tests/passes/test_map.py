@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import stripe
@@ -86,3 +88,47 @@ def test_latency_is_that_of_the_busiest_resource_and_simulated() -> None:
     assert "416 cycles" in remarks[-1] and " simulated; " in remarks[-1]
     _, product = mapped(MATMUL, ",objective=edp,limit=1,plans=3")
     assert "above the bound" in product[-1] and product[-2].startswith("analysis: kernel_0: plan 3:")
+
+
+SHARED = """function (I[X=18, Y=18, C=32]: i8, W[FX=3, FY=3, C, K=64]: i8) -> (O) {
+    O[x, y, k : 16, 16, K] = +(I[x + i, y + j, c] * W[i, j, c, k]);
+}"""
+
+
+@pytest.mark.parametrize(
+    "source", [MATMUL.replace("M=32, K=64", "M=512, K=256").replace("N=48", "N=96"), SHARED]
+)
+@pytest.mark.parametrize(("unit", "count"), [("CONV", 2), ("CONV", 4), ("DSP", 8)])
+def test_units_without_a_grid_share_the_work(source: str, unit: str, count: int) -> None:
+    """The simulator counts all of them busy, with the time and the energy of the price."""
+    cycles: list[float] = []
+    for number in (1, count):
+        machine = load_hardware("dsp_conv", {f"NUM_{unit}": number, "DRAM_BYTES": 512})
+        options = f"map{{reqs=[kernel],unit={unit},objective=latency,buffers={{SRAM=2}}}}"
+        remarks: list[stripe.Remark] = []
+
+        def listen(_: str, remark: stripe.Remark, said: list[stripe.Remark] = remarks) -> None:
+            said.append(remark)
+
+        mapped = stripe.run_passes(
+            stripe.parse(source), options, hardware=machine, verify="exact", on_remark=listen
+        )
+        found = stripe.simulate(mapped, machine)
+        busy = [use for use in found.units if use.unit.startswith(unit)]
+        assert len(busy) == number and all(use.utilisation > 0.9 for use in busy)
+        words = re.match(r"([0-9.]+) uJ, ([0-9,]+) cycles.* ([0-9,]+) simulated", remarks[-1].message)
+        assert words is not None
+        energy, price, simulated = (float(word.replace(",", "")) for word in words.groups())
+        assert simulated == round(found.latency_cycles)
+        assert price == pytest.approx(simulated, rel=0.1)
+        assert energy * 1e6 == pytest.approx(found.energy_pJ, rel=0.02)
+        cycles.append(found.latency_cycles)
+    assert cycles[1] < 1.1 * cycles[0] / count
+
+
+def test_an_axis_of_units_has_rules_too() -> None:
+    machine = load_hardware("dsp_conv", {"NUM_CONV": 4})
+    for rule, place in (("space={units=[m]}", "CONV[m.o]"), ("space={units=[n]}", "CONV[n.o]")):
+        options = f"reqs=[kernel],unit=CONV,objective=latency,{rule}"
+        text = stripe.run_passes(stripe.parse(MATMUL), f"map{{{options}}}", hardware=machine)
+        assert f"block<{place}>" in str(text)

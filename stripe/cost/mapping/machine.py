@@ -58,7 +58,7 @@ def target_for(
     }
     axes = tuple(
         Axis(axis.name, axis.size, carried[axis.carries] & rules.space.get(axis.name, carried[axis.carries]))
-        for axis in engine.grid
+        for axis in engine.axes
     )
     links = _links(machine, [level.memory for level in levels], unit) if timed else {}
     return Hierarchy(
@@ -67,6 +67,7 @@ def target_for(
         engine.mac_energy_pJ(dtype),
         engine.shares_diagonals,
         _step_cycles(engine, dtype) if timed else 0.0,
+        not engine.grid,
         links,
     )
 

@@ -158,7 +158,7 @@ class _NestSearch:
         multiple of that axis. (A sum that is cut would be written twice.)"""
         numbers = nest.numbers
         fixed = {name for sizes in self.rules.sizes.values() for name in sizes}
-        for axis in self.mapper.hardware.exec_unit(self.mapper.unit).grid:
+        for axis in self.mapper.hardware.exec_unit(self.mapper.unit).axes:
             allowed = self.rules.space.get(axis.name)
             for name, size in nest.ranges.items():
                 if axis.carries == "reduced" or name not in nest.output.indices or numbers[name] in fixed:

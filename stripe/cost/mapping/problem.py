@@ -138,7 +138,8 @@ class Hierarchy:
 
     `compute_pJ` is the energy of one point of the nest. Unless `shares_diagonals`, only one index of a window runs in
     space. A step of the array takes `step_cycles`; `links` are the resources between two memories, or a memory and the
-    array (""), where time counts.
+    array (""), where time counts. Units that `hold_operands` are no grid that works in step: each runs the loops inside
+    of the last node, reads each operand of them once, whether others read it or not, and writes each result once.
     """
 
     levels: tuple[Level, ...]
@@ -146,6 +147,7 @@ class Hierarchy:
     compute_pJ: float = 0.0
     shares_diagonals: bool = True
     step_cycles: float = 0.0
+    hold_operands: bool = False
     links: Mapping[tuple[str, str], tuple[Link, ...]] = field(
         default_factory=dict[tuple[str, str], "tuple[Link, ...]"]
     )

@@ -157,10 +157,16 @@ class PriceTerms:
                     if self._timed:
                         yield moved
                 parent = node.level
-            # The positions of one instance share what they need; each instance is read on its own.
-            apart = self._along(parent, spatial)
-            together = {name: positions[name] // apart[name] for name in group}
-            steps = _product(ranges[name] / positions[name] for name in group)
+            if self.target.hold_operands:
+                apart = positions
+                inner = {name: within[name][:, len(self.skeleton.nodes) - 1] for name in group}
+                together = {name: inner[name] // positions[name] for name in group}
+                steps = _product(ranges[name] / inner[name] for name in group)
+            else:
+                # The positions of one instance share what they need; each instance is read on its own.
+                apart = self._along(parent, spatial)
+                together = {name: positions[name] // apart[name] for name in group}
+                steps = _product(ranges[name] / positions[name] for name in group)
             used = steps * _volume(operand, group, together)
             yield used * _product(apart.values())
             if self._timed:

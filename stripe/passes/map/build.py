@@ -28,6 +28,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.rewrite.cached import CacheOptions, cache_view
+from stripe.rewrite.parts import in_parts
 from stripe.rewrite.prune import prune_indices
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import tile_block
@@ -64,8 +65,7 @@ class _Builder:
                 entry = found
             return entry
         plan, problem = planned.mapping, planned.nest
-        array = _Array.of(plan, self.unit, self.hardware.exec_unit(self.unit))
-        entry = replace_at(entry, path, lambda block: self._tiled(block, plan, problem, array))
+        entry = replace_at(entry, path, lambda block: self._tiled(block, plan, problem))
         levels = _levels(plan, problem)
         for depth in reversed(range(len(levels))):
             inner = (*path, *(0,) * depth)
@@ -81,8 +81,19 @@ class _Builder:
                 entry = replace_at(entry, inner, lambda _, tiles=tiles: tiles)
         return entry
 
-    def _tiled(self, block: Block, plan: LoopMapping, problem: LoopNest, array: _Array) -> Block:
-        """The block as one block for each level of loops, and the innermost one for a step of the grid."""
+    def _tiled(self, block: Block, plan: LoopMapping, problem: LoopNest) -> Block:
+        """The block as one block for each level of loops, and the innermost one for a step of the grid, or for the
+        loops that each of the units runs by itself."""
+        unit = self.hardware.exec_unit(self.unit)
+        if not unit.grid:
+            inside = dict(problem.ranges)
+            levels: list[tuple[list[str], dict[str, int]]] = []
+            for loops, _ in _levels(plan, problem):
+                inside = {name: size // dict(loops).get(name, 1) for name, size in inside.items()}
+                levels.append(([name for name, _ in loops], inside))
+            parts = {name: inside[name] // prod(split.spatial) for name, split in plan.splits.items()}
+            return _pruned(self._nested(block, levels, parts))
+        array = _Array.of(plan, self.unit, unit)
         inside = {name: size // array.positions(name) for name, size in problem.ranges.items()}
         space = {part.name: part.size for part in array.parts}
         sizes: list[tuple[list[str], dict[str, int]]] = []
@@ -93,16 +104,30 @@ class _Builder:
         sizes.append((order, {**dict.fromkeys(inside, 1), **space}))
         return _pruned(self._nested(array.spread(block), sizes))
 
-    def _nested(self, block: Block, sizes: list[tuple[list[str], dict[str, int]]]) -> Block:
+    def _nested(
+        self,
+        block: Block,
+        sizes: list[tuple[list[str], dict[str, int]]],
+        parts: Mapping[str, int] | None = None,
+    ) -> Block:
+        """Blocks for levels of `sizes`, around the innermost one, of which each unit runs a tile of `parts`."""
         if not sizes:
-            return replace(block, tags=block.tags.add(*self.tags))
+            block = replace(block, tags=block.tags.add(*self.tags))
+            if parts is None:
+                return block
+            alone = replace(block, location=Location.of(self.unit, 0))
+            return (
+                alone
+                if all(parts[i.name] == i.range for i in block.iterated)
+                else in_parts(block, parts, self.unit)
+            )
         (order, inside), *rest = sizes
         outer = tile_block(block, inside)
         (inner,) = outer.blocks
         loops = sorted(
             outer.indices, key=lambda index: order.index(index.name) if index.name in order else len(order)
         )
-        return replace(outer, indices=tuple(loops), statements=(self._nested(inner, rest),))
+        return replace(outer, indices=tuple(loops), statements=(self._nested(inner, rest, parts),))
 
 
 @dataclass(frozen=True)

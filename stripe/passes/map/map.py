@@ -51,6 +51,9 @@ class Map(Pass):
     `along`, `keeps_halo`) and which indices the axes of a unit's `grid` carry. Constraints of the block stay in the
     innermost block; the price counts the points that they exclude, too. An index of the results that no divisor
     spreads well over an axis of the grid is cut in two, and both parts are mapped.
+
+    Units without a grid share the loops inside of the last memory: each computes results of its own, reads its operands
+    once for these loops, and finds them in its registers then, as the simulator has it.
     """
 
     pass_name: ClassVar[str] = "map"
@@ -66,7 +69,10 @@ class Map(Pass):
         description="least energy, least time, or least product of the two. Time is that of the busiest resource; "
         "of the best plans the one is taken that is best when it is simulated",
     )
-    unit: str = Field(default="", description="execution unit with the grid; empty: the first that has one")
+    unit: str = Field(
+        default="",
+        description="execution unit with the grid, or of which all units share the work; empty: the first with a grid",
+    )
     stationary: str = Field(
         default="", description="operand that the units hold while the other moves past; empty: either"
     )
@@ -77,7 +83,8 @@ class Map(Pass):
         default_factory=dict, description="by memory, operands that it holds as a whole"
     )
     space: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict, description="by axis of the grid, the indices that may run along it"
+        default_factory=dict,
+        description="by axis of the grid ('units' where there is none), the indices that may run along it",
     )
     buffers: Sizes = Field(
         default_factory=dict,
@@ -175,19 +182,22 @@ class Map(Pass):
             hardware.exec_unit(self.unit)
             return self.unit
         found = next((name for name, unit in hardware.exec_units.items() if unit.grid), None)
-        if found is None:
-            raise ConfigError("no execution unit of the machine has a grid", hint="name one with unit")
-        return found
+        if found is None and len(hardware.exec_units) > 1:
+            kinds = ", ".join(hardware.exec_units)
+            raise ConfigError(
+                "no execution unit of the machine has a grid", hint=f"name one with unit: {kinds}"
+            )
+        return found or next(iter(hardware.exec_units))
 
     def _check(self, program: Program, context: PassContext, hardware: HardwareModel, unit: str) -> None:
         """The names in options: of the machine an error, of blocks a remark."""
         for memory in (*self.fixed, *self.keep, *self.buffers):
             hardware.memory(memory)
-        axes = [axis.name for axis in hardware.exec_unit(unit).grid]
+        axes = [axis.name for axis in hardware.exec_unit(unit).axes]
         for axis in self.space:
             if axis not in axes:
                 raise ConfigError(
-                    f"the grid of {unit} has no axis '{axis}'", hint=f"it has {', '.join(axes)}"
+                    f"the grid of {unit} has no axis '{axis}'", hint=f"it has {', '.join(axes) or 'none'}"
                 )
         blocks = [block for _, block in walk(program.entry) if block.words.has_all(self.reqs)]
         indices = {index.name for block in blocks for index in block.iterated}
