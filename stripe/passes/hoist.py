@@ -33,8 +33,8 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
-from stripe.passes.objective import UNITS, Objective, measured
 from stripe.rewrite.nests import rewrite_nests
+from stripe.rewrite.objective import UNITS, Objective, measured
 from stripe.rewrite.tile import tile_block
 
 if TYPE_CHECKING:

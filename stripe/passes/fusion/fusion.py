@@ -28,7 +28,7 @@ from stripe.passes.fusion.contents import Contents
 from stripe.passes.fusion.legality import FusionPlan, Legality
 from stripe.passes.fusion.priced import FusionPrices, StatementPlace
 from stripe.passes.fusion.reach import find_pairs, output_indices, unmoved
-from stripe.passes.objective import Objective
+from stripe.rewrite.objective import Objective
 from stripe.rewrite.refusal import Refusal
 
 if TYPE_CHECKING:

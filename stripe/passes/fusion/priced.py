@@ -24,8 +24,8 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext, Refusal
 from stripe.passes.fusion.candidates import Line
-from stripe.passes.objective import UNITS, Objective, measured
 from stripe.rewrite.excerpt import Content, company, content_of_program, excerpt, names_statement
+from stripe.rewrite.objective import UNITS, Objective, measured
 
 if TYPE_CHECKING:
     from stripe.cost.time.price import Price
