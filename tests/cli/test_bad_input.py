@@ -77,7 +77,7 @@ STRIPE = [
     Bad("refinement", _stripe("load(A)", "load(AA)"), ":", "unknown refinement 'AA'", "did you mean 'A'?"),
     Bad("source", _stripe("in<[0]> A[i, k]", "in<[0]> A = D[i, k]"), ":12:17:", "views 'D'", "known"),
     Bad("scalar", _stripe("mul($A, $B)", "mul($A, $BB)"), ":", "'$BB' is used before its definition", "'B'"),
-    Bad("twice", _stripe("i:8, j:4", "i:8, i:4"), ":", "index 'i' is defined 2 times", ""),
+    Bad("twice", _stripe("i:8, j:4", "i:8, i:4"), ":", "index 'i' is defined 2 times", "rename all but one"),
     Bad("intrinsic", _stripe("mul(", "mull("), ":18:15", "unknown intrinsic 'mull'", "did you mean 'mul'?"),
     Bad("range", _stripe("i:8,", "i:99999999999999999999,"), ":", "'i' reaches 99999999999999999998", "2^62"),
     Bad("far", _stripe("A[i, k]", "A[i, 9223372036854775807 + k]"), ":", "the access of 'A' reaches", "2^62"),

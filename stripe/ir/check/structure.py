@@ -128,10 +128,13 @@ def _check_each(
     counts = Counter(names)
     for name, number, about in {name: (name, number, about) for name, number, about in named}.values():
         if counts[name] > 1:
-            yield scope.say(f"{what} '{name}' is defined {counts[name]} times", "", number, about)
+            yield scope.say(
+                f"{what} '{name}' is defined {counts[name]} times", "rename all but one", number, about
+            )
         if not is_name(name) and not (what == "scalar" and name):
             article = "an" if what == "index" else "a"
-            yield scope.say(f"'{name}' cannot name {article} {what}", "", number, about)
+            hint = "names are letters, digits, _, ., ^ and ', with no digit first"
+            yield scope.say(f"'{name}' cannot name {article} {what}", hint, number, about)
 
 
 def check_tags(scope: CheckedBlock) -> Iterator[Diagnostic]:
@@ -144,9 +147,11 @@ def check_tags(scope: CheckedBlock) -> Iterator[Diagnostic]:
     for tags, number, about in holders:
         for word, _ in tags.entries:
             if not is_tag(word):
-                yield scope.say(f"'{word}' cannot be a tag", "", number, about)
+                hint = "tags are letters, digits, _, . and -, with no digit first"
+                yield scope.say(f"'{word}' cannot be a tag", hint, number, about)
             elif word in FIELD_WORDS:
-                yield scope.say(f"'#{word}' cannot be a tag here", "", number, about)
+                hint = f"'{word}' says something of other statements or refinements; take another word"
+                yield scope.say(f"'#{word}' cannot be a tag here", hint, number, about)
 
 
 def check_indices(scope: CheckedBlock) -> Iterator[Diagnostic]:
