@@ -90,12 +90,13 @@ def cases(draw: st.DrawFn) -> Case:
 def cases_of_structures(draw: st.DrawFn) -> Case:
     """Stripe that lowering never makes, before one pass, a list, or dependences and addresses."""
     hardware = machine(draw(st.sampled_from(machines())))
-    program = draw(stripe_programs())
+    kind = draw(st.sampled_from(("pass", "pass", "pass", "list", "list", "placing")))
+    program = draw(stripe_programs(schedulable=kind == "placing" and draw(st.booleans())))
     if draw(st.integers(0, 2)) == 0:
         program = draw(varied(program))
-    kind = draw(st.sampled_from(("pass", "pass", "pass", "list", "list", "placing")))
     if kind == "placing":
-        program = draw(through_units(program, hardware))
+        if draw(st.booleans()):  # to the memories that it takes many units have no bus
+            program = draw(through_units(program, hardware))
         return Case(print_program(program), draw(placing_lists(hardware)), hardware, "stripe")
     if kind == "list":
         return Case(print_program(program), draw(pass_lists(program, hardware)), hardware, "stripe")

@@ -74,11 +74,14 @@ Scope = dict[str, Seen]
 
 
 @st.composite
-def stripe_programs(draw: st.DrawFn) -> Program:
-    """A valid program. One number decides about all of it, as hypothesis keeps few choices of one example."""
+def stripe_programs(draw: st.DrawFn, *, schedulable: bool = False) -> Program:
+    """A valid program. One number decides about all of it, as hypothesis keeps few choices of one example. Schedules
+    refuse a main of several points, two names in main of what is written, and inputs that are outputs: `schedulable`
+    has none of them.
+    """
     random = Random(draw(st.integers(0, 2**63)))
     for _ in range(ATTEMPTS):
-        program = _Draft(random).program()
+        program = _Draft(random, schedulable).program()
         if program is not None and is_valid(program):
             return program
     raise AssertionError("no valid program")
@@ -100,13 +103,14 @@ class _Draft:
     """One program on its way; `defined` has the buffers of which every element in sight was written."""
 
     random: Random
+    schedulable: bool = False
     numbers: Iterator[int] = field(default_factory=count)
     defined: set[str] = field(default_factory=set[str])
 
     def program(self) -> Program | None:
         random = self.random
         kind = DTYPES[random.choice(KINDS)]
-        points = random.choice((1, 1, 1, 2, 3))
+        points = 1 if self.schedulable else random.choice((1, 1, 1, 2, 3))
         rank = {name: random.choice((1, 1, 2)) for name in "XYTUVOP"}
         size = random.choice((2, 3, 4, 5))
         sizes = {
@@ -127,7 +131,8 @@ class _Draft:
             writes = name not in "XY"
             merges = writes and (split or points == 1 or random.random() < 0.6)
             free = split or points == 1
-            seen = Seen(name, dims, dtype, random.choice(MERGES), free or not merges, writes and free, merges)
+            reads = (free or not merges) and not (self.schedulable and role is Role.USER and writes)
+            seen = Seen(name, dims, dtype, random.choice(MERGES), reads, writes and free, merges)
             scope[name] = seen
             allocs.append(ref)
             views.append(
@@ -135,7 +140,7 @@ class _Draft:
                     name, Direction.INOUT if writes else Direction.IN, name, access, dtype, dims, seen.agg
                 )
             )
-            if not writes or (name in "OP" and random.random() < 0.3):
+            if not writes or (name in "OP" and not self.schedulable and random.random() < 0.3):
                 self.defined.add(name)
         local, more = self.locals(scope)
         scope |= local
@@ -257,7 +262,7 @@ class _Draft:
         if random.random() < 0.2:
             constraints = self.constraints(tuple(indices))
         complete = not constraints
-        if assigns and target.name in self.defined and random.random() < 0.4:
+        if assigns and target.reads and target.name in self.defined and random.random() < 0.4:
             body.read(target, access)  # in place
         for _ in range(random.choice((0, 1, 1, 2)) if any_target else 2):
             body.read_some(not_of=target.name)
@@ -313,7 +318,7 @@ class _Draft:
             return map_statements(block, change)
 
         main = through(main)
-        return self.twins(main) if random.random() < 0.5 else main
+        return main if self.schedulable or random.random() < 0.5 else self.twins(main)
 
     def around(self, block: Block) -> Block:
         """A block around this one: it has each view under a name of its own, and runs over an index of it."""

@@ -232,6 +232,8 @@ class Schedule(Pass):
                     f"'{other}' lies in {self.mem_loc.name}, where the schedule would place others over it"
                 )
                 refused = refused or Refusal(shared)
+            elif (fetched := _fetched_output(entry, block, block_at(found, path))) is not None:
+                refused = refused or Refusal(f"it would fetch elements of the output '{fetched}' again")
             elif best is None or estimate < best.cycles:
                 waits, drains = (isinstance(planned.steps[n], SwapIn | SwapOut) for n in (0, -1))
                 best = _Scheduled(found, estimate, remarks, policies, least, waits, drains)
@@ -375,6 +377,13 @@ def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, conte
         f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
         f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
     )
+
+
+def _fetched_output(entry: Block, before: Block, after: Block) -> str | None:
+    """A tensor of the user that main only writes before and reads after, which callers would have to pass."""
+    reads = {ref.source for ref in before.refinements if ref.dir.reads}
+    fetched = (ref.source for ref in after.refinements if after.is_main and ref.dir.reads)
+    return next((name for name in fetched if name not in reads and entry.ref(name).role is Role.USER), None)
 
 
 def _other_owner(before: Block, after: Block, memory: str) -> str | None:
