@@ -1,6 +1,6 @@
 """Hardware models: the schema, the graph of units and the routes through it.
 
-Everything loads on first use, because `--help` passes by here and pydantic and Jinja take their time.
+Everything loads on first use, because `--help` passes by here and pydantic, Jinja and networkx take their time.
 """
 
 from __future__ import annotations

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import inf
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from stripe.hw.paths import Node, Quickest, Steps, distances, spread
 from stripe.hw.schema import Bus, HardwareModel
 from stripe.ir.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    import networkx
 
 _UNIT = re.compile(r"([A-Za-z_]\w*)(?:\[\s*(\d+|\*)\s*\])?", re.ASCII)
 
@@ -99,7 +101,8 @@ STAY = Route((), float("inf"), 0.0)
 """The route of data that are already there."""
 
 _OUT, _IN = "out", "in"
-"""Where a unit meets the buses that lead from it, and to it."""
+_Node: TypeAlias = "tuple[str, str] | int"
+"""Where a unit meets its buses, `(name, "out")` or `(name, "in")`, or the number of a bus."""
 
 
 class UnitGraph:
@@ -107,8 +110,8 @@ class UnitGraph:
 
     def __init__(self, model: HardwareModel) -> None:
         self.model = model
-        self._steps: dict[float, Steps] = {}
-        self._quickest: dict[tuple[str, float], Quickest] = {}
+        self._ports: dict[float, networkx.DiGraph[_Node]] = {}
+        self._quickest: dict[tuple[str, float], tuple[networkx.DiGraph[_Node], Mapping[_Node, float]]] = {}
         self._reached: dict[tuple[str, float], frozenset[str]] = {}
         self._routes: dict[tuple[str, str], Route | None] = {}
         self._before: dict[tuple[str, frozenset[str]], Mapping[str, str]] = {}
@@ -150,16 +153,17 @@ class UnitGraph:
     @cached_property
     def distances(self) -> Mapping[str, int]:
         """For each name of units that data of the main memory reach, over how many buses they do."""
-        leads: dict[str, dict[str, None]] = {}
+        import networkx as nx
+
+        graph: networkx.DiGraph[str] = nx.DiGraph()
         for sources, sinks in self.members:
-            for source in sources:
-                leads.setdefault(parse_unit(source)[0], {}).update(
-                    (parse_unit(sink)[0], None) for sink in sinks
-                )
+            graph.add_edges_from(
+                {(parse_unit(source)[0], parse_unit(sink)[0]) for source in sources for sink in sinks}
+            )
         start = self.model.main_memory
-        if start is None or not (start in leads or any(start in sinks for sinks in leads.values())):
+        if start is None or start not in graph:
             return {}
-        return distances(start, lambda name: leads.get(name, ()))
+        return nx.single_source_shortest_path_length(graph, start)
 
     @cached_property
     def exec_units(self) -> tuple[str, ...]:
@@ -227,7 +231,10 @@ class UnitGraph:
         return {unit: number for number, unit in enumerate(self.units)}
 
     def reached_from(self, source: str, width: float = 0.0) -> frozenset[str]:
-        """The units to which there is a direct route from `source`, over buses at least `width` wide."""
+        """The units to which there is a direct route from `source`, over buses at least `width` wide.
+
+        (A search of its own: the checks of every model ask for it, and networkx takes long to load.)
+        """
         key = (source, width)
         if key not in self._reached:
             found, senders = frozenset[str](), frozenset({source})
@@ -244,30 +251,44 @@ class UnitGraph:
             self._reached[key] = found
         return self._reached[key]
 
-    def _steps_over(self, width: float) -> Steps:
+    def _ports_of(self, width: float) -> networkx.DiGraph[_Node]:
         """The hops over buses at least `width` wide: out of a unit, over a bus, into a unit, and out again where the
-        unit carries data."""
-        if width not in self._steps:
-            steps: dict[Node, list[tuple[Node, float]]] = {}
-            for unit in filter(self.carries, self.units):
-                transfer = self.model.tx_units.get(parse_unit(unit)[0])
-                steps[unit, _IN] = [((unit, _OUT), transfer.latency_cycles if transfer else 0.0)]
+        unit carries data. Edges have a `latency`."""
+        import networkx
+
+        if width not in self._ports:
+            graph: networkx.DiGraph[_Node] = networkx.DiGraph()
+            for unit in self.units:
+                graph.add_nodes_from([(unit, _OUT), (unit, _IN)])
+                if self.carries(unit):
+                    transfer = self.model.tx_units.get(parse_unit(unit)[0])
+                    graph.add_edge(
+                        (unit, _IN), (unit, _OUT), latency=transfer.latency_cycles if transfer else 0.0
+                    )
             for number, (bus, (sources, sinks)) in enumerate(
                 zip(self.model.buses, self.members, strict=True)
             ):
                 if bus.bytes_per_cycle >= width:
-                    for unit in sources:
-                        steps.setdefault((unit, _OUT), []).append((number, bus.latency_cycles))
-                    steps[number] = [((unit, _IN), 0.0) for unit in sinks]
-            self._steps[width] = steps
-        return self._steps[width]
+                    graph.add_edges_from(
+                        ((unit, _OUT), number, {"latency": bus.latency_cycles}) for unit in sources
+                    )
+                    graph.add_edges_from((number, (unit, _IN), {"latency": 0.0}) for unit in sinks)
+            self._ports[width] = graph
+        return self._ports[width]
 
     def _quickest_route(self, source: str, sink: str, width: float) -> Route:
         """The route of least latency over buses at least `width` wide; ties go by hops, then by names."""
+        import networkx
+
         if (source, width) not in self._quickest:
-            self._quickest[source, width] = Quickest.of(self._steps_over(width), (source, _OUT))
-        paths = self._quickest[source, width]
-        left = paths.distances((sink, _IN))
+            before, latency = networkx.dijkstra_predecessor_and_distance(
+                self._ports_of(width), (source, _OUT), weight="latency"
+            )
+            # every path in this graph, whose edges point back to `source`, has the least latency
+            edges = ((node, earlier) for node, nodes in before.items() for earlier in nodes)
+            self._quickest[source, width] = networkx.DiGraph(edges), latency
+        back, latency = self._quickest[source, width]
+        left = networkx.single_source_shortest_path_length(back, (sink, _IN))
         hops: list[Hop] = []
         unit = source
         while not hops or unit != sink:
@@ -275,14 +296,14 @@ class UnitGraph:
             nearer = left[unit, _OUT] - 2
             following = (
                 (port[0], bus)
-                for bus in paths.behind.get((unit, _OUT), ())
-                for port in paths.behind.get(bus, ())
+                for bus in back.predecessors((unit, _OUT))
+                for port in back.predecessors(bus)
                 if isinstance(bus, int) and isinstance(port, tuple) and left.get(port) == nearer
             )
             next_unit, number = min(following)
             hops.append(Hop(unit, next_unit, number, self.model.buses[number]))
             unit = next_unit
-        return Route(tuple(hops), width, paths.latency[sink, _IN])
+        return Route(tuple(hops), width, latency[sink, _IN])
 
     def _chained(self, source: str, sink: str) -> Route:
         """The fewest direct routes one after the other; of equal chains the first in the order of units."""
@@ -302,10 +323,16 @@ class UnitGraph:
     def _chains_from(self, source: str, passed: frozenset[str]) -> Mapping[str, str]:
         """The unit before each unit that direct routes from `source` reach one after the other through units of
         `passed`."""
+        import networkx
+
         key = (source, passed)
         if key not in self._before:
-            steps = spread(source, lambda unit: self._near(unit) if unit == source or unit in passed else ())
-            self._before[key] = dict(steps)
+            units: networkx.DiGraph[str] = networkx.DiGraph()
+            units.add_nodes_from(self.units)
+            steps = networkx.generic_bfs_edges(
+                units, source, lambda unit: iter(self._near(unit) if unit == source or unit in passed else ())
+            )
+            self._before[key] = {near: unit for unit, near in steps}
         return self._before[key]
 
     def _near(self, unit: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tests.support.programs import MATMUL
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HEAVY = ("difflib", "numpy", "islpy", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
+HEAVY = ("difflib", "numpy", "networkx", "islpy", "lark", "pydantic", "jinja2", "json5", "ml_dtypes", "rich")
 
 
 def _python(code: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -64,7 +64,7 @@ def test_a_compile_imports_its_parts_alone(words: str, allowed: set[str], passes
 
 
 def test_reading_passes_and_machines_imports_no_numerics() -> None:
-    """All passes, shipped lists and machines: numpy waits for a block that needs it."""
+    """All passes, shipped lists and machines: numpy and networkx wait for a block or a route that needs them."""
     done = _python(
         "import sys\nfrom stripe.config.files import shipped\nfrom stripe.hw import load_hardware\n"
         "from stripe.passes.registry import find_pass, pass_names\nfrom stripe.pipeline.setup import read_setup\n"
@@ -74,7 +74,7 @@ def test_reading_passes_and_machines_imports_no_numerics() -> None:
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.split())
     assert {"pydantic", "jinja2", "stripe.passes.autotile.autotile"} < loaded
-    assert not loaded & {"numpy", "lark", "json5", "rich", "ml_dtypes"}
+    assert not loaded & {"numpy", "networkx", "lark", "json5", "rich", "ml_dtypes"}
     work = {"stripe.cost.time.workload", "stripe.passes.autotile.tiler", "stripe.passes.fusion.rings"}
     assert not loaded & work, "the work of a pass waits for its run"
 

@@ -85,7 +85,7 @@ class Tensorize(Pass):
         hardware = context.hardware
         best: Match | Refusal = Refusal("")
         if hardware is not None and self.memory:
-            from stripe.cost.time.machine import Machine  # the cost model takes long to load
+            from stripe.cost.time.machine import Machine  # networkx takes long to load
 
             best = Machine.of(hardware).once((self, content_key(block)), lambda: self._best(block, context))
         if isinstance(best, Refusal):
