@@ -21,6 +21,7 @@ from stripe.ir import (
     Nest,
     Path,
     Store,
+    fresh,
     map_statements,
     nest_at,
     replace_at,
@@ -93,7 +94,7 @@ class _Builder:
                 levels.append(([name for name, _ in loops], inside))
             parts = {name: inside[name] // prod(split.spatial) for name, split in plan.splits.items()}
             return _pruned(self._nested(block, levels, parts))
-        array = _Array.of(plan, self.unit, unit)
+        array = _Array.of(plan, self.unit, unit, {index.name for index in block.indices})
         inside = {name: size // array.positions(name) for name, size in problem.ranges.items()}
         space = {part.name: part.size for part in array.parts}
         sizes: list[tuple[list[str], dict[str, int]]] = []
@@ -150,8 +151,9 @@ class _Array:
     parts: tuple[_AxisIndex, ...]
 
     @staticmethod
-    def of(plan: LoopMapping, name: str, unit: ExecUnit) -> _Array:
-        """The positions along each axis are a mixed radix of the indices that run along it."""
+    def of(plan: LoopMapping, name: str, unit: ExecUnit, taken: set[str]) -> _Array:
+        """The positions along each axis are a mixed radix of the indices that run along it. The indices that count them
+        have none of the names `taken`."""
         parts: list[_AxisIndex] = []
         step = dict.fromkeys(plan.splits, 1)
         first = 1
@@ -160,7 +162,9 @@ class _Array:
             for index, split in plan.splits.items():
                 size = split.spatial[number]
                 if size > 1:
-                    parts.append(_AxisIndex(f"{index}_{axis.name}", index, size, step[index], stride))
+                    along = fresh(f"{index}_{axis.name}", taken)
+                    taken.add(along)
+                    parts.append(_AxisIndex(along, index, size, step[index], stride))
                     step[index] *= size
                     stride *= size
             first *= axis.size
