@@ -151,8 +151,7 @@ class ResidencyPlanner:
             places = choice.places
             operands = {operand.name: operand for operand in need.operands}
             for name, place in places.whole.items():
-                copy = NearCopy(name, self._versions.get(name, 0), place)
-                self._versions[name] = copy.version + 1
+                copy = self._new_copy(name, place)
                 self._resident[name] = copy
                 self.copies.append(copy)
                 if self._has_to_come(operands[name]):
@@ -163,6 +162,14 @@ class ResidencyPlanner:
                 self._banks.release(place)
             self._after(number)
         return self.steps
+
+    def _new_copy(self, buffer: str, place: BankRange) -> NearCopy:
+        """The copy for the next stay of a buffer, with a name that the block does not have."""
+        copy = NearCopy(buffer, self._versions.get(buffer, 0), place)
+        while self._block.find_ref(copy.name) is not None:
+            copy = NearCopy(buffer, copy.version + 1, place)
+        self._versions[buffer] = copy.version + 1
+        return copy
 
     def _has_to_come(self, operand: OperandUse) -> bool:
         """Whether the statement needs contents of the far buffer: of a fresh buffer it reads its own writes alone. A
