@@ -70,13 +70,18 @@ def _merge(frame: Frame, view: PointsView, place: LaneValue, value: Array, safe:
     """Reduces over the axes on which the address does not depend, then merges the rest into memory."""
     agg, dtype = view.ref.agg, view.ref.dtype
     ufunc = aggregation(agg, dtype)
+    # -0.0 leaves a sum of floats as it is, its sign included
+    zero = -0.0 if agg is Agg.ADD and dtype.is_float else agg.identity(dtype)
+    neutral = np.asarray(zero, value.dtype)
     mask = frame.mask
     if mask is not None:
-        value = np.where(mask, value, np.asarray(agg.identity(dtype), value.dtype))
+        value = np.where(mask, value, neutral)
     free = tuple(a for a, n in enumerate(frame.extents) if n > 1 and not place.depends_on(a))
     if free:
         shape = tuple(frame.extents[a] if a in free else n for a, n in enumerate(value.shape))
-        value = ufunc.reduce(np.broadcast_to(value, shape), axis=free, keepdims=True, dtype=value.dtype)
+        value = ufunc.reduce(
+            np.broadcast_to(value, shape), axis=free, keepdims=True, dtype=value.dtype, initial=neutral[()]
+        )
         mask = None if mask is None else _shrink(mask, value.shape)
     bound = tuple(a for a, n in enumerate(frame.extents) if n > 1 and a not in free)
     if safe and place.distinct(bound, frame.extents):

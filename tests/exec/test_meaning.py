@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import stripe
 from stripe.exec.errors import ExecutionError
 from stripe.exec.interp import interpret
 from stripe.ir import DTYPES, Program
@@ -225,3 +226,11 @@ def test_points_that_constraints_leave_of_a_vast_range_are_found_without_a_walk(
     )
     data = np.arange(12, dtype=np.int32).reshape(3, 4)
     assert interpret(program, {"A": data})["O"].tolist() == [6, 22, 38]
+
+
+@pytest.mark.parametrize("engine", ["interp", "c"])
+def test_a_sum_onto_negative_zeros_keeps_their_sign(engine: str) -> None:
+    program = load("exec/sum_onto_zeros")
+    zeros = np.full(4, -0.0, np.float32)
+    found = stripe.run(program, {"X": zeros, "O": zeros}, engine=engine)["O"]
+    assert np.signbit(found).all()
