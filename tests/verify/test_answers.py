@@ -216,6 +216,7 @@ def test_an_assumption_that_is_not_granted_is_an_answer_of_its_own() -> None:
         ("inverse_of_chain", "inverse_of_sum", tuple(Assumption)[:2]),
         ("inverse_of_base", "inverse_of_sum", tuple(Assumption)[:2]),
         ("inverse_of_chain", "inverse_of_base", tuple(Assumption)[:1]),
+        ("onto_mixed_sums", "onto_values", tuple(Assumption)[:2]),
     ],
 )
 def test_a_sum_that_begins_at_no_zero_has_the_sign_of_its_terms(

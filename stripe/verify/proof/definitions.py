@@ -180,15 +180,18 @@ class Definitions:
         """Whether the merges of `keys` begin at the identity. Those of `based` begin at a value, but where a merge that
         begins at the identity is among their contributions.
         """
+        some = False  # whether a contribution has merges of both kinds
         for contribution in contributions:
             if isinstance(contribution.term, Reduced):
                 for merge in self.definition(contribution.term.read).merges:
-                    if (merge.agg, merge.dtype, merge.starts) == (agg, dtype, FROM_IDENTITY):
+                    if (merge.agg, merge.dtype) == (agg, dtype) and True in merge.starts:
+                        some = some or False in merge.starts
                         here = contribution.at.into(merge.keys)
-                        based = based - contribution.points.into(here.domain).domain
+                        found = contribution.points.into(here.domain).domain
+                        based = based if False in merge.starts else based - found
         if based.is_empty:
             return FROM_IDENTITY
-        return frozenset({False}) if (keys - based).is_empty else frozenset({False, True})
+        return frozenset({False, some or not (keys - based).is_empty})
 
     def _merged(
         self,
