@@ -16,6 +16,7 @@ from stripe.ir import Block, Program, rewrite_blocks, with_entry
 from tests.exec.random_programs import programs
 from tests.support.batch import Arrays, merge, merge_arrays, split_arrays
 from tests.support.compilers import STRICT, sanitized
+from tests.support.running import run_apart
 
 BUILDS = [
     CompileOptions(level="O1", extra_flags=STRICT),
@@ -49,6 +50,6 @@ def test_the_interpreter_agrees(drawn: list[Program], seed: int, options: Compil
         valid.append(with_threads(program))
         inputs.append(data)
     built = compile_program(merge(valid), options)
-    results = split_arrays(built.run(merge_arrays(inputs)), len(valid))
+    results = split_arrays(run_apart(built, merge_arrays(inputs)), len(valid))
     for program, result, wanted in zip(valid, results, expected, strict=True):
         assert np.array_equal(result["O"], wanted["O"]), emit_module(program, COptions(openmp=True)).source

@@ -15,6 +15,7 @@ from stripe.exec.interp import interpret
 from stripe.ir import Program
 from tests.support.batch import merge, merge_arrays, split_arrays
 from tests.support.programs import build, load
+from tests.support.running import run_apart
 
 BUILDS = [
     CompileOptions(level="O1"),
@@ -83,7 +84,7 @@ def test_a_value_loaded_is_that_of_the_load(drawn: list[Program], seed: int, opt
     random = np.random.default_rng(seed)
     inputs = [{"I": random.integers(0, 10, 36).astype(program.inputs[0].dtype.numpy())} for program in drawn]
     built = compile_program(merge(drawn), options)
-    results = split_arrays(built.run(merge_arrays(inputs)), len(drawn))
+    results = split_arrays(run_apart(built, merge_arrays(inputs)), len(drawn))
     for program, data, result in zip(drawn, inputs, results, strict=True):
         for name, expected in interpret(program, data).items():
             assert np.array_equal(result[name], expected), (name, emit_c(program))
