@@ -164,7 +164,7 @@ def _points(block: Block) -> int:
 
 
 def _output_name(name: str) -> str:
-    return f"{name}'folded"  # no buffer has such a name
+    return f"{name}%folded"  # no buffer has such a name
 
 
 def _part(program: Program, writers: list[int], needed: list[Refinement]) -> Program:

@@ -96,8 +96,8 @@ class TouchedElements:
 
 
 def element_names(rank: int) -> tuple[str, ...]:
-    """The names of the coordinates of a buffer's elements. No index has such a name: `'` is in no word of a program."""
-    return tuple(f"e'{number}" for number in range(rank))
+    """The names of the coordinates of a buffer's elements. No index has such a name: no word of a program has a `%`."""
+    return tuple(f"e%{number}" for number in range(rank))
 
 
 def accesses(root: Block | Nest) -> tuple[Access, ...]:

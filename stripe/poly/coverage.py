@@ -39,9 +39,9 @@ def find_collision(domain: Domain, access: Sequence[Affine]) -> Collision | None
         columns
     ):
         return None  # a linear map without a kernel: no two integer points collide
-    primed = {name: Affine.var(f"{name}'") for name in domain.names}
-    names = (*domain.names, *(f"{name}'" for name in domain.names))
-    ranges = {**domain.ranges, **{f"{name}'": domain.ranges[name] for name in domain.names}}
+    primed = {name: Affine.var(f"{name}%") for name in domain.names}
+    names = (*domain.names, *(f"{name}%" for name in domain.names))
+    ranges = {**domain.ranges, **{f"{name}%": domain.ranges[name] for name in domain.names}}
     constraints = [*domain.constraints, *(affine.subs(primed) for affine in domain.constraints)]
     equal = [affine - affine.subs(primed) for affine in access]
     with operation_limit():
@@ -51,7 +51,7 @@ def find_collision(domain: Domain, access: Sequence[Affine]) -> Collision | None
             ).lexmin()
             if found is not None:
                 first = {name: found[name] for name in domain.names}
-                second = {name: found[f"{name}'"] for name in domain.names}
+                second = {name: found[f"{name}%"] for name in domain.names}
                 return Collision(tuple(affine.evaluate(first) for affine in access), first, second)
             equal.append(primed[name] - Affine.var(name))
     return None
@@ -105,7 +105,7 @@ def _index_set(piece: Points, names: tuple[str, ...]) -> IndexSet:
     stay as quasi-affine constraints.
     """
     equalities, inequalities, floors = piece.rows()
-    extra = tuple(f"q'{place}" for place in range(len(floors)))
+    extra = tuple(f"q%{place}" for place in range(len(floors)))
 
     def polynomial(row: Row) -> Polynomial:
         return Polynomial.of(dict(zip((*names, *extra), map(Fraction, row[1:]), strict=True)), row[0])

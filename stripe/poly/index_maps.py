@@ -15,7 +15,7 @@ from stripe.poly.sets import Points, points_of
 
 
 def relation(index_map: IndexMap, sizes: Sequence[int]) -> Relation:
-    """The map on a logical box of `sizes`, into elements named `e0`, `e1`, …
+    """The map on a logical box of `sizes`, into elements named by `element_names`
 
     Raises ConfigError where the rank differs.
     """
@@ -75,7 +75,7 @@ def holes(index_map: IndexMap, sizes: Sequence[int], box: Sequence[int] = ()) ->
 
 
 def inverse(index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
-    """The logical indices over the physical ones, called `e0`, `e1`, …; it holds on the image.
+    """The logical indices over the physical ones, called by `element_names`; it holds on the image.
 
     Raises ConfigError, naming two elements, for a map that is not injective, and for an inverse that is no single
     quasi-affine form.

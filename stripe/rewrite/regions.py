@@ -22,7 +22,7 @@ from stripe.poly import (
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Elements to transfer: over the names of the nest's domain and `e0`, `e1`, … relative to the view's origin."""
+    """Elements to transfer: over the names of the nest's domain and `element_names`, relative to the view's origin."""
 
     affines: tuple[Affine, ...]
 

@@ -132,3 +132,22 @@ def test_an_axis_of_units_has_rules_too() -> None:
         options = f"reqs=[kernel],unit=CONV,objective=latency,{rule}"
         text = stripe.run_passes(stripe.parse(MATMUL), f"map{{{options}}}", hardware=machine)
         assert f"block<{place}>" in str(text)
+
+
+@pytest.mark.parametrize(
+    "machine", ["portable", "mobile_gpu", "aarch64_neon", "x86_avx2", "eyeriss", "hexagon"]
+)
+def test_units_that_hold_no_operand_themselves(machine: str) -> None:
+    """A machine of one unit without a grid, and of memories that operands may pass by, has mappings or a reason."""
+    remarks: list[str] = []
+    program = stripe.parse(
+        "function (A[M=8, K=4], B[K, N=16]) -> (C) { C[m, n : M, N] = +(A[m, k] * B[k, n]); }"
+    )
+    stripe.run_passes(
+        program,
+        "map{reqs=[kernel]}",
+        hardware=load_hardware(machine),
+        verify="exact",
+        on_remark=lambda _, remark: remarks.append(str(remark)),
+    )
+    assert any("mappings priced" in text or "not mapped: no mapping fits" in text for text in remarks)

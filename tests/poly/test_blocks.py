@@ -136,7 +136,7 @@ def test_injectivity() -> None:
     assert not injective(image)
     assert injective(accesses(kernel(1))[1])
     assert overlap(image, image).equals(image.footprint)
-    assert weights.footprint.box() == {"e'0": (0, 2), "e'1": (0, 2), "e'2": (0, 31), "e'3": (0, 7)}
+    assert weights.footprint.box() == {"e%0": (0, 2), "e%1": (0, 2), "e%2": (0, 31), "e%3": (0, 7)}
 
 
 def test_a_race_is_two_points_with_one_element() -> None:
@@ -159,7 +159,7 @@ def test_distances_of_a_reused_window() -> None:
 def test_untouched_elements() -> None:
     write = accesses(kernel(1))[1]
     assert untouched((16, 16, 8), [write]).is_empty
-    assert untouched((17, 16, 8), [write]).box() == {"e'0": (16, 16), "e'1": (0, 15), "e'2": (0, 7)}
+    assert untouched((17, 16, 8), [write]).box() == {"e%0": (16, 16), "e%1": (0, 15), "e%2": (0, 7)}
 
 
 DOMAIN = Domain.of({"x": (0, 15), "k": (0, 2), "t": (0, 3)})

@@ -51,7 +51,7 @@ def test_physical_axes_have_a_shape() -> None:
     assert found.axes == (3, 2)
     assert physical_sizes(found, (1, 8, 8, 10)) == (1, 3, 8, 8, 4)
     missing = holes(found, (1, 8, 8, 10)).box()
-    assert missing == {"e'0": (0, 0), "e'1": (2, 2), "e'2": (0, 7), "e'3": (0, 7), "e'4": (2, 3)}
+    assert missing == {"e%0": (0, 0), "e%1": (2, 2), "e%2": (0, 7), "e%3": (0, 7), "e%4": (2, 3)}
 
 
 NAMED = [

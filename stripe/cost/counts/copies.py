@@ -101,8 +101,8 @@ def memory_of(nest: Nest, access: Access, main_memory: str) -> str:
 
 @dataclass(frozen=True)
 class Held:
-    """A copy: its element is the element `forms` of the tensor `root`. They go over its coordinates `e0`,
-    `e1`, … and the names of the domain of the block that holds the copy."""
+    """A copy: its element is the element `forms` of the tensor `root`. They go over its coordinates
+    (`element_names`) and the names of the domain of the block that holds the copy."""
 
     root: Buffer
     forms: tuple[Affine, ...]

@@ -159,7 +159,10 @@ class PriceTerms:
                 parent = node.level
             if self.target.hold_operands:
                 apart = positions
-                inner = {name: within[name][:, len(self.skeleton.nodes) - 1] for name in group}
+                # the extents inside the last memory that holds an operand: all, where none does
+                last = len(self.skeleton.nodes) - 1
+                whole = {name: np.full(len(within[name]), ranges[name]) for name in group}
+                inner = whole if last < 0 else {name: within[name][:, last] for name in group}
                 together = {name: inner[name] // positions[name] for name in group}
                 steps = _product(ranges[name] / inner[name] for name in group)
             else:

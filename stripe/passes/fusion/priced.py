@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from stripe.cost.time.price import Price
     from stripe.hw.schema import HardwareModel
 
-CLOSE = 0.005
-"""Part of a price by which a fused block may be dearer: later entries may fuse more with it."""
+CLOSE = 0.01
+"""Part of a price by which a fused block may be dearer: later entries may fuse more with it, and what lies between its
+parts costs the rest of the program memory and traffic, which a price of the pair alone does not see."""
 MAIN = 2
 """The length of the path of `main`: the entry, and the block in it."""
 

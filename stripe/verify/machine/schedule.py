@@ -275,6 +275,6 @@ def _unreached(
         # A location without a number is any unit: one that has a bus will do.
         ones = [one] if location.devices[-1].units else range(len(units))
         others = [other] if ref.location.devices[-1].units else range(len(memories))
-        if pairs.contains({"u'0": one, "u'1": other}) and missing.keys() >= set(product(ones, others)):
+        if pairs.contains({"u%0": one, "u%1": other}) and missing.keys() >= set(product(ones, others)):
             return transfer
     return ""

@@ -39,19 +39,19 @@ class Place:
         return Place(location, _about(nest.domain, location.names()), _banks(ref))
 
     def numbers(self, axes: Sequence[tuple[int, int]]) -> Points:
-        """The numbers that the units at the given levels and axes have together, called u'0, u'1, …: no index has such
+        """The numbers that the units at the given levels and axes have together, called u%0, u%1, …: no index has such
         a name."""
-        names = [f"u'{place}" for place in range(len(axes))]
+        names = [f"u%{place}" for place in range(len(axes))]
         units: list[Affine] = []
         bank = 0
         for level, axis in axes:
             unit = self.location.devices[level].units[axis]
             if self.banks > 1 and (level, axis) == self.last_axis:
-                unit, bank = unit + Affine.var("bank'"), self.banks - 1
+                unit, bank = unit + Affine.var("bank%"), self.banks - 1
             units.append(unit)
         points = Points.build(
-            (*self.domain.names, "bank'", *names),
-            {**self.domain.ranges, "bank'": (0, bank)},
+            (*self.domain.names, "bank%", *names),
+            {**self.domain.ranges, "bank%": (0, bank)},
             self.domain.constraints,
             [Affine.var(name) - unit for name, unit in zip(names, units, strict=True)],
         )
@@ -202,31 +202,31 @@ def _outside(place: Place, level: int, axis: int, count: int) -> int | None:
     low, high = place.location.devices[level].units[axis].bounds(place.domain.ranges)
     if low >= 0 and high + banks <= count:
         return None
-    numbers, number = place.numbers([(level, axis)]), Affine.var("u'0")
+    numbers, number = place.numbers([(level, axis)]), Affine.var("u%0")
     for wrong in (number - count, -number - 1):
         sample = numbers.where([wrong]).sample()
         if sample is not None:
-            return sample["u'0"]
+            return sample["u%0"]
     return None
 
 
 def pairs_of_units(nest: Nest, location: Location, around: Nest, ref: Refinement) -> Points:
-    """Pairs (u'0, u'1) of the numbers that the units of a block and of a refinement have at one point of `nest`.
+    """Pairs (u%0, u%1) of the numbers that the units of a block and of a refinement have at one point of `nest`.
 
     `location` belongs to the innermost block of `around`, `ref` to that of `nest`. Without a number any unit will do.
     """
     place = Place.of(ref, nest)
     equal: list[Affine] = []
     for name, units in (
-        ("u'0", location.subs(around.local).devices[-1].units),
-        ("u'1", place.location.devices[-1].units),
+        ("u%0", location.subs(around.local).devices[-1].units),
+        ("u%1", place.location.devices[-1].units),
     ):
-        bank = Affine.var("bank'") if name == "u'1" else Affine()
+        bank = Affine.var("bank%") if name == "u%1" else Affine()
         equal += [Affine.var(name) - unit - bank for unit in units[-1:]]
     points = Points.build(
-        (*nest.domain.names, "bank'", "u'0", "u'1"),
-        {**nest.domain.ranges, "bank'": (0, place.banks - 1)},
+        (*nest.domain.names, "bank%", "u%0", "u%1"),
+        {**nest.domain.ranges, "bank%": (0, place.banks - 1)},
         nest.domain.constraints,
         equal,
     )
-    return points.onto(["u'0", "u'1"])
+    return points.onto(["u%0", "u%1"])
