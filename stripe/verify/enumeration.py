@@ -35,7 +35,7 @@ from stripe.ir import (
 )
 from stripe.verify.assumptions import in_order
 from stripe.verify.enumerated_terms import TermTable
-from stripe.verify.interface import LogicalForm, owed_pads
+from stripe.verify.interface import LogicalForm, owed_pads, packed_names
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
 
 MOST_POINTS = 200_000
@@ -149,7 +149,10 @@ class _TermInterpreter:
     def _allocate(self, block: Block, ref: Refinement, level: int) -> _Cells:
         if id(block) not in self._uses:
             written = {name for s in block.statements for name in writes_of(s)}
-            self._uses[id(block)] = beginnings(block), written
+            begins = beginnings(block)
+            if block is self._program.entry:
+                begins |= dict.fromkeys(packed_names(self._program), Agg.ASSIGN)
+            self._uses[id(block)] = begins, written
         begins, written = self._uses[id(block)]
         # Buffers that nothing writes have no conflicts.
         return _Cells(ref, begins[ref.name], level, ref.name in written, [None] * ref.elements)
@@ -159,8 +162,10 @@ class _TermInterpreter:
         value = buffer.values[flat]
         if waiting is not None:
             agg, contributions = waiting
-            base = [] if value is None else [value]
-            value = buffer.values[flat] = self._terms.merge(agg, buffer.ref.dtype, [*base, *contributions])
+            if value is None and buffer.agg is Agg.ASSIGN:
+                raise InvalidProgram(f"{_element(buffer, flat)} is merged into and was not written")
+            base = self._terms.beginning(agg, buffer.ref.dtype) if value is None else value
+            value = buffer.values[flat] = self._terms.merge(agg, buffer.ref.dtype, [base, *contributions])
         if value is not None:
             return value
         if buffer.agg is Agg.ASSIGN:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from stripe.ir import (
     Affine,
@@ -88,6 +89,13 @@ class LogicalForm:
         statements = [retarget(statement, names) for statement in program.entry.statements]
         entry = replace(program.entry, refinements=tuple(refs), statements=(*before, *statements, *after))
         return LogicalForm(with_entry(program, entry), len(before))
+
+
+def packed_names(program: Program) -> frozenset[str]:
+    """The buffers of the entry that statements before main fill: the physical forms of inputs and constants. Elements
+    that these leave out hold anything, whatever main does with them."""
+    blocks = takewhile(lambda block: not block.is_main, program.entry.blocks)
+    return frozenset(ref.source for block in blocks for ref in block.refinements if ref.dir.writes)
 
 
 def _padded(

@@ -48,6 +48,10 @@ def json_of(program: Program) -> str:
     return json.dumps(program_json(program))
 
 
+def text(name: str) -> str:
+    return (Path(__file__).parent / "programs" / name).read_text("utf-8")
+
+
 def test_text_and_json_keep_layouts() -> None:
     program = checked(source("verify/interface/input"))
     assert print_program(program) == source("verify/interface/input")
@@ -105,6 +109,15 @@ def test_programs_of_different_layouts_are_proved_equal(first: str, second: str)
     assert isinstance(prove_equal(before, after), Equal)
     assert isinstance(enumeration.decide(before, after), Equal)
     assert isinstance(prove_pads(after), Equal)
+
+
+@pytest.mark.parametrize(("before", "after"), [("hole_a", "hole_b"), ("hole_c", "hole_d")])
+def test_holes_of_a_tensor_that_is_merged_into_hold_what_the_caller_left(before: str, after: str) -> None:
+    """They begin at no identity: the caller's number comes into the sum of the first program."""
+    first, second = (parse_program(text(f"{name}.stripe")) for name in (before, after))
+    assert not isinstance(prove_equal(first, second), Equal)
+    with pytest.raises(enumeration.InvalidProgram, match="was not written"):
+        enumeration.decide(first, second)
 
 
 def test_another_element_is_a_witness_by_logical_coordinates() -> None:

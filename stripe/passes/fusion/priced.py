@@ -17,6 +17,7 @@ from stripe.ir import (
     Store,
     StripeError,
     Tags,
+    block_at,
     replace_at,
     with_entry,
     with_statement,
@@ -133,11 +134,17 @@ class FusionPrices:
             parts = excerpt(whole, [place.path[MAIN]])
             path = (0, 0, 0, *place.path[MAIN + 1 :])
 
+        def line_of(block: Block) -> Line:
+            return Line(block, {ref.name: ref.source or ref.name for ref in block.refinements})
+
         def joined(block: Block) -> Block:
-            small = Line(block, {ref.name: ref.source or ref.name for ref in block.refinements})
+            small = line_of(block)
             small.join(numbers, fused)
             return small.finish()[0]
 
+        # The excerpt names buffers anew, and may see a conflict where the line sees none: such a pair has no price.
+        if isinstance(line_of(block_at(parts.entry, path)).between(numbers), int):
+            return Verdict(None, None)
         content = (path, numbers, *content_of_program(parts, self._context.words_named()))
         if content not in self._known:
             together = replace(parts, entry=replace_at(parts.entry, path, joined))

@@ -129,9 +129,10 @@ class Definitions:
     def _initial_values(
         self, read: Read, assigned: Points, merged: list[tuple[Access, Relation]]
     ) -> list[Contribution]:
-        """The contents of inputs and constants before the first merge: a base, as an assigned value is."""
+        """The contents of inputs, of constants and of packed tensors before the first merge: a base, as an assigned
+        value is."""
         buffer = read.buffer
-        given = buffer in self.reaching.inputs
+        given = buffer in self.reaching.inputs or self.reaching.start[buffer] is Agg.ASSIGN
         if not given and constant_terms(self.reaching.program, buffer, self.dtype(buffer)) is None:
             return []
         found: list[Contribution] = []

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from stripe.ir import Affine, Agg, Block, Buffer, Nest, Path, Program, Refinement, walk
 from stripe.poly import Access, Points, Relation, accesses, element_names, points_of, union
+from stripe.verify.interface import packed_names
 from stripe.verify.proof.terms import Read
 
 
@@ -70,10 +71,13 @@ class Reaching:
     @cached_property
     def start(self) -> dict[Buffer, Agg]:
         """The aggregation at whose identity each allocation starts; ASSIGN where it starts undefined."""
-        return {
-            buffer: next((w.agg for w in self.writers.get(buffer, ()) if w.agg is not Agg.ASSIGN), Agg.ASSIGN)
-            for buffer in self.allocations
-        }
+        packed = packed_names(self.program)
+        found: dict[Buffer, Agg] = {}
+        for buffer in self.allocations:
+            aggs = (w.agg for w in self.writers.get(buffer, ()) if w.agg is not Agg.ASSIGN)
+            is_packed = buffer.path == (0,) and buffer.name in packed
+            found[buffer] = Agg.ASSIGN if is_packed else next(aggs, Agg.ASSIGN)
+        return found
 
     @cached_property
     def inputs(self) -> frozenset[Buffer]:
