@@ -226,14 +226,9 @@ class Schedule(Pass):
             except ConfigError as error:
                 refused = refused or error
                 continue
-            other = _other_owner(entry, found, self.mem_loc.name)
-            if other is not None:
-                shared = (
-                    f"'{other}' lies in {self.mem_loc.name}, where the schedule would place others over it"
-                )
-                refused = refused or Refusal(shared)
-            elif (fetched := _fetched_output(entry, block, block_at(found, path))) is not None:
-                refused = refused or Refusal(f"it would fetch elements of the output '{fetched}' again")
+            fault = self._fault(entry, found, path)
+            if fault is not None:
+                refused = refused or fault
             elif best is None or estimate < best.cycles:
                 waits, drains = (isinstance(planned.steps[n], SwapIn | SwapOut) for n in (0, -1))
                 best = _Scheduled(found, estimate, remarks, policies, least, waits, drains)
@@ -246,6 +241,15 @@ class Schedule(Pass):
             for remark in best.remarks:
                 context.listener(remark)
         return best.entry
+
+    def _fault(self, before: Block, after: Block, path: Path) -> Refusal | None:
+        """The reason why a schedule would keep others from what they hold, or callers from what they passed."""
+        memory = self.mem_loc.name
+        if (other := _other_owner(before, after, memory)) is not None:
+            return Refusal(f"'{other}' lies in {memory}, where the schedule would place others over it")
+        if (fetched := _fetched_output(before, block_at(before, path), block_at(after, path))) is not None:
+            return Refusal(f"it would fetch elements of the output '{fetched}' again")
+        return None
 
     def _planned(
         self,
