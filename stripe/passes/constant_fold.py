@@ -18,6 +18,7 @@ from stripe.ir import (
     Special,
     Statement,
     Tags,
+    fresh,
     keep_statements,
     reads_of,
     with_entry,
@@ -89,14 +90,15 @@ class ConstantFold(Pass):
         rest = sorted(set(range(len(flows))) - set(writers))
         used = {name for number in rest for name in flows[number].inputs}
         needed = [ref for ref in program.entry.allocs if ref.name in buffers & used]
+        results = _result_names(program, needed)
         values: Mapping[str, npt.NDArray[np.generic]] = {}
         if needed:
-            values = context.evaluate(_part(program, writers, needed), {})
+            values = context.evaluate(_part(program, writers, needed, results), {})
         for number in writers:
             statement = main.statements[number]
             label = statement.name if isinstance(statement, Block) else "a special"
             context.applied(label, f"folded into {', '.join(sorted(flows[number].outputs))}")
-        return _with_constants(program, rest, {ref.name: values[_output_name(ref.name)] for ref in needed})
+        return _with_constants(program, rest, {ref.name: values[results[ref.name]] for ref in needed})
 
     def _foldable(self, program: Program, flows: Sequence[_StatementUses], context: PassContext) -> set[str]:
         """The temporaries of the entry that become constants: the most that support each other."""
@@ -163,14 +165,23 @@ def _points(block: Block) -> int:
     return block.points * max(1, sum(map(_points, block.blocks)))
 
 
-def _output_name(name: str) -> str:
-    return f"{name}%folded"  # no buffer has such a name
+def _result_names(program: Program, needed: list[Refinement]) -> dict[str, str]:
+    """Names for outputs that hold the buffers `needed`, which no buffer has."""
+    taken = {ref.name for ref in (*program.entry.refinements, *program.main.refinements)}
+    names: dict[str, str] = {}
+    for ref in needed:
+        names[ref.name] = fresh(f"{ref.name}.folded", taken)
+        taken.add(names[ref.name])
+    return names
 
 
-def _part(program: Program, writers: list[int], needed: list[Refinement]) -> Program:
-    """A program without inputs that runs the statements `writers` and gives the buffers `needed`."""
+def _part(
+    program: Program, writers: list[int], needed: list[Refinement], results: Mapping[str, str]
+) -> Program:
+    """A program without inputs that runs the statements `writers` and gives the buffers `needed`, as outputs of the
+    names in `results`."""
     main = program.main
-    outputs = [replace(ref, name=_output_name(ref.name), tags=Tags(), role=Role.USER) for ref in needed]
+    outputs = [replace(ref, name=results[ref.name], tags=Tags(), role=Role.USER) for ref in needed]
     copies = [
         copy_block(
             f"give_{ref.name}",

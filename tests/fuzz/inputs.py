@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from pathlib import Path
 from random import Random
 
@@ -197,6 +198,7 @@ def run_forked(tool: str, words: list[str], folder: Path) -> tuple[int, str]:
     child = os.fork()
     if child == 0:
         os.setsid()
+        vars(forkserver)["_forkserver"].__init__()  # servants of the original are not the fork's
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 
-def calls(patch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[str]:
+def calls(patch: pytest.MonkeyPatch, module: ModuleType | type, name: str) -> list[str]:
     """Gets an entry for each call of a function from now on."""
     function: Callable[..., object] = getattr(module, name)
     made: list[str] = []
