@@ -77,8 +77,11 @@ def bounded(
             return Loops((), (), intervals, empty=True)
         for name in affine.names() - {var}:
             if name in level and affine.coeff(name) and not any(name in arg.names() for arg in inside):
+                # what is left of the constraint for an outer variable: the others at their best
+                own = Affine.var(name) * affine.coeff(name)
+                _, most = (affine - own).bounds(intervals)
                 lower, upper, _ = bounds[level[name]]
-                if not _narrow(affine, name, lower, upper, intervals):
+                if not _tighten(own + most, name, lower, upper, intervals):
                     return Loops((), (), intervals, empty=True)
     loops = [
         ForLoop(var, size, _strongest(lower, intervals, 1), _strongest(upper, intervals, -1), tuple(guards))
@@ -106,24 +109,6 @@ def _tighten(
         return False
     intervals[var] = (first, last)
     return True
-
-
-def _narrow(
-    affine: Affine, var: str, lower: list[Affine], upper: list[Affine], intervals: dict[str, Interval]
-) -> bool:
-    """Narrows the interval of an outer `var` to where `affine >= 0` for some values of the variables inside; False when
-    nothing is left of it."""
-    coefficient = affine.coeff(var)
-    _, most = (affine - Affine.var(var) * coefficient).bounds(intervals)
-    first, last = intervals[var]
-    if coefficient > 0 and -(most // coefficient) > first:
-        first = -(most // coefficient)
-        lower.append(Affine(first))
-    elif coefficient < 0 and most // -coefficient < last:
-        last = most // -coefficient
-        upper.append(Affine(last + 1))
-    intervals[var] = (first, last)
-    return first <= last
 
 
 def _strongest(bounds: Sequence[Affine], intervals: Mapping[str, Interval], sign: int) -> tuple[Affine, ...]:
