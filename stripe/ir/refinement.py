@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from stripe.ir.affine import Affine
@@ -235,6 +235,11 @@ class Refinement(Printable):
     def bytes(self) -> int:
         """Bytes from the first to the last element of the box, gaps included."""
         return self.span * self.dtype.bytes
+
+    def moved(self, by: Iterable[Affine | int]) -> Refinement:
+        """The same box with its origin moved, by one distance in elements for each dimension."""
+        access = tuple([affine + distance for affine, distance in zip(self.access, by, strict=True)])
+        return replace(self, access=access)
 
     def with_strides(self, strides: Sequence[int]) -> Refinement:
         """The same box with other strides, in elements, one for each dimension; the same object when they are the

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from stripe.ir.affine import Affine
 from stripe.ir.block import Block, Statement
 from stripe.ir.frozen import replace
 from stripe.ir.program import Program
@@ -107,3 +108,11 @@ def map_views(block: Block, functions: Mapping[str, Callable[[Refinement], Refin
     if any(a is not b for a, b in zip(refs, block.refinements, strict=True)):
         block = replace(block, refinements=refs)
     return map_statements(block, visit)
+
+
+def views_moved(statement: Statement, by: Mapping[str, Sequence[Affine | int]]) -> Statement:
+    """`statement` with the views of each source in `by` moved, by one distance in elements for each dimension."""
+    if not isinstance(statement, Block) or not any(ref.source in by for ref in statement.refinements):
+        return statement
+    refs = (ref.moved(by[ref.source]) if ref.source in by else ref for ref in statement.refinements)
+    return replace(statement, refinements=tuple(refs))

@@ -21,7 +21,6 @@ from stripe.ir import (
     Nest,
     Path,
     Refinement,
-    Statement,
     Store,
     Tags,
     aggregations_of,
@@ -33,6 +32,7 @@ from stripe.ir import (
     nest_at,
     refs_used,
     replace_at,
+    views_moved,
 )
 from stripe.ir.frozen import replace
 from stripe.poly import (
@@ -260,7 +260,8 @@ def _cached(
         copy = replace(copy, agg=agg)  # stores here name the copy itself, and there may be several
     lows = [low for low, _ in box]
     block = map_views(block, {name: lambda ref: placed_as(ref, copy)})
-    inner = [_shifted(statement, name, lows) for statement in block.statements]
+    # views of the copy count from its first element
+    inner = [views_moved(statement, {name: [-low for low in lows]}) for statement in block.statements]
     loading = [
         transfer_block(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
     ]
@@ -277,19 +278,6 @@ def _cached(
     return replace(
         block, refinements=tuple(refs), statements=(*inner[:first], *loading, *inner[first:], *storing)
     )
-
-
-def _shifted(statement: Statement, name: str, lows: Sequence[int]) -> Statement:
-    """Views of the copy count from the copy's first element."""
-    if not isinstance(statement, Block) or not any(lows):
-        return statement
-    refs = tuple(
-        replace(ref, access=tuple(a - low for a, low in zip(ref.access, lows, strict=True)))
-        if ref.source == name
-        else ref
-        for ref in statement.refinements
-    )
-    return replace(statement, refinements=refs)
 
 
 def transfer_block(

@@ -15,6 +15,7 @@ from stripe.ir import (
     Dim,
     Direction,
     Index,
+    Interval,
     Load,
     Location,
     Program,
@@ -69,17 +70,19 @@ def copy_block(
 
 def fill_block(
     name: str,
-    indices: Sequence[Index],
-    target: Element,
+    ref: Refinement,
+    box: Sequence[Interval],
     value: bool | int | float,
-    tags: Tags,
+    tags: Tags = Tags.of("init"),
     *,
     location: Location = Location(),
 ) -> Block:
-    """A kernel that assigns one value to the element of `target` at each point."""
-    body = (Constant("c", value, target.ref.dtype), Store(target.ref.name, "c"))
-    refs = (target.view(Direction.OUT),)
-    return Block(name, tuple(indices), (), refs, body, location, tags=tags)
+    """A kernel that assigns `value` to the elements of `ref` whose coordinates lie in the intervals of `box`. Index
+    `dN` runs along dimension N."""
+    indices = tuple(Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box))
+    origin = tuple(Affine.var(f"d{dim}") + low for dim, (low, _) in enumerate(box))
+    body = (Constant("c", value, ref.dtype), Store(ref.name, "c"))
+    return Block(name, indices, (), (Element(ref, origin).view(Direction.OUT),), body, location, tags=tags)
 
 
 def with_beginnings(before: Program, after: Program) -> Program:
@@ -147,11 +150,9 @@ def _with_fills(block: Block, views: Mapping[Refinement, Agg]) -> Block:
     """`block` with its `views` filled with identities before its statements."""
     fills: list[Statement] = []
     for view, agg in views.items():
-        indices = [Index(f"d{dim}", size) for dim, size in enumerate(view.sizes)]
-        whole = Element(view, tuple(Affine.var(index.name) for index in indices))
-        value, place = agg.identity(view.dtype), beside(block.statements[0])
-        name = f"fill_{view.source or view.name}"
-        fills.append(fill_block(name, indices, whole, value, Tags.of("init"), location=place))
+        name, whole = f"fill_{view.source or view.name}", [(0, size - 1) for size in view.sizes]
+        place = beside(block.statements[0])
+        fills.append(fill_block(name, view, whole, agg.identity(view.dtype), location=place))
     return surround(block, {0: Around(tuple(fills))}) if fills else block
 
 

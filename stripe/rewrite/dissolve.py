@@ -12,6 +12,7 @@ from stripe.ir import (
     reads_of,
     retarget,
     substitute,
+    views_moved,
     views_of,
     with_statements,
     writes_of,
@@ -37,12 +38,12 @@ def dissolve(parent: Block, number: int) -> Block | Refusal:
             f"statements of {parent.name} have dependences; unroll before compute_deps and schedule"
         )
     names, moved, views = _raised(parent, block)
+    origins = {name: view.access for name, view in moved.items()}
+    sources = {name: view.source for name, view in moved.items()}
 
     def inside(statement: Statement) -> Statement:
         assert isinstance(statement, Block)
-        refs = tuple(_through(moved.get(ref.source), ref) for ref in statement.refinements)
-        statement = replace(statement, refinements=refs)
-        changed = retarget(statement, names)
+        changed = retarget(views_moved(statement, origins), names | sources)
         assert isinstance(changed, Block)
         location = statement.location or block.location
         return replace(changed, tags=block.tags | statement.tags, location=location, deps=())
@@ -82,9 +83,9 @@ def _raised(parent: Block, block: Block) -> tuple[dict[str, str], dict[str, Refi
             moved[ref.name] = ref  # a block has no views of its own allocations
             continue
         if outer is not None:
-            access = tuple(a + b for a, b in zip(outer.access, ref.access, strict=True))
-            ref = replace(ref, source=outer.source, access=access, agg=outer.agg)
-            same = next((view for view in known if _is_same_view(view, ref)), None)
+            ref = replace(ref.moved(outer.access), source=outer.source, agg=outer.agg)
+            place = ref.source, ref.access, ref.dims
+            same = next((view for view in known if (view.source, view.access, view.dims) == place), None)
             if same is not None:
                 names[ref.name] = same.name
                 continue
@@ -93,16 +94,3 @@ def _raised(parent: Block, block: Block) -> tuple[dict[str, str], dict[str, Refi
         names[ref.name] = name
         views.append(replace(ref, name=name))
     return names, moved, views
-
-
-def _is_same_view(first: Refinement, second: Refinement) -> bool:
-    """Whether two views show the same elements of one buffer."""
-    return (first.source, first.access, first.dims) == (second.source, second.access, second.dims)
-
-
-def _through(view: Refinement | None, ref: Refinement) -> Refinement:
-    """`ref`, a part of `view`, as a part of the buffer that `view` is a part of."""
-    if view is None:
-        return ref
-    access = tuple(a + b for a, b in zip(view.access, ref.access, strict=True))
-    return replace(ref, source=view.source, access=access)

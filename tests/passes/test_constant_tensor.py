@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripe.ir import DTYPES, Affine, Block, ConstantBuffer, Index, Program, Refinement, Role, Tags
-from stripe.rewrite.copy import Element, fill_block
+from stripe.ir import DTYPES, Block, ConstantBuffer, Program, Refinement, Role, Tags
+from stripe.rewrite.copy import fill_block
 from tests.passes.kernels import kernel, program_of
 from tests.passes.programs import lines_of, run_pass
 from tests.support.programs import source
@@ -90,8 +90,7 @@ def step(text: str) -> Block:
     what, target, operand = text.split()
     if what == "fill":
         ref = Refinement.alloc(target, DTYPES["fp32"], (6,))
-        place = Element(ref, (Affine.var("x"),))
-        return fill_block("fill", [Index("x", 6)], place, float(operand), Tags.of("kernel"))
+        return fill_block("fill", ref, [(0, 5)], float(operand), Tags.of("kernel"))
     op = "ident" if what == "copy" else "exp"
     return kernel(f"{target}[x] = assign {op}({operand}[x])", {"x": 6}, SHAPES)
 

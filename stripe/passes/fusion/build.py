@@ -16,7 +16,6 @@ from stripe.ir import (
     Direction,
     Index,
     Refinement,
-    Statement,
     fresh,
     map_views,
     moved_down,
@@ -26,6 +25,7 @@ from stripe.ir import (
     retarget,
     scalar_defined,
     substitute,
+    views_moved,
     with_statements,
     writes_of,
 )
@@ -250,9 +250,8 @@ def _union(home: Refinement, ref: Refinement, distance: tuple[int, ...], low: tu
     reads, writes = home.dir.reads or ref.dir.reads, home.dir.writes or ref.dir.writes
     direction = (Direction.INOUT if reads else Direction.OUT) if writes else Direction.IN
     return replace(
-        home,
+        home.moved(low),
         dir=direction,
-        access=tuple(affine + lo for affine, lo in zip(home.access, low, strict=True)),
         dims=tuple(Dim(size, stride) for size, stride in zip(sizes, strides, strict=True)),
         agg=home.agg if home.dir.writes else ref.agg,
         tags=home.tags | ref.tags,
@@ -326,7 +325,7 @@ def _dissolve(
             names[ref.name] = fresh(ref.name, taken)
             taken.add(names[ref.name])
     renamed = {old: new for old, new in names.items() if old != new}
-    statements = [retarget(_moved(statement, origins), renamed) for statement in inner.statements]
+    statements = [retarget(views_moved(statement, origins), renamed) for statement in inner.statements]
     allocs = tuple(replace(ref, name=names.get(ref.name, ref.name)) for ref in inner.allocs)
     # Scalars that both halves define get a new name in the second.
     mine = dict.fromkeys([name for s in statements if (name := scalar_defined(s)) is not None])
@@ -337,16 +336,3 @@ def _dissolve(
             mine[scalars[name]] = None
     below = [moved_down(s, len(fused.statements)) for s in rename_scalars(statements, scalars)]
     return replace(fused, refinements=(*fused.refinements, *allocs), statements=(*fused.statements, *below))
-
-
-def _moved(statement: Statement, origins: _Origins) -> Statement:
-    """A statement with the views of a block moved by the origins of their sources."""
-    if not isinstance(statement, Block):
-        return statement
-    refs = tuple(
-        replace(r, access=tuple(a + d for a, d in zip(r.access, origins[r.source], strict=True)))
-        if r.source in origins
-        else r
-        for r in statement.refinements
-    )
-    return replace(statement, refinements=refs)

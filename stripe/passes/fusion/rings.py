@@ -21,7 +21,6 @@ from stripe.ir import (
     Interval,
     Nest,
     Statement,
-    Tags,
     beginnings,
     reads_of,
     substitute,
@@ -32,7 +31,7 @@ from stripe.ir.frozen import replace
 from stripe.passes.fusion.build import Fused
 from stripe.passes.fusion.reach import Reach, ViewPair, reaches
 from stripe.poly import accesses, box_of
-from stripe.rewrite.copy import Element, beside, fill_block
+from stripe.rewrite.copy import beside, fill_block
 from stripe.rewrite.pack import Packing, repacked, unpackable
 from stripe.rewrite.refusal import Refusal
 
@@ -330,7 +329,6 @@ class _Stepper:
         aggregation that merges into them."""
         begins = beginnings(self.fused)
         fresh = {name: iter(_new_elements(name, order)) for name in rings}
-        tags = Tags.of("init")
         for step in order:
             for name in rings if step.writes else ():
                 if name not in step.spans:
@@ -340,12 +338,9 @@ class _Stepper:
                 if low > high or begins[name] is Agg.ASSIGN:
                     continue
                 ref, along = self.fused.ref(name), self.dims[name]
-                sizes = [high - low + 1 if dim == along else size for dim, size in enumerate(ref.sizes)]
-                access = [Affine.var(f"d{dim}") + (low if dim == along else 0) for dim in range(ref.rank)]
-                indices = [Index(f"d{dim}", size) for dim, size in enumerate(sizes)]
-                element, value = Element(ref, tuple(access)), begins[name].identity(ref.dtype)
-                place = beside(step.statement)
-                yield fill_block(f"clear_{name}", indices, element, value, tags, location=place)
+                box = [(low, high) if dim == along else (0, size - 1) for dim, size in enumerate(ref.sizes)]
+                value, place = begins[name].identity(ref.dtype), beside(step.statement)
+                yield fill_block(f"clear_{name}", ref, box, value, location=place)
             yield step.statement
 
 

@@ -20,13 +20,11 @@ from stripe.ir import (
     Constant,
     Constraint,
     FloorDiv,
-    Index,
     Nest,
     Program,
     Refinement,
     Statement,
     Store,
-    Tags,
     replace_at,
     surround,
     value_key,
@@ -37,7 +35,7 @@ from stripe.passes.base import PassContext
 from stripe.poly import Access, Points, accesses, element_names, pieces, points_of, union, untouched
 from stripe.poly.access import leaf_accesses
 from stripe.rewrite.contribution import output_of, stored_number
-from stripe.rewrite.copy import Element, beside, fill_block
+from stripe.rewrite.copy import beside, fill_block
 from stripe.rewrite.refusal import Refusal
 
 Number: TypeAlias = bool | int | float
@@ -98,16 +96,9 @@ def _fill(view: Refinement, piece: Points, pad: Number, user: Statement) -> Bloc
     """The block that fills a convex set of elements of a buffer."""
     box = piece.box()
     assert box is not None, "a piece has elements"
-    indices = [Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box.values())]
-    element = {
-        name: Affine.var(index.name) + low
-        for (name, (low, _)), index in zip(box.items(), indices, strict=True)
-    }
     cuts = dict.fromkeys(affine for affine in piece.affines() if affine.bounds(box)[0] < 0)
-    block = fill_block(
-        f"fill_{view.name}", indices, Element(view, tuple(element.values())), pad, Tags.of("init"),
-        location=beside(user),
-    )  # fmt: skip
+    block = fill_block(f"fill_{view.name}", view, list(box.values()), pad, location=beside(user))
+    (element,) = (dict(zip(box, ref.access, strict=True)) for ref in block.refinements)
     return replace(block, constraints=tuple(Constraint(affine.subs(element)) for affine in cuts))
 
 

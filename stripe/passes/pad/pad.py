@@ -247,11 +247,7 @@ class _Padder:
             local = temporary(buffer, "pad", margins.sizes(buffer.sizes), taken)
             added.append(local)
             refs = tuple(
-                replace(
-                    ref.with_strides(local.strides),
-                    source=local.name,
-                    access=tuple(a + low for a, low in zip(ref.access, margins.low, strict=True)),
-                )
+                replace(ref.with_strides(local.strides).moved(margins.low), source=local.name)
                 if ref.source == name and ref.dir is not Direction.NONE
                 else ref
                 for ref in kernel.refinements
@@ -270,11 +266,9 @@ class _Padder:
                 after.append(copy_block(f"trim_{name}", indices, near, far, _TAGS, agg=agg, location=where))
                 continue
             for box in border(view.sizes, margins):
-                across = [Index(f"d{dim}", high - low + 1) for dim, (low, high) in enumerate(box)]
-                corner = tuple(Affine.var(f"d{dim}") + low for dim, (low, _) in enumerate(box))
-                edge = Element(main_view(local), corner)
                 fill = fill_of(self.output.agg, buffer.dtype)
-                before.append(fill_block(f"fill_{local.name}", across, edge, fill, _TAGS, location=where))
+                edge = fill_block(f"fill_{local.name}", main_view(local), box, fill, _TAGS, location=where)
+                before.append(edge)
             before.append(copy_block(f"pad_{name}", indices, far, near, _TAGS, location=where))
         return kernel, Around(tuple(before), tuple(after)), added
 

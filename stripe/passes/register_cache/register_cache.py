@@ -304,8 +304,7 @@ def _undone(block: Block, copy: _LocalCopy) -> Block:
     user = block.statements[copy.user]
     assert isinstance(user, Block)
     for view in [ref for ref in user.refinements if ref.source == copy.near.name]:
-        access = tuple(affine + low for affine, low in zip(view.access, copy.lows, strict=True))
-        moved = replace(view, source=copy.far.name, access=access)
+        moved = replace(view.moved(copy.lows), source=copy.far.name)
         refs = tuple(moved if ref.name == view.name else ref for ref in user.refinements)
         user = map_views(replace(user, refinements=refs), {view.name: lambda ref: placed_as(ref, copy.far)})
     direction = copy.far.dir
