@@ -33,6 +33,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs
+from stripe.rewrite.excerpt import MAIN
 from stripe.rewrite.nests import rewrite_nests
 from stripe.rewrite.objective import UNITS, Objective, measured
 from stripe.rewrite.tile import tile_block
@@ -40,9 +41,6 @@ from stripe.rewrite.tile import tile_block
 if TYPE_CHECKING:
     from stripe.cost.time.statement import StatementCost, TileLoop
     from stripe.cost.time.workload import CostModel
-
-MAIN = 2
-"""The length of the path of `main`: the entry, and the block in it."""
 
 
 class Hoist(Pass):

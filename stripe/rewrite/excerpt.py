@@ -24,6 +24,9 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.rewrite.prune import drop_constants
 
+MAIN = 2
+"""The length of the path of `main`: the entry, and the block in it."""
+
 
 def excerpt(program: Program, numbers: Iterable[int]) -> Program:
     """The program of the statements `numbers` of main. Buffers that other statements use too become tensors of the

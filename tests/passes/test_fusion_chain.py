@@ -11,7 +11,7 @@ import stripe
 from stripe.ir import Block, Program
 from stripe.passes.fusion import fusion
 from stripe.passes.fusion.build import Fused, extended, fuse
-from stripe.passes.fusion.contents import Contents
+from stripe.passes.fusion.candidates import Contents
 from stripe.passes.fusion.legality import FusionPlan
 from stripe.rewrite.refusal import Refusal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import sub
 
@@ -30,7 +30,7 @@ from stripe.ir import (
     writes_of,
 )
 from stripe.ir.frozen import replace
-from stripe.passes.fusion.contents import Contents, shifted
+from stripe.passes.fusion.candidates import Contents
 from stripe.passes.fusion.legality import FusionPlan
 from stripe.rewrite.refusal import Refusal
 from stripe.rewrite.tile import Split, split_block, used_indices
@@ -72,9 +72,8 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     merged = _merge_views(a_half.refinements, Contents.of(a_half), b_half)
     if isinstance(merged, Refusal):
         return merged
-    shifts, b_homes = merged.shifts, merged.homes
-    a_homes = {ref.name: _Merged(ref.name, shifted(shifts, ref)) for ref in a_half.refinements}
-    views, homes = tuple(merged.views), (a_homes, b_homes)
+    a_homes = {ref.name: _Merged(ref.name, merged.shift(ref)) for ref in a_half.refinements}
+    views, homes = tuple(merged.views), (a_homes, merged.homes)
     # Constraints over shared indices alone that both halves have move to the fused block; of two that differ by their
     # constants the weaker one, and the other stays with its half.
     inners = [next(half.blocks) for half in (a_half, b_half)]
@@ -181,34 +180,36 @@ def _merge_indices(a: Block, b: Block, shared: list[str]) -> tuple[tuple[Index, 
 
 @dataclass(slots=True)
 class _MergedViews:
-    """The views of both halves: the first ones, those that changed among them under their names, and the others of the
-    second half; how far the origins of the first ones lie from where they were; the views of the second half.
-    `places` has the place of each by its name."""
+    """The views of both halves: views of the first half, of which some `changed`, then further views of the second;
+    `places` has the place of each by name. `shifts` has the distances of old origins of the first half from the new
+    ones, by name, `homes` the merged view for each view of the second half."""
 
     views: list[Refinement]
     places: ChainMap[str, int]
-    changed: dict[str, None]
-    shifts: dict[str, tuple[int, ...]]
-    homes: dict[str, _Merged]
+    changed: dict[str, None] = field(default_factory=dict[str, None])
+    shifts: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    homes: dict[str, _Merged] = field(default_factory=dict[str, _Merged])
+
+    def shift(self, ref: Refinement) -> tuple[int, ...]:
+        """The distance of a view of the first half from the origin of its merged view."""
+        return self.shifts.get(ref.name, (0,) * ref.rank)
 
 
 def _merge_views(first: Sequence[Refinement], contents: Contents, b: Block) -> _MergedViews | Refusal:
     """Merges views that have the same source and move together, where one of them writes or both are equal."""
     added: dict[str, int] = {}
-    merged = _MergedViews(list(first), ChainMap(added, contents.places), {}, {}, {})
+    merged = _MergedViews(list(first), ChainMap(added, contents.places))
     views = merged.views
     for ref in b.refinements:
         places = [*contents.by_source.get(ref.source, ()), *added.values()]
         partners = [place for place in places if views[place].source == ref.source]
-        home: int | None = None
-        for place in partners:
-            other = views[place]
+        for home in partners:
+            other = views[home]
             distance = _distance(other, ref)
             same = (other.sizes, other.location) == (ref.sizes, ref.location)
             if distance is not None and (other.dir.writes or ref.dir.writes or (same and not any(distance))):
-                home = place
                 break
-        if home is None:
+        else:
             writer = next((views[n] for n in partners if views[n].dir.writes or ref.dir.writes), None)
             if writer is not None:
                 ours, theirs = (f"[{', '.join(map(str, view.access))}]" for view in (writer, ref))
@@ -221,15 +222,12 @@ def _merge_views(first: Sequence[Refinement], contents: Contents, b: Block) -> _
             views.append(replace(ref, name=name))
             merged.homes[ref.name] = _Merged(name, (0,) * ref.rank)
             continue
-        other = views[home]
-        distance = _distance(other, ref)
-        assert distance is not None
         # The merged view begins at the lower of both origins, in each dimension.
         low = tuple(min(0, d) for d in distance)
         views[home] = _union(other, ref, distance, low)
         if other.name not in added:
             merged.changed[other.name] = None
-            merged.shifts[other.name] = tuple(map(sub, shifted(merged.shifts, other), low))
+            merged.shifts[other.name] = tuple(map(sub, merged.shift(other), low))
         for name, known in merged.homes.items():
             if known.name == other.name:
                 merged.homes[name] = _Merged(known.name, tuple(map(sub, known.shift, low)))

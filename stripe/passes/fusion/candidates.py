@@ -1,22 +1,69 @@
-"""The statements of a block as a line in which producers and consumers can be brought together, and the queue of these
-pairs."""
+"""The line of the statements of a block, in which producers and consumers are brought together, and the queue of
+these pairs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import chain, islice, product
 
-from stripe.ir import Block, Edit, Statement, reads_of, scalar_defined, scalars_used, writes_of
-from stripe.passes.fusion.contents import Contents
+from stripe.ir import (
+    Block,
+    Edit,
+    Refinement,
+    Statement,
+    reads_of,
+    scalar_defined,
+    scalars_used,
+    writes_of,
+)
+from stripe.passes.fusion.reach import moving_indices
+
+
+@dataclass(slots=True)
+class Contents:
+    """The places of the refinements of a block by name and by source, its scalars, and the indices that move its
+    outputs; kept up while the block grows by fusion."""
+
+    places: dict[str, int] = field(default_factory=dict[str, int])
+    by_source: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    scalars: dict[str, None] = field(default_factory=dict[str, None])
+    moving: set[str] = field(default_factory=set[str])
+    statements: int = 0
+
+    @staticmethod
+    def of(block: Block) -> Contents:
+        contents = Contents()
+        contents.grow(block)
+        return contents
+
+    def grow(self, block: Block, changed: Iterable[str] = ()) -> None:
+        """Becomes the contents of `block`, which begins with the refinements and statements known; refinements with the
+        names `changed` differ in more than name and source."""
+        new = range(len(self.places), len(block.refinements))
+        for place in new:
+            ref = block.refinements[place]
+            self.places[ref.name] = place
+            self.by_source.setdefault(ref.source, []).append(place)
+        for ref in map(block.refinements.__getitem__, (*new, *map(self.places.__getitem__, changed))):
+            self.moving.update(moving_indices(ref) if ref.dir.writes else ())
+        for statement in islice(block.statements, self.statements, None):
+            if (name := scalar_defined(statement)) is not None:
+                self.scalars[name] = None
+        self.statements = len(block.statements)
+
+    def views(self, refs: Sequence[Refinement], sources: Iterable[str]) -> list[Refinement]:
+        """The views of the `sources` among `refs`, the refinements of the block, in their order."""
+        found = {place for source in sources for place in self.by_source.get(source, ())}
+        return [refs[place] for place in sorted(found)]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """A statement of a line: the numbers of the old statements in it, their dependences, and the buffers and scalars
-    that it reads and writes."""
+    read and written."""
 
     statement: Statement
     parts: tuple[int, ...]
@@ -80,9 +127,14 @@ class Line:
             self._contents[slot] = Contents.of(block)
         return self._contents[slot]
 
-    def has_aliases(self, name: str) -> bool:
-        """Whether the buffer has another name too."""
-        return name in self._aliased
+    def aliases(self, a: Block, b: Block) -> tuple[str, str] | None:
+        """The names of a view of `a` and of one of `b` of one buffer, where the names differ and one view writes."""
+        theirs = [ref for ref in b.refinements if ref.source in self._aliased]
+        for mine, other in product([ref for ref in a.refinements if ref.source] if theirs else [], theirs):
+            written = mine.source != other.source and (mine.dir.writes or other.dir.writes)
+            if written and self._allocations[mine.source] == self._allocations[other.source]:
+                return mine.source, other.source
+        return None
 
     def block_at(self, slot: int) -> Block | None:
         member = self._slots[slot]
@@ -95,10 +147,6 @@ class Line:
     def before(self, slot: int) -> int | None:
         """The last slot before `slot` that is not empty."""
         return next((n for n in range(slot - 1, -1, -1) if self._slots[n] is not None), None)
-
-    def shares(self, first: str, second: str) -> bool:
-        """Whether two names are views of one buffer."""
-        return self._allocations[first] == self._allocations[second]
 
     def users(self, name: str) -> set[int]:
         """The slots of the statements that use the buffer `name` by any of its names."""
@@ -117,9 +165,8 @@ class Line:
         return sorted(user for user in near if self[user].writes & reads)
 
     def between(self, slots: Sequence[int]) -> tuple[list[int], list[int]] | int:
-        """The slots between the first and the last of `slots` in two lists: slots that can run before all of these, and
-        slots that have to run after them; or the slot of a statement that has to run between them.
-        """
+        """The slots between the first and the last of `slots` in two lists, slots that can run before all of these and
+        slots that have to run behind them; or the slot of a statement that has to run between them."""
         before: list[int] = []
         after: list[int] = []
         reads, writes, parts = set[str](), set[str](), set[int]()
@@ -150,7 +197,7 @@ class Line:
 
     def join(self, slots: Sequence[int], fused: Block, changed: Sequence[str] | None = None) -> None:
         """Puts `fused` in the place of the statements at `slots`; statements between move before or behind it. Where it
-        begins with the block at the first slot, `changed` names the views of that which differ."""
+        begins with the block at the first slot, `changed` names the views of this block that differ."""
         order = self.between(slots)
         assert not isinstance(order, int)
         contents = self.contents(slots[0]) if changed is not None else None
@@ -167,7 +214,7 @@ class Line:
                 self._contents[slot] = contents
 
     def _joined(self, slots: Sequence[int], fused: Block) -> Member:
-        """The member of the fused block. Buffers and scalars that nothing else uses are left out: they order nothing,
+        """The member of the fused block, without the buffers and scalars that only these slots use: they order nothing,
         and a block that grows by thousands of statements has thousands of them."""
         members = [self[slot] for slot in slots]
         within = set(slots)
@@ -184,9 +231,8 @@ class Line:
         return tuple(sum(member is not None for member in self._slots[:slot]) for slot in slots)
 
     def finish(self) -> tuple[Block, frozenset[int]]:
-        """The block with the statements in their order now, the same object when nothing was joined; and the numbers of
-        the fused ones.
-        """
+        """The block with its statements in their new order, the same object when nothing was joined, and the numbers of
+        the fused statements."""
         edit = Edit(self.block)
         members = [member for member in self._slots if member is not None]
         places = [edit.put(member.statement, replaces=member.parts) for member in members]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -22,17 +23,14 @@ from stripe.passes.base import (
     any_matching,
     matching,
 )
-from stripe.passes.fusion.build import Fused, extended, fuse
-from stripe.passes.fusion.candidates import Candidate, Line, PairQueue
-from stripe.passes.fusion.contents import Contents
+from stripe.passes.fusion.build import extended, fuse
+from stripe.passes.fusion.candidates import Candidate, Contents, Line, PairQueue
 from stripe.passes.fusion.legality import FusionPlan, Legality
 from stripe.passes.fusion.priced import FusionPrices, StatementPlace
-from stripe.passes.fusion.reach import find_pairs, output_indices, unmoved
+from stripe.passes.fusion.reach import find_pairs, unmoved
+from stripe.passes.fusion.remarks import fusion_remark, ring_remark
 from stripe.rewrite.objective import Objective
 from stripe.rewrite.refusal import Refusal
-
-if TYPE_CHECKING:
-    from stripe.passes.fusion.rings import RingBlock
 
 
 class Fusion(Pass):
@@ -147,10 +145,9 @@ class Fusion(Pass):
         prices: FusionPrices,
         context: PassContext,
     ) -> Block:
-        """Fuses in the block at `place`, then in the blocks inside that were there before. `private` names its buffers
-        without users outside, `allocations` has a word for the allocation behind each name, `outside` the intervals
-        of the indices of the block outside.
-        """
+        """Fuses in the block at `place`, then in the old blocks inside. `private` names its buffers without users
+        outside, `allocations` has a word for the allocation behind each name, `outside` the intervals of the indices of
+        the block outside."""
         if not any(True for _ in block.blocks):
             return block
         intervals = block.intervals(dict(outside))
@@ -206,8 +203,8 @@ class Fusion(Pass):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The fused block for the statements at `slots`, and the remark on it. Where it begins with the producer as it
-    was, `changed` names the views that differ."""
+    """The fused block for the statements at `slots`, and its remark. Where it begins with the producer as it was,
+    `changed` names the views that differ."""
 
     slots: tuple[int, ...]
     block: Block
@@ -217,7 +214,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Decider:
-    """Decides on the pairs of one block, which has the private buffers and the intervals of indices."""
+    """Decides on the pairs of one block: its statements, private buffers and intervals of indices."""
 
     options: Fusion
     line: Line
@@ -240,7 +237,7 @@ class _Decider:
         return self._fused(pair.a, pair.b, slots)
 
     def _filled(self, slot: int, pair: Candidate) -> Block | None:
-        """The producer preceded by the block at `slot`, which initializes elements of its outputs and nothing else."""
+        """The producer preceded by the block at `slot`; None unless this initializes the producer's outputs alone."""
         filler = self.line.block_at(slot)
         if filler is None or not self.line[slot].writes & self.line[pair.first].writes:
             return None
@@ -266,17 +263,14 @@ class _Decider:
 
     def _fused(self, a: Block, b: Block, slots: tuple[int, ...]) -> Decision | Refusal:
         """The decision on the producer `a`, which may be joined with a filler, and the consumer `b`."""
-        refusal = self._aliases(a, b)
-        if refusal is not None:
-            return refusal
-        options = self.options
-        contents = self._contents(a, slots)
+        line, options = self.line, self.options
+        if (names := line.aliases(a, b)) is not None:
+            return Refusal(f"{names[0]} and {names[1]} are views of one buffer")
+        # The line has the contents of the producer unless a filler joined it.
+        contents = line.contents(slots[0]) if line.block_at(slots[0]) is a else Contents.of(a)
         read = {ref.source for ref in b.refinements if ref.source}
         pairs = find_pairs(a, b, self.intervals, contents.views(a.refinements, read))
-
-        def owned() -> frozenset[str]:
-            return self._owned(a, slots)
-
+        owned = partial(self._owned, a, slots)
         legality = Legality(a, b, pairs, owned, options.tiles, options.max_recompute)
         kept = self._in_rings(a, b, slots, legality) if options.overlap == "keep" else None
         if isinstance(kept, Decision):
@@ -299,16 +293,12 @@ class _Decider:
         fused = extended(*inside, plan, contents) or fuse(*inside, plan)
         if isinstance(fused, Refusal):
             return fused
-        block = self._tagged(fused.block, a, b)
-        return Decision(slots, block, self._summary(a, b, fused, plan, contents), fused.changed)
-
-    def _contents(self, a: Block, slots: tuple[int, ...]) -> Contents:
-        """The contents of the producer, which the line has unless a filler joined it."""
-        return self.line.contents(slots[0]) if self.line.block_at(slots[0]) is a else Contents.of(a)
+        remark = fusion_remark(a, b, fused, plan, contents, line.buffers)
+        return Decision(slots, self._tagged(fused.block, a, b), remark, fused.changed)
 
     def _outermost(self, a: Block, b: Block, plan: FusionPlan) -> dict[str, int] | Refusal:
-        """The fewest indices whose points use parts of the shared buffers that the cache holds, and for each the values
-        of a point: as many as the cache and `min_points` allow."""
+        """The fewest indices that bring the part of the shared buffers of one point into the cache, and for each the
+        values of a point: as many as the cache and `min_points` allow."""
         limit, least = self.options.cache_bytes, max(1, self.options.min_points)
         read = {ref.source for ref in b.refinements if ref.dir.reads}
         views = [ref for ref in a.outputs if ref.source in read]
@@ -319,7 +309,7 @@ class _Decider:
         chosen: dict[str, int] = {}
         points = 1
         for entry in sorted(plan.shared, key=lambda entry: -far[entry]):
-            still = next((ref for ref in (*unmoved(a, entry.a_index), *unmoved(b, entry.b_index))), None)
+            still = next(iter([*unmoved(a, entry.a_index), *unmoved(b, entry.b_index)]), None)
             if still is not None and not chosen:
                 return Refusal(f"each point of {entry.name} would read {still.source} again")
             if still is not None or left <= limit:
@@ -333,7 +323,7 @@ class _Decider:
     def _in_rings(self, a: Block, b: Block, slots: tuple[int, ...], legality: Legality) -> Decision | Refusal:
         """The decision on both blocks in steps: the rings with the fewest elements."""
         # Here, since layouts and integer sets come with it.
-        from stripe.passes.fusion.rings import find_rings, in_steps
+        from stripe.passes.fusion.rings import RingSteps, find_rings
 
         options = self.options
         best: tuple[int, Decision] | None = None
@@ -347,14 +337,15 @@ class _Decider:
             if isinstance(fused, Refusal):
                 reason = fused.reason
                 continue
-            kept = in_steps(fused, ring, options.tiles, options.max_steps, self.intervals)
+            steps = RingSteps(fused, ring, options.tiles, options.max_steps, self.intervals)
+            kept = steps.result()
             if isinstance(kept, Refusal):
                 reason = kept.reason
                 continue
             size = sum(kept.block.ref(name).elements for name in kept.rings)
             if best is None or size < best[0]:
-                block = self._tagged(kept.block, a, b)
-                best = size, Decision(slots, block, self._ring_summary(a, b, kept, plan))
+                remark = ring_remark(a, b, kept, plan, self.line.buffers)
+                best = size, Decision(slots, self._tagged(kept.block, a, b), remark)
         return best[1] if best is not None else Refusal(f"overlap not kept: {reason}")
 
     def _inside(self, a: Block, b: Block) -> tuple[Block, Block]:
@@ -367,59 +358,3 @@ class _Decider:
     def _tagged(self, fused: Block, a: Block, b: Block) -> Block:
         kernel = ("kernel",) if "kernel" in a.tags or "kernel" in b.tags else ()
         return replace(fused, tags=Tags.of(*kernel).add(*self.options.fused_set))
-
-    def _aliases(self, a: Block, b: Block) -> Refusal | None:
-        """Buffers of the two that may share memory under different names."""
-        if not any(self.line.has_aliases(ref.source) for ref in b.refinements if ref.source):
-            return None
-        for mine in a.refinements:
-            for theirs in b.refinements:
-                if mine.source == theirs.source or not (mine.source and theirs.source):
-                    continue
-                written = mine.dir.writes or theirs.dir.writes
-                if written and self.line.shares(mine.source, theirs.source):
-                    return Refusal(f"{mine.source} and {theirs.source} are views of one buffer")
-        return None
-
-    def _summary(self, a: Block, b: Block, fused: Fused, plan: FusionPlan, contents: Contents) -> str:
-        """The shared indices, the elements alive at once, and the costs."""
-        indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
-        read = {ref.source for ref in b.refinements if ref.dir.reads}
-        block = fused.block
-        parts = [f"{a.name} and {b.name} share [{indices}]"]
-        for source in sorted({ref.source for ref in contents.views(a.refinements, read) if ref.dir.writes}):
-            refs = iter(block.refinements)
-            if fused.changed is not None:  # the first of them is among those of the producer
-                place = min([*contents.by_source[source], contents.places.get(source, len(a.refinements))])
-                refs = iter([block.refinements[place]])
-            view = next(ref for ref in refs if source in (ref.source, ref.name))
-            whole = self.line.buffers[source].elements
-            parts.append(f"{view.elements} of {whole} elements of {source} in each point")
-        if plan.local:
-            parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
-        merged = prod(entry.count for entry in plan.shared if entry.b_index not in output_indices(b))
-        if merged > 1:
-            parts.append(f"each result of {b.name} is merged {merged} times")
-        points = prod(entry.count for entry in plan.shared)
-        parallel = [
-            (prod(i.range for i in block.iterated if i.name in moving), block.name)
-            for block, moving in ((a, contents.moving), (b, output_indices(b)))
-        ]
-        lost = [f"{before} of {name}" for before, name in parallel if before > points]
-        if lost:
-            parts.append(f"{points} points run in parallel instead of {' and '.join(lost)}")
-        return "; ".join(parts)
-
-    def _ring_summary(self, a: Block, b: Block, kept: RingBlock, plan: FusionPlan) -> str:
-        """As `_summary`, of a block in steps."""
-        indices = ", ".join(f"{entry.name}:{entry.count}" for entry in plan.shared)
-        parts = [f"{a.name} and {b.name} run in {kept.steps} steps"]
-        if indices:
-            parts.append(f"they share [{indices}]")
-        for name, length in kept.rings.items():
-            source = kept.sources[name]
-            held, whole = kept.block.ref(name).elements, self.line.buffers[source].elements
-            parts.append(f"a ring of {length} holds {held} of {whole} elements of {source}")
-        if plan.recompute > 1:
-            parts.append(f"{a.name} computes {plan.recompute:.4g} times as much")
-        return "; ".join(parts)

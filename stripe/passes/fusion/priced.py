@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from stripe.hw.trace import unit_graph
 from stripe.ir import (
@@ -25,7 +25,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext, Refusal
 from stripe.passes.fusion.candidates import Line
-from stripe.rewrite.excerpt import Content, company, content_of_program, excerpt, names_statement
+from stripe.rewrite.excerpt import MAIN, Content, company, content_of_program, excerpt, names_statement
 from stripe.rewrite.objective import UNITS, Objective, measured
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
 
 CLOSE = 0.01
-"""Part of a price by which a fused block may be dearer: later entries may fuse more with it, and what lies between its
-parts costs the rest of the program memory and traffic, which a price of the pair alone does not see."""
-MAIN = 2
-"""The length of the path of `main`: the entry, and the block in it."""
+"""Part of a price by which a fused block may be dearer: later entries may fuse more with it, and buffers between its
+parts cost the rest of the program memory and traffic, which a price of the pair alone does not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +59,24 @@ class StatementPlace:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The price of a fused block and that of its parts; None where the rest of the list refuses them."""
-
-    fused: Price | None
-    parts: Price | None
+Prices: TypeAlias = "tuple[Price | None, Price | None]"
+"""The prices of a fused block and of its parts; None where the rest of the list refuses them."""
 
 
 class FusionPrices:
     """Prices of fused blocks and of their parts.
 
-    Pairs that differ in names alone are priced once. Of pairs with the same operations and tags the one that shares the
-    most bytes is priced first; where that is cheaper fused the others follow, since savings and costs of fusion both
-    grow with the elements that the two share. Inside a price, for each tile that is tried, pairs of main are priced
-    where an estimate says that the fused block may be the dearer; with the tile that is taken they are priced anyway.
+    Pairs that differ in names alone are priced once. Of pairs with the same operations and tags the pair that shares
+    most bytes is priced first; where it is cheaper fused the others follow, since savings and costs of fusion both grow
+    with the elements that a pair shares. Inside a price, for each tile that is tried, pairs of main are priced where an
+    estimate says that the fused block may be dearer; with the tile that is taken they are priced anyway.
     """
 
     def __init__(self, objective: Objective, context: PassContext) -> None:
         self._objective: Objective = objective
         self._context = context
         self._ask: Callable[[Program], Price] | None = context.price if objective != "none" else None
-        self._known: dict[Content, Verdict] = {}
+        self._known: dict[Content, Prices] = {}
         self._cheaper: set[object] = set()
 
     def compared(
@@ -100,31 +94,27 @@ class FusionPrices:
         kind = (len(place.path), *(_operations(part) for part in parts if part is not None))
         if kind in self._cheaper:
             return ""
-        found = self._of(self._verdict(place, line, slots, fused))
+        found = self._verdict(*self._prices(place, line, slots, fused))
         if not isinstance(found, Refusal):
             self._cheaper.add(kind)
         return found
 
-    def _of(self, verdict: Verdict) -> str | Refusal:
-        if verdict.fused is None or verdict.parts is None:
-            is_refused = verdict.fused is None and verdict.parts is not None
-            return Refusal("the rest of the list refuses the fused block") if is_refused else ""
-        full, parts_full = (
-            max(each.fullness.values(), default=0.0) for each in (verdict.fused, verdict.parts)
-        )
+    def _verdict(self, fused: Price | None, parts: Price | None) -> str | Refusal:
+        if parts is None:
+            return ""
+        if fused is None:
+            return Refusal("the rest of the list refuses the fused block")
+        full, parts_full = (max(price.fullness.values(), default=0.0) for price in (fused, parts))
         if max(1.0, full) != max(1.0, parts_full):
             return "" if full < parts_full else Refusal(f"it takes {full:.3g} times a memory")
-        one, other = (
-            measured(price.cycles, price.energy_pJ, self._objective)
-            for price in (verdict.fused, verdict.parts)
-        )
+        one, other = (measured(each.cycles, each.energy_pJ, self._objective) for each in (fused, parts))
         unit = UNITS[self._objective]
         if one > other * (1 + CLOSE):
             return Refusal(f"it would take {one:,.0f} {unit}, its parts {other:,.0f}")
         return f"{one:,.0f} {unit}, {other:,.0f} as parts"
 
-    def _verdict(self, place: StatementPlace, line: Line, slots: Sequence[int], fused: Block) -> Verdict:
-        """The prices of the two programs, in main with all that may come to run with the pair."""
+    def _prices(self, place: StatementPlace, line: Line, slots: Sequence[int], fused: Block) -> Prices:
+        """The prices of the two programs, in main with all statements that may come to run with the pair."""
         whole, numbers = place.holding(line.finish()[0]), line.positions(slots)
         if len(place.path) == MAIN:
             group = sorted({*numbers, *company(whole, numbers[-2])})
@@ -144,11 +134,11 @@ class FusionPrices:
 
         # The excerpt names buffers anew, and may see a conflict where the line sees none: such a pair has no price.
         if isinstance(line_of(block_at(parts.entry, path)).between(numbers), int):
-            return Verdict(None, None)
+            return None, None
         content = (path, numbers, *content_of_program(parts, self._context.words_named()))
         if content not in self._known:
             together = replace(parts, entry=replace_at(parts.entry, path, joined))
-            self._known[content] = Verdict(self._price(together), self._price(parts))
+            self._known[content] = self._price(together), self._price(parts)
         return self._known[content]
 
     def _price(self, program: Program) -> Price | None:

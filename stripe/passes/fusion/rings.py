@@ -38,8 +38,8 @@ from stripe.rewrite.refusal import Refusal
 
 @dataclass(frozen=True, slots=True)
 class RingChoice:
-    """The dimension of each shared buffer that becomes a ring, and the indices that walk it; None for a block that is a
-    sequence of statements already."""
+    """The dimension of each shared buffer that becomes a ring, and the indices that walk it; None for a block that is
+    already a sequence of statements."""
 
     dims: Mapping[str, int]
     a_index: str | None
@@ -62,8 +62,8 @@ class RingBlock:
 
 
 def find_rings(a: Block, b: Block, pairs: Sequence[ViewPair], shared: frozenset[str]) -> Iterator[RingChoice]:
-    """The rings that the accesses allow: a dimension, and the indices that walk it, without the indices that are
-    `shared` without any overlap."""
+    """The rings that the accesses allow: a dimension, and the indices that walk it, without the indices `shared` in
+    step."""
     flows = [pair for pair in pairs if pair.flows]
     kept = frozenset[str]().union(*(affine.names() for ref in b.outputs for affine in ref.access))
     found: set[tuple[tuple[tuple[str, int], ...], str | None, str | None]] = set()
@@ -101,19 +101,6 @@ def _dims(flows: Sequence[ViewPair], dim: int, mine: str | None, theirs: str | N
     return dims
 
 
-def in_steps(
-    fused: Fused,
-    ring: RingChoice,
-    tiles: Mapping[str, int],
-    max_steps: int,
-    outside: Mapping[str, Interval],
-) -> RingBlock | Refusal:
-    """The fused block in steps: `tiles` gives values of the consumer's index for one step, `max_steps` bounds the steps
-    of an index that it does not name. `outside` has the intervals of the indices of the block outside.
-    """
-    return _Stepper(fused, ring, tiles, max_steps, outside).result()
-
-
 @dataclass(frozen=True, slots=True)
 class _RingStep:
     """A statement, whether it belongs to the producer's half, and the elements that it touches of the dimension of each
@@ -132,8 +119,12 @@ class _RingStep:
         )
 
 
-class _Stepper:
-    """Both halves of a fused block as sequences, and the rings between them."""
+class RingSteps:
+    """A fused block in steps: both halves as sequences, and the rings between them.
+
+    `tiles` gives values of the consumer's index for one step, `max_steps` bounds the steps of an index that it does not
+    name; `outside` has the intervals of the indices of the block outside.
+    """
 
     def __init__(
         self,
@@ -143,11 +134,8 @@ class _Stepper:
         max_steps: int,
         outside: Mapping[str, Interval],
     ) -> None:
-        self.fused = fused.block
-        self.ring = ring
-        self.tiles = tiles
-        self.max_steps = max_steps
-        self.outside = outside
+        self.fused, self.ring, self.outside = fused.block, ring, outside
+        self.tiles, self.max_steps = tiles, max_steps
         self.intervals = fused.block.intervals(dict(outside))
         self.dims = {fused.local[source]: dim for source, dim in ring.dims.items()}
         self.sources = {name: source for source, name in fused.local.items()}
@@ -155,6 +143,8 @@ class _Stepper:
         self.consumers = fused.block.statements[fused.first :]
 
     def result(self) -> RingBlock | Refusal:
+        """The block with its rings; a refusal where the statements cannot run in steps, or where a ring would be as
+        long as its dimension."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal
@@ -200,11 +190,9 @@ class _Stepper:
         """The reason why the statements cannot run in steps."""
         if any(statement.deps for statement in self.fused.statements):
             return Refusal("its statements have dependences already: fuse before compute_deps")
-        a_reads, b_reads = (
-            {n for s in half for n in reads_of(s)} for half in (self.producers, self.consumers)
-        )
-        a_writes, b_writes = (
-            {n for s in half for n in writes_of(s)} for half in (self.producers, self.consumers)
+        (a_reads, a_writes), (b_reads, b_writes) = (
+            ({n for s in half for n in reads_of(s)}, {n for s in half for n in writes_of(s)})
+            for half in (self.producers, self.consumers)
         )
         tied = (a_writes & b_reads) - self.dims.keys() | (a_reads | a_writes) & b_writes
         if tied:
@@ -213,7 +201,7 @@ class _Stepper:
         return next((refusal for refusal in refusals if refusal is not None), None)
 
     def _tiled(self) -> list[Statement]:
-        """The consumer's statements, the block that walks the dimension in tiles."""
+        """The consumer's statements, with the tiles of the block that walks the dimension."""
         name = self.ring.b_index
         if name is None:
             return list(self.consumers)
@@ -259,7 +247,8 @@ class _Stepper:
         return [_RingStep(s, writes, span) for s, span in zip(statements, spans, strict=True)]
 
     def _pieces(self, reading: Sequence[_RingStep]) -> list[_RingStep] | Refusal:
-        """The producer's statements, the block that walks the dimension in pieces: as many as steps need more."""
+        """The producer's statements, with a piece of the block that walks the dimension for each step that needs more
+        values."""
         name = self.ring.a_index
         if name is None:
             return self._with_spans(self.producers, writes=True)
@@ -273,17 +262,11 @@ class _Stepper:
             if isinstance(walks, Refusal):
                 return walks
             # From the first value of the index that any step needs; each step needs values up to `end`.
-            lows = {
-                walk.index: min(s.spans[walk.index][0] for s in reading if walk.index in s.spans)
-                for walk in walks
-            }
+            lows = {w.index: min(s.spans[w.index][0] for s in reading if w.index in s.spans) for w in walks}
             done = max(0, min(-((walk.high - lows[walk.index]) // walk.step) for walk in walks))
             for step in reading:
-                ends = (
-                    (step.spans[walk.index][1] - walk.low) // walk.step + 1
-                    for walk in walks
-                    if walk.index in step.spans
-                )
+                known = [walk for walk in walks if walk.index in step.spans]
+                ends = ((step.spans[walk.index][1] - walk.low) // walk.step + 1 for walk in known)
                 if (end := min(index.range, max(ends, default=0))) > done:
                     result.append(self._part(statement, index, done, end))
                     done = end
@@ -306,8 +289,8 @@ class _Stepper:
         return walks
 
     def _length(self, name: str, order: Sequence[_RingStep]) -> int:
-        """Elements of the dimension that are alive at once: from the first that a later step reads, or that a piece
-        writes, to the last that was written."""
+        """Elements of the dimension alive at once: from the first element that a later step reads, or that a piece
+        writes, to the last element written."""
         alive: list[int | None] = []
         low: int | None = None
         for step in reversed(order):
@@ -325,7 +308,7 @@ class _Stepper:
         return length
 
     def _cleared(self, order: Sequence[_RingStep], rings: Mapping[str, int]) -> Iterator[Statement]:
-        """The statements in their order, elements of a ring that are used again brought back to the identity of the
+        """The statements in their order; before a reuse, elements of a ring are filled with the identity of the
         aggregation that merges into them."""
         begins = beginnings(self.fused)
         fresh = {name: iter(_new_elements(name, order)) for name in rings}
@@ -345,7 +328,7 @@ class _Stepper:
 
 
 def _has_gaps(touched: Sequence[Interval], written: Sequence[Interval]) -> bool:
-    """Whether elements between the first and the last that are touched are in no interval that is written."""
+    """Whether elements between the first and the last touched element lie in no written interval."""
     end = min(low for low, _ in touched)
     for low, high in sorted(written):
         if low > end:
@@ -355,9 +338,9 @@ def _has_gaps(touched: Sequence[Interval], written: Sequence[Interval]) -> bool:
 
 
 def _new_elements(name: str, order: Iterable[_RingStep]) -> Iterator[tuple[int, int, int]]:
-    """For each piece that writes a buffer: the first and last element of the dimension that no piece before wrote (an
-    empty interval where there is none), and the first that any wrote. Pieces have no gaps between them; stops at one
-    that writes an element before all that were written."""
+    """For each piece that writes a buffer: its first and last new element of the dimension (an empty interval where no
+    element is new), and the first element that any piece wrote. Pieces have no gaps between them; the iteration stops
+    at a piece that writes before this first element."""
     first = end = None
     for step in order:
         span = step.spans.get(name) if step.writes else None
