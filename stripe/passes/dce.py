@@ -49,7 +49,7 @@ class DeadCodeElimination(Pass):
     reqs: Reqs = ("program",)
 
     def run(self, program: Program, context: PassContext) -> Program:
-        user = user_tensors(program)
+        user = user_tensors(program.entry)
 
         def visit(block: Block) -> Block:
             if block.words.has_all(self.reqs):

@@ -28,7 +28,7 @@ class PruneRefinements(Pass):
     reqs: Reqs = ("all",)
 
     def run(self, program: Program, context: PassContext) -> Program:
-        keep = user_tensors(program)
+        keep = user_tensors(program.entry)
 
         def prune(block: Block) -> Block:
             pruned = prune_refinements(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stripe.ir import Block, Index, separating, unfolded, with_statements
+from stripe.ir import Block, Index, separating, unfolded
 from stripe.ir.frozen import replace
 from stripe.passes.base import BlockPass, PassContext, PassExample, PassGroup, Refusal, Reqs
 from stripe.rewrite.tile import tile_block
@@ -50,12 +50,10 @@ class Thread(BlockPass):
             names = ", ".join(f"{i.name}:{i.range}" for i in block.iterated) or "none"
             return Refusal(f"no index moves all outputs (indices {names})")
         tiles = {i.name: -(-i.range // counts.get(i.name, 1)) for i in block.iterated}
-        tiled = tile_block(block, tiles, interleave=self.interleave)
-        (inner,) = tiled.blocks
+        tiled = tile_block(block, tiles, interleave=self.interleave, inner_set=["thread_inner"])
         split = ", ".join(f"{index.name}:{index.range}" for index in tiled.iterated if index.range > 1)
         context.applied(block, f"{tiled.points} of {self.threads} threads: {split}")
-        inner = replace(inner, tags=inner.tags.add("thread_inner"))
-        return replace(with_statements(tiled, [inner]), tags=tiled.tags.add("thread"))
+        return replace(tiled, tags=tiled.tags.add("thread"))
 
     def _distribute(self, block: Block) -> dict[str, int]:
         """Threads per index: greedy, the split that wastes least first."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from stripe.poly.footprint import (
         Footprint,
         box_of,
+        box_points,
         box_volume,
         elements,
         footprints,
@@ -75,7 +76,7 @@ _HOMES = {
         "Dependence DepKind common_depth conflicts dependences distances injective "
         "overlap race statement_deps touched_at"
     ),
-    "footprint": "Footprint box_of box_volume elements footprints through_view untouched view_box",
+    "footprint": "Footprint box_of box_points box_volume elements footprints through_view untouched view_box",
     "limits": "PolyLimit check_time isl_failures operation_limit time_limit within",
     "relations": "Relation",
     "sets": "Points pieces points_of union",
@@ -88,7 +89,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [
     "Access", "AccessKind", "DepKind", "Dependence", "Footprint", "Points", "PolyLimit", "Relation", "TouchedElements",
     "accesses",
-    "bounds", "box_of", "box_volume", "check_time", "common_depth", "conflicts",
+    "bounds", "box_of", "box_points", "box_volume", "check_time", "common_depth", "conflicts",
     "count_accesses", "count_domain", "count_elements", "count_points", "count_touched", "count_union",
     "dependences", "distances",
     "distinct_per_point", "distinct_values", "element_names", "elements", "feasible", "footprints", "implied",

@@ -128,9 +128,13 @@ def view_box(nest: Nest, name: str) -> tuple[Interval, ...] | None:
 
 def untouched(sizes: Sequence[int], writers: Iterable[Access]) -> Points:
     """The elements of a buffer of `sizes` that none of the accesses touches."""
+    return (box_points(sizes) - elements(writers, len(sizes))).coalesced()
+
+
+def box_points(sizes: Sequence[int]) -> Points:
+    """All elements of a buffer of `sizes`, over `element_names`."""
     names = element_names(len(sizes))
-    box = Points.build(names, {n: (0, size - 1) for n, size in zip(names, sizes, strict=True)})
-    return (box - elements(writers, len(sizes))).coalesced()
+    return Points.build(names, {name: (0, size - 1) for name, size in zip(names, sizes, strict=True)})
 
 
 def box_volume(box: Sequence[Interval]) -> int:

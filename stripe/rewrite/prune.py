@@ -18,9 +18,9 @@ from stripe.ir.frozen import replace
 from stripe.rewrite.tile import used_indices
 
 
-def user_tensors(program: Program) -> frozenset[str]:
-    """Names of the tensors that the caller knows: those that `main` takes are the program's signature."""
-    return frozenset(ref.name for ref in program.entry.refinements if ref.role is Role.USER)
+def user_tensors(entry: Block) -> frozenset[str]:
+    """The names of the tensors of the caller; `main` takes the program's signature."""
+    return frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER)
 
 
 def prune_refinements(block: Block, user: frozenset[str]) -> Block:

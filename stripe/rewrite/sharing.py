@@ -1,4 +1,4 @@
-"""Points of a block that read the same elements of a view, and a nest in which these run together."""
+"""Points of a block that read the same elements of a view, and the nest in which they run together."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from math import prod
 
 from stripe.ir import Block, Index, Refinement, step
 from stripe.ir.factors import divisors
-from stripe.ir.frozen import replace
 from stripe.rewrite.options import TagSet
 from stripe.rewrite.tile import tile_block
 
 
 def sharing(block: Block, ref: Refinement) -> tuple[Index, ...]:
-    """The iterated indices of `block` that do not move the view: points that differ only in them read the same."""
+    """The iterated indices of `block` that do not move the view: points that differ only in them read the same
+    elements."""
     moving = {name for access in ref.access for name in access.names()}
     return tuple(index for index in block.iterated if index.range > 1 and index.name not in moving)
 
@@ -34,7 +34,4 @@ def split_shared(block: Block, shared: Sequence[Index], most: int, inner_set: Ta
     for index in sorted(shared, key=moved):
         sizes[index.name] = max(size for size in divisors(index.range) if size <= left)
         left //= sizes[index.name]
-    split = tile_block(block, sizes)
-    (inner,) = split.blocks
-    inner = replace(inner, tags=inner.tags.add(*inner_set))
-    return replace(split, statements=(inner,))
+    return tile_block(block, sizes, inner_set=inner_set)

@@ -9,7 +9,7 @@ x = x_outer + count*x_inner), each once. `split_block` is the general form, whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -89,13 +89,15 @@ def even_tiles(size: int, most: int) -> Iterator[int]:
         count = -(-size // (tile - 1))
 
 
-def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = False) -> Block:
+def tile_block(
+    block: Block, sizes: Mapping[str, int], *, interleave: bool = False, inner_set: Iterable[str] = ()
+) -> Block:
     """`block` tiled by `sizes` (elements per tile; an index that is not named gets its whole range inside).
 
-    The outer block keeps name, tags, comments and location; it holds one inner block with no tags. Index names stay on
-    both sides; an outer index that the inner block needs is passed in as `NAME.o`. Allocations move inside. A tile of
-    the whole range leaves an outer range of 1, a tile of 1 an inner range of 1. Tiles before the first and behind the
-    last value that the constraints of the block alone allow an index are left out.
+    The outer block keeps name, tags, comments and location; it holds one inner block with the tags `inner_set`. Index
+    names stay on both sides; an outer index that the inner block needs is passed in as `NAME.o`. Allocations move
+    inside. A tile of the whole range leaves an outer range of 1, a tile of 1 an inner range of 1. Tiles before the
+    first and behind the last value that the constraints of the block alone allow an index are left out.
 
     Raises:
         KeyError: a name in `sizes` is no iterated index.
@@ -106,18 +108,20 @@ def tile_block(block: Block, sizes: Mapping[str, int], *, interleave: bool = Fal
         if not 1 <= size <= ranges[name]:
             raise ValueError(f"tile {size} of index {name}, which has range {ranges[name]}")
     splits = {name: Split.tiles(ranges[name], size, interleave=interleave) for name, size in sizes.items()}
-    if interleave or not block.constraints:
-        return split_block(block, splits)
-    free = [c.affine for c in block.constraints if c.affine.names() <= ranges.keys()]
-    box = propagated({name: (0, size - 1) for name, size in ranges.items()}, free)
-    if box is None:
-        return split_block(block, splits)
-    used = {name: (box.ranges[name][0] // size, box.ranges[name][1] // size) for name, size in sizes.items()}
-    outer = split_block(
-        block, {name: replace(split, count=used[name][1] + 1) for name, split in splits.items()}
-    )
-    first = tuple(Constraint(Affine.var(name) - low) for name, (low, _) in used.items() if low > 0)
-    return replace(outer, constraints=first) if first else outer
+    first: tuple[Constraint, ...] = ()
+    if block.constraints and not interleave:
+        free = [c.affine for c in block.constraints if c.affine.names() <= ranges.keys()]
+        box = propagated({name: (0, size - 1) for name, size in ranges.items()}, free)
+        used = [(name, size, *box.ranges[name]) for name, size in sizes.items()] if box is not None else []
+        for name, size, start, end in used:
+            low, high = start // size, end // size
+            splits[name] = replace(splits[name], count=high + 1)
+            first += (Constraint(Affine.var(name) - low),) if low > 0 else ()
+    outer = split_block(block, splits)
+    words = tuple(inner_set)
+    (inner,) = outer.blocks
+    statements = (replace(inner, tags=Tags.of(*words)),) if words else outer.statements
+    return replace(outer, constraints=first, statements=statements) if first or words else outer
 
 
 def split_block(block: Block, chosen: Mapping[str, Split]) -> Block:

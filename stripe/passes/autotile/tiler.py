@@ -272,10 +272,9 @@ class BlockTiler:
 
     def _split(self, block: Block, sizes: Sequence[int]) -> Block:
         names = (index.name for index in block.iterated)
-        tiled = tile_block(block, dict(zip(names, sizes, strict=True)))
-        (inner,) = tiled.blocks
-        inner = replace(inner, tags=inner.tags.add(*self.options.inner_set))
-        return replace(tiled, statements=(inner,), tags=tiled.tags.add(*self.options.outer_set))
+        inner_set, outer_set = self.options.inner_set, self.options.outer_set
+        tiled = tile_block(block, dict(zip(names, sizes, strict=True)), inner_set=inner_set)
+        return replace(tiled, tags=tiled.tags.add(*outer_set))
 
 
 def _exact_text(choice: Choice) -> str:

@@ -32,7 +32,17 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext
-from stripe.poly import Access, Points, accesses, element_names, pieces, points_of, union, untouched
+from stripe.poly import (
+    Access,
+    Points,
+    accesses,
+    box_points,
+    element_names,
+    pieces,
+    points_of,
+    union,
+    untouched,
+)
 from stripe.poly.access import leaf_accesses
 from stripe.rewrite.contribution import output_of, stored_number
 from stripe.rewrite.copy import beside, fill_block
@@ -258,7 +268,7 @@ class _Wider:
         names = element_names(len(access.index))
         if not sizes:
             return Points.empty(names)
-        box = Points.build(names, {n: (0, size - 1) for n, size in zip(names, sizes, strict=True)})
+        box = box_points(sizes)
         if access.is_write:
             return box
         known = self._known(access)

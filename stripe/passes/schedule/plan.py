@@ -1,8 +1,8 @@
 """Buffers in the near memories over time: residency, eviction by next use, streaming by tiles.
 
 Statements are taken in program order. For each, its operands become resident as whole copies or are streamed tile by
-tile; of the choices that fit, the planner takes the one that its policy prefers: the one that moves the fewest bytes,
-evictions for it included, or one that streams more. The copy with the latest next use is evicted first (Belady's rule).
+tile; of the choices that fit, the planner takes the choice that its policy prefers: the fewest bytes moved, evictions
+included, or more streams. The copy with the latest next use is evicted first (Belady's rule).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stripe.passes.schedule.uses import Needs, OperandUse, Scratch
 
 @dataclass(eq=False, slots=True)
 class NearCopy:
-    """A whole copy of a buffer in near memory, for its stay number `version`. `dirty`: the far buffer does not hold its
+    """A whole copy of a buffer in near memory, for its stay number `version`; `dirty` while the far buffer lacks its
     contents."""
 
     buffer: str
@@ -48,9 +48,7 @@ class SwapOut:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Statement `number` on the copies of its operands; the places of the operands that it streams tile by tile and of
-    its scratch buffers.
-    """
+    """Statement `number` on the copies of its operands, with the places of its streams and of its scratch buffers."""
 
     number: int
     copies: Mapping[str, NearCopy]
@@ -62,12 +60,12 @@ ScheduleStep = SwapIn | SwapOut | Execute
 
 
 class Residency(Enum):
-    """The preference among the choices for a statement that fit."""
+    """The preference among the choices that fit, for a statement."""
 
-    COPY = "the one that moves the fewest bytes"
-    MIXED = "the one that streams operands whose tiles overlap little, and copies the others whole"
-    STREAM = "the one that copies the fewest bytes whole, beside operands that all tiles share"
-    INPUTS = "the one that streams all operands that have to come"
+    COPY = "move the fewest bytes"
+    MIXED = "stream operands whose tiles overlap little, and copy the others whole"
+    STREAM = "copy the fewest bytes whole, beside operands that all tiles share"
+    INPUTS = "stream all operands that have to come"
 
 
 def signature(step: ScheduleStep) -> tuple[object, ...]:
@@ -89,8 +87,8 @@ class _Assigned:
 
 @dataclass(frozen=True, slots=True)
 class _Residency:
-    """A choice for one statement: the bytes that it moves, those of whole copies that tiles do not share, the evicted
-    copies, places, and the banks afterwards."""
+    """A choice for one statement: the bytes that it moves, the bytes of whole copies that tiles do not share, the
+    evicted copies, places, and the banks afterwards."""
 
     cost: int
     copied: int
@@ -99,34 +97,25 @@ class _Residency:
     banks: Banks
 
 
+@dataclass
 class ResidencyPlanner:
-    """Makes the steps of one block; use once. `outputs` are the buffers that outlive the block, `fresh` buffers hold
-    nothing at its beginning, `unread` ones are only assigned; streams have `depth` buffers; `policies` are those of the
-    statements.
-    """
+    """Makes the steps of one block, once. `outputs` are the buffers that outlive the block, `fresh` buffers hold
+    nothing at its beginning, `unread` buffers are only assigned; streams have `depth` buffers; each statement has its
+    policy."""
 
-    def __init__(
-        self,
-        block: Block,
-        needs: Sequence[Needs],
-        banks: Banks,
-        depth: int,
-        outputs: frozenset[str],
-        fresh: frozenset[str],
-        unread: frozenset[str],
-        policies: Sequence[Residency],
-    ) -> None:
-        self._policies = policies
-        self._block = block
-        self._needs = needs
-        self._banks = banks
-        self._depth = depth
-        self._outputs = outputs
-        self._fresh = fresh
-        self._unread = unread
+    block: Block
+    needs: Sequence[Needs]
+    banks: Banks
+    depth: int
+    outputs: frozenset[str]
+    fresh: frozenset[str]
+    unread: frozenset[str]
+    policies: Sequence[Residency]
+
+    def __post_init__(self) -> None:
         self._uses: dict[str, list[int]] = {}
         self._last_write: dict[str, int] = {}
-        for number, need in enumerate(needs):
+        for number, need in enumerate(self.needs):
             for operand in need.operands:
                 self._uses.setdefault(operand.name, []).append(number)
                 if operand.writes:
@@ -139,7 +128,7 @@ class ResidencyPlanner:
 
     def run(self) -> list[ScheduleStep]:
         """All steps; raises ConfigError, with the sizes, when a statement cannot be made to fit."""
-        for number, need in enumerate(self._needs):
+        for number, need in enumerate(self.needs):
             choice = self._preferred(number)
             if choice is None:
                 raise self._too_large(number)
@@ -147,7 +136,7 @@ class ResidencyPlanner:
                 if copy.dirty and self._next_use(copy.buffer, number - 1) is not None:
                     self._store(copy)
                 del self._resident[copy.buffer]
-            self._banks = choice.banks
+            self.banks = choice.banks
             places = choice.places
             operands = {operand.name: operand for operand in need.operands}
             for name, place in places.whole.items():
@@ -159,14 +148,14 @@ class ResidencyPlanner:
             copies = {name: self._resident[name] for name in operands if name in self._resident}
             self.steps.append(Execute(number, copies, places.streams, places.scratch))
             for place in (*places.streams.values(), *places.scratch.values()):
-                self._banks.release(place)
+                self.banks.release(place)
             self._after(number)
         return self.steps
 
     def _new_copy(self, buffer: str, place: BankRange) -> NearCopy:
         """The copy for the next stay of a buffer, with a name that the block does not have."""
         copy = NearCopy(buffer, self._versions.get(buffer, 0), place)
-        while self._block.find_ref(copy.name) is not None:
+        while self.block.find_ref(copy.name) is not None:
             copy = NearCopy(buffer, copy.version + 1, place)
         self._versions[buffer] = copy.version + 1
         return copy
@@ -174,24 +163,24 @@ class ResidencyPlanner:
     def _has_to_come(self, operand: OperandUse) -> bool:
         """Whether the statement needs contents of the far buffer: of a fresh buffer it reads its own writes alone. A
         copy of a buffer that nothing reads goes back without what was written before its stay."""
-        if operand.name in self._unread:
+        if operand.name in self.unread:
             return False
-        return operand.name in self._far or (operand.reads and operand.name not in self._fresh)
+        return operand.name in self._far or (operand.reads and operand.name not in self.fresh)
 
     def _after(self, number: int) -> None:
         """Marks written copies, stores outputs that are complete, and gives back the places of copies without a next
         use."""
-        for operand in self._needs[number].operands:
+        for operand in self.needs[number].operands:
             copy = self._resident.get(operand.name)
             if operand.writes and copy is None:
                 self._far.add(operand.name)
             if operand.writes and copy is not None:
                 copy.dirty = True
-                if operand.name in self._outputs and self._last_write[operand.name] == number:
+                if operand.name in self.outputs and self._last_write[operand.name] == number:
                     self._store(copy)
             if copy is not None and self._next_use(operand.name, number) is None:
                 del self._resident[operand.name]
-                self._banks.release(copy.place)
+                self.banks.release(copy.place)
 
     def _store(self, copy: NearCopy) -> None:
         self.steps.append(SwapOut(copy))
@@ -202,29 +191,29 @@ class ResidencyPlanner:
         return next((use for use in self._uses[name] if use > after), None)
 
     def _preferred(self, number: int) -> _Residency | None:
-        """Of the choices that fit the one that the policy prefers: the k largest operands are streamed, of the absent
-        ones or of all, for each k."""
-        by_size = sorted(self._needs[number].operands, key=lambda op: (-op.bytes, op.name))
+        """The fitting choice that the policy prefers: streams of the k largest operands, of the absent or of all, for
+        each k."""
+        by_size = sorted(self.needs[number].operands, key=lambda op: (-op.bytes, op.name))
         absent = [op for op in by_size if op.name not in self._resident]
         candidates: list[Sequence[OperandUse]] = [()]
-        if self._needs[number].streamable:
+        if self.needs[number].streamable:
             candidates += [pool[: count + 1] for pool in (absent, by_size) for count in range(len(pool))]
             candidates.append([op for op in absent if op.tile_bytes < op.bytes])
             once = [op for op in absent if op.streamed_bytes <= AGAIN * op.bytes * (op.reads + op.writes)]
             come = [op for op in absent if self._has_to_come(op) and op.tile_bytes < op.bytes]
-            wanted = {Residency.MIXED: once, Residency.INPUTS: come}.get(self._policies[number])
+            wanted = {Residency.MIXED: once, Residency.INPUTS: come}.get(self.policies[number])
             choice = self._choice(number, wanted) if wanted else None
             if choice is not None:
                 return choice
         choices = (self._choice(number, streamed) for streamed in candidates)
         fitting = [choice for choice in choices if choice is not None]
-        if self._policies[number] is Residency.STREAM:
+        if self.policies[number] is Residency.STREAM:
             return min(fitting, key=lambda choice: (choice.copied, choice.cost), default=None)
         return min(fitting, key=lambda choice: choice.cost, default=None)
 
     def _choice(self, number: int, streamed: Sequence[OperandUse]) -> _Residency | None:
         """Evicts copies, the latest next use first, until all fits; None when it never does."""
-        operands = self._needs[number].operands
+        operands = self.needs[number].operands
         names = {op.name for op in operands}
         whole = [op for op in operands if op not in streamed and op.name not in self._resident]
         # A resident operand that is to be streamed is evicted before all others; a half-written copy stays.
@@ -233,7 +222,7 @@ class ResidencyPlanner:
             return None
         others = [c for c in self._resident.values() if c.buffer not in names and self._complete(c, number)]
         others.sort(key=lambda c: (-(self._next_use(c.buffer, number - 1) or _NEVER), -c.place.bytes, c.name))
-        banks = self._banks.copy()
+        banks = self.banks.copy()
         for copy in forced:
             banks.release(copy.place)
         for evictions in range(len(others) + 1):
@@ -255,11 +244,11 @@ class ResidencyPlanner:
         places = _Assigned()
         wanted: list[tuple[int, str, Scratch | dict[str, BankRange]]] = [
             *((op.bytes, op.name, places.whole) for op in whole),
-            *((banks.aligned(op.tile_bytes) * self._depth, op.name, places.streams) for op in streamed),
-            *((scratch.bytes, scratch.name, scratch) for scratch in self._needs[number].scratch),
+            *((banks.aligned(op.tile_bytes) * self.depth, op.name, places.streams) for op in streamed),
+            *((scratch.bytes, scratch.name, scratch) for scratch in self.needs[number].scratch),
         ]
         for size, name, kind in sorted(wanted, key=lambda item: (-item[0], item[1])):
-            place = banks.allocate(size, self._needs[number].banks)
+            place = banks.allocate(size, self.needs[number].banks)
             if place is None:
                 return None
             if isinstance(kind, Scratch):
@@ -282,25 +271,25 @@ class ResidencyPlanner:
         """Bytes moved now, or later because of this choice."""
         cost = sum(op.streamed_bytes for op in streamed)
         for op in whole:
-            cost += op.bytes * (int(self._has_to_come(op)) + int(op.name in self._outputs))
+            cost += op.bytes * (self._has_to_come(op) + (op.name in self.outputs))
         for op in streamed:
             if op.writes and self._next_use(op.name, number) is not None:
                 cost += op.bytes  # for the next use
         for copy in evicted:
             if self._next_use(copy.buffer, number - 1) is not None:
-                cost += copy.place.bytes * (1 + int(copy.dirty))
+                cost += copy.place.bytes * (1 + copy.dirty)
         return cost
 
     def _too_large(self, number: int) -> ConfigError:
-        statement = self._block.statements[number]
+        statement = self.block.statements[number]
         title = statement.name if isinstance(statement, Block) else f"statement {number}"
-        operands, banks = self._needs[number].operands, self._banks
+        operands, banks = self.needs[number].operands, self.banks
         sizes = ", ".join(f"{op.name} {op.bytes}" for op in operands)
-        tiles = sum(op.tile_bytes for op in operands) * self._depth
-        own = sum(scratch.bytes for scratch in self._needs[number].scratch)
+        tiles = sum(op.tile_bytes for op in operands) * self.depth
+        own = sum(scratch.bytes for scratch in self.needs[number].scratch)
         return ConfigError(
             f"{title} does not fit into the near memory: {banks.count} banks of {banks.bytes} bytes; its operands take "
-            f"{sizes} bytes whole, its tiles {tiles} bytes with {self._depth} buffers "
+            f"{sizes} bytes whole, its tiles {tiles} bytes with {self.depth} buffers "
             f"each, what it allocates itself {own}",
             hint="tile it more finely (autotile with memory), or enlarge the memory",
         )

@@ -12,7 +12,7 @@ from stripe.passes.schedule.banks import Banks
 def reachable(
     statement: Statement, banks: Banks, transfers: Sequence[Location], graph: UnitGraph | None
 ) -> tuple[int, ...]:
-    """The banks that a statement may use: those that its unit and the units of the transfers reach."""
+    """The banks that its unit and the units of the `transfers` reach; ConfigError when a unit reaches none of them."""
     found = tuple(banks.numbers)
     if graph is None:
         return found
@@ -23,11 +23,11 @@ def reachable(
         near = graph.memories_of(str(unit))
         found = tuple(bank for bank in found if f"{banks.memory}[{bank}]" in near)
         if not found:
-            whose = f"{unit} reaches no {banks.memory}" + (
-                f" that {transfers[0]} reaches" if unit is not transfers[0] else ""
+            shared = f" that {transfers[0]} reaches" if unit is not transfers[0] else ""
+            raise ConfigError(
+                f"{unit} reaches no {banks.memory}{shared}",
+                hint="choose another unit, or add a bus to and from it to the hardware model",
             )
-            hint = "choose another unit, or add a bus to and from it to the hardware model"
-            raise ConfigError(whose, hint=hint)
     return found
 
 
@@ -41,9 +41,8 @@ def check_transfers(block: Block, units: Sequence[Location], graph: UnitGraph) -
             memory = str(ref.location)
             if memory not in graph.memories or ref.is_alloc:
                 continue
-            for source, sink in ((memory, str(unit)),) * ref.dir.reads + (
-                (str(unit), memory),
-            ) * ref.dir.writes:
+            legs = [(memory, str(unit))] * ref.dir.reads + [(str(unit), memory)] * ref.dir.writes
+            for source, sink in legs:
                 if graph.find_route(source, sink) is None:
                     raise ConfigError(
                         f"{inner.name} has no route: no bus leads from {source} to {sink}",

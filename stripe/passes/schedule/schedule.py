@@ -21,10 +21,8 @@ from stripe.ir import (
     Role,
     Stage,
     block_at,
-    keep_statements,
     nest_at,
     replace_at,
-    transitive_reduction,
     walk,
     with_directions,
     with_entry,
@@ -43,21 +41,12 @@ from stripe.passes.base import (
     Reqs,
 )
 from stripe.passes.schedule.banks import Banks
-from stripe.passes.schedule.build import build_statements, reuse_deps, stream_operands
-from stripe.passes.schedule.plan import (
-    NearCopy,
-    Residency,
-    ResidencyPlanner,
-    ScheduleStep,
-    SwapIn,
-    SwapOut,
-    signature,
-)
+from stripe.passes.schedule.build import build_statements, stream_operands
+from stripe.passes.schedule.plan import Residency, ResidencyPlanner, SwapIn, SwapOut, signature
 from stripe.passes.schedule.routes import check_transfers, reachable
-from stripe.passes.schedule.time import Timetable, list_schedule, load_of
+from stripe.passes.schedule.time import list_scheduled
 from stripe.passes.schedule.uses import Needs, is_tiled, operands_of, scratch_of, tiled_to_fit
 from stripe.passes.schedule.written import WrittenElements, fresh_buffers
-from stripe.poly import statement_deps
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors, with_interface
 
 POLICIES = (
@@ -69,8 +58,8 @@ With more of them filling and draining take less of its time, with fewer its til
 
 @dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A schedule: the entry with it, its cycles, remarks and choices. It `waits` for a whole operand at its beginning,
-    and `drains` whole results at its end."""
+    """A schedule: its entry, cycles, remarks and choices. It `waits` for a whole operand at its beginning, and `drains`
+    whole results at its end."""
 
     entry: Block
     cycles: float
@@ -79,15 +68,6 @@ class _Scheduled:
     least: int
     waits: bool
     drains: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """An entry with its long statements tiled, and the steps and near copies planned for it."""
-
-    entry: Block
-    steps: list[ScheduleStep]
-    copies: list[NearCopy]
 
 
 class Schedule(Pass):
@@ -145,18 +125,20 @@ class Schedule(Pass):
     def run(self, program: Program, context: PassContext) -> Program:
         """Raises ConfigError when a statement cannot be made to fit, with the sizes, and unless the machine has the
         units, a memory and a unit that is no memory."""
+        hardware = context.hardware
         if self.xfer_loc.is_all:
             context.need_hardware(f"schedule with transfers on all {self.xfer_loc.name}")
         context.check_unit(self.mem_loc)
         context.check_unit(self.xfer_loc)
-        if context.hardware is not None:
-            context.hardware.memory(self.mem_loc.name)
-            if self.xfer_loc.name in context.hardware.mem_units:
-                others = [name for name in context.hardware.units if name not in context.hardware.mem_units]
+        if hardware is not None:
+            hardware.memory(self.mem_loc.name)
+            if self.xfer_loc.name in hardware.mem_units:
+                others = [name for name in hardware.units if name not in hardware.mem_units]
                 raise ConfigError(
                     f"'{self.xfer_loc.name}' is a memory, and runs no transfers",
                     hint=f"units that may are {', '.join(others) or 'none'}",
                 )
+        machine = Machine.of(hardware) if hardware is not None else None
         entry = program.entry
         # A near copy would begin at the identity of merges, not at the values that the caller passes.
         both = sorted({ref.name for ref in program.inputs} & {ref.name for ref in program.outputs})
@@ -171,7 +153,7 @@ class Schedule(Pass):
                 # A near copy of either view would not see the writes through the other.
                 reason = f"the views {' and '.join(shared)} share elements that are written"
             else:
-                scheduled = self._scheduled(entry, path, context)
+                scheduled = self._scheduled(entry, path, machine, context)
                 if isinstance(scheduled, Block):
                     entry = scheduled
                     break
@@ -179,16 +161,18 @@ class Schedule(Pass):
             context.missed(block, f"not scheduled: {reason}")
         if entry is program.entry:
             return program
-        entry = prune_refinements(with_directions(entry), user_tensors(program))
+        entry = prune_refinements(with_directions(entry), user_tensors(entry))
         return drop_constants(with_entry(program, with_interface(entry, program)))
 
-    def _scheduled(self, entry: Block, path: Path, context: PassContext) -> Block | Refusal:
-        """The entry with the block at `path` scheduled: by each of the policies, of which the quickest is taken.
+    def _scheduled(
+        self, entry: Block, path: Path, machine: Machine | None, context: PassContext
+    ) -> Block | Refusal:
+        """The entry with the block at `path` scheduled by the quickest of the policies.
 
         Copying whole operands moves least, and streaming overlaps moving with computing. A larger memory makes whole
         copies possible; streaming stays among the choices, so that it never makes a schedule slower. Nothing computes
-        while operands of the first statement come and results of the last one leave: where these are whole, streaming
-        them alone is tried, too.
+        while operands of the first statement come and results of the last statement leave: where these are whole,
+        streaming them alone is tried, too.
         """
         block = block_at(entry, path)
         written = WrittenElements(nest_at(entry, path), fresh_buffers(entry, block))
@@ -207,22 +191,22 @@ class Schedule(Pass):
                 yield (*best.policies[:-1], Residency.STREAM), best.least
 
         for policies, least in choices():
-            if best is not None and context.hardware is None:
+            if best is not None and machine is None:
                 break  # without a machine times say too little to choose by
             remarks: list[Remark] = []
             quiet = replace(context, listener=remarks.append)
             try:
-                banks = self._banks(block_at(entry, path), context.hardware)
-                tiled = self._tiled(block_at(entry, path), banks, policies, least, quiet)
+                banks = self._banks(block, context.hardware)
+                tiled = self._tiled(block, banks, policies, least, quiet)
                 if (policies, tiled) in tried:
                     continue
                 tried.append((policies, tiled))
-                planned = self._planned(entry, path, tiled, banks, policies, written, context)
-                plan = planned.entry, [signature(step) for step in planned.steps]
+                planner = self._planned(entry, tiled, banks, policies, written, machine)
+                plan = tiled, [signature(step) for step in planner.steps]
                 if plan in tried:
                     continue
                 tried.append(plan)
-                found, estimate = self._built(planned, path, written, quiet)
+                found, estimate = self._built(entry, path, planner, written, machine, quiet)
             except ConfigError as error:
                 refused = refused or error
                 continue
@@ -230,7 +214,7 @@ class Schedule(Pass):
             if fault is not None:
                 refused = refused or fault
             elif best is None or estimate < best.cycles:
-                waits, drains = (isinstance(planned.steps[n], SwapIn | SwapOut) for n in (0, -1))
+                waits, drains = (isinstance(planner.steps[n], SwapIn | SwapOut) for n in (0, -1))
                 best = _Scheduled(found, estimate, remarks, policies, least, waits, drains)
         if best is None:
             assert refused is not None
@@ -243,7 +227,7 @@ class Schedule(Pass):
         return best.entry
 
     def _fault(self, before: Block, after: Block, path: Path) -> Refusal | None:
-        """The reason why a schedule would keep others from what they hold, or callers from what they passed."""
+        """The reason why a schedule would overwrite other buffers, or fetch tensors that no caller passes."""
         memory = self.mem_loc.name
         if (other := _other_owner(before, after, memory)) is not None:
             return Refusal(f"'{other}' lies in {memory}, where the schedule would place others over it")
@@ -254,51 +238,60 @@ class Schedule(Pass):
     def _planned(
         self,
         entry: Block,
-        path: Path,
         block: Block,
         banks: Banks,
         policies: Sequence[Residency],
         written: WrittenElements,
-        context: PassContext,
-    ) -> _Planned:
-        """The steps of `block`, which takes the place of the one at `path`."""
-        depth, units = self.pipeline_depth, self._units(context.hardware)
-        entry = replace_at(entry, path, lambda _: block)
-        graph = Machine.of(context.hardware).graph if context.hardware is not None else None
+        machine: Machine | None,
+    ) -> ResidencyPlanner:
+        """The planner of `block` with all steps."""
+        depth, units = self.pipeline_depth, self._units(machine)
         needs = [
             Needs(
-                operands_of(block, n),
-                scratch_of(s, banks, depth),
-                reachable(s, banks, units, graph),
-                is_tiled(s),
+                operands_of(block, number),
+                scratch_of(statement, banks, depth),
+                reachable(statement, banks, units, machine and machine.graph),
+                is_tiled(statement),
             )
-            for n, s in enumerate(block.statements)
+            for number, statement in enumerate(block.statements)
         ]
-        # Buffers that the outside sees, and buffers that hold nothing before: the block's own, and temporaries of the
-        # program where the block is main.
-        main = block.is_main
+        # Temporaries of the program do not outlive main.
+        inner = entry.refinements if block.is_main else ()
+        temporaries = {ref.name for ref in inner if ref.role is not Role.USER}
+        outputs = frozenset(ref.name for ref in block.outputs if ref.source not in temporaries)
         fresh = fresh_buffers(entry, block)
-        inner = {ref.name for ref in entry.refinements if ref.role is not Role.USER} if main else set[str]()
-        outputs = frozenset(ref.name for ref in block.outputs if ref.source not in inner)
         planner = ResidencyPlanner(block, needs, banks, depth, outputs, fresh, written.unread(), policies)
-        return _Planned(entry, planner.run(), planner.copies)
+        planner.run()
+        return planner
 
     def _built(
-        self, planned: _Planned, path: Path, written: WrittenElements, context: PassContext
+        self,
+        entry: Block,
+        path: Path,
+        planner: ResidencyPlanner,
+        written: WrittenElements,
+        machine: Machine | None,
+        context: PassContext,
     ) -> tuple[Block, float]:
-        """The entry with the planned steps as statements in their order, and the cycles of the schedule."""
-        units = self._units(context.hardware)
+        """The entry with the planned steps in the place of the block at `path`, and the cycles of the schedule."""
+        units = self._units(machine)
         turns = cycle(units)
-        entry = stream_operands(planned.entry, path, planned.steps, turns, self.pipeline_depth, context)
-        built, origins = build_statements(nest_at(entry, path), planned.steps, planned.copies, turns, written)
-        entry = replace_at(entry, path, lambda _: with_directions(built))
-        if context.hardware is not None:
-            check_transfers(block_at(entry, path), units, Machine.of(context.hardware).graph)
-        return self._ordered(entry, path, origins, context)
+        entry = replace_at(entry, path, lambda _: planner.block)
+        entry = stream_operands(entry, path, planner.steps, turns, self.pipeline_depth, context)
+        built, origins = build_statements(nest_at(entry, path), planner.steps, planner.copies, turns, written)
+        block = with_directions(built)
+        if machine is not None:
+            check_transfers(block, units, machine.graph)
+        nest = nest_at(replace_at(entry, path, lambda _: block), path)
+        block, cycles = list_scheduled(nest, origins, machine, context)
+        block = prune_refinements(block, user_tensors(entry))
+        return replace_at(entry, path, lambda _: block), cycles
 
-    def _units(self, hardware: HardwareModel | None) -> tuple[Location, ...]:
+    def _units(self, machine: Machine | None) -> tuple[Location, ...]:
         """The units that take turns with transfers."""
-        return self.xfer_loc.each(hardware.unit(self.xfer_loc.name).count if hardware is not None else None)
+        return self.xfer_loc.each(
+            machine.model.unit(self.xfer_loc.name).count if machine is not None else None
+        )
 
     def _banks(self, block: Block, hardware: HardwareModel | None) -> Banks:
         unit = hardware.mem_units.get(self.mem_loc.name) if hardware is not None else None
@@ -345,42 +338,6 @@ class Schedule(Pass):
                 context.applied(statement, remark)
                 statements[number] = tiled
         return with_statements(block, statements)
-
-    def _ordered(
-        self, entry: Block, path: Path, origins: Sequence[ScheduleStep], context: PassContext
-    ) -> tuple[Block, float]:
-        """Sets the dependences and puts the statements in the order of their start; the entry and the cycles."""
-        from stripe.cost.time.workload import CostModel  # with the simulator behind it
-
-        nest = nest_at(entry, path)
-        data = statement_deps(nest, reduced=False)
-        deps = transitive_reduction([{*a, *b} for a, b in zip(reuse_deps(origins), data, strict=True)])
-        model = CostModel(Machine.of(context.hardware)) if context.hardware is not None else None
-        loads = [load_of(nest, number, model) for number in range(len(nest.block.statements))]
-        table = list_schedule(loads, deps)
-        statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, deps, strict=True)]
-        # A statement waits for earlier ones only, so that equal starts in their old order keep dependences, too.
-        order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
-        block = keep_statements(with_statements(nest.block, statements), order)
-        block = replace(block, stage=Stage.SCHEDULED)
-        _report(block, origins, table, context)
-        user = frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER)
-        return replace_at(entry, path, lambda _: prune_refinements(block, user)), table.estimate
-
-
-def _report(block: Block, steps: Sequence[ScheduleStep], table: Timetable, context: PassContext) -> None:
-    ins = sum(isinstance(step, SwapIn) for step in steps)
-    outs = sum(isinstance(step, SwapOut) for step in steps)
-    streams = sum(inner.pipeline_depth is not None for inner in block.blocks)
-    context.applied(block, f"{len(steps)} statements: {ins} swap-ins, {outs} swap-outs, {streams} streamed")
-    gap = (table.estimate / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
-    unit, busy = table.busiest_unit
-    shared, moved = table.busiest_shared
-    context.analysis(
-        block,
-        f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
-        f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
-    )
 
 
 def _fetched_output(entry: Block, before: Block, after: Block) -> str | None:

@@ -10,17 +10,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stripe.ir import Block, Nest
+from stripe.ir import Block, Nest, Stage, keep_statements, transitive_reduction, with_statements
+from stripe.ir.frozen import replace
+from stripe.passes.base import PassContext
+from stripe.passes.schedule.build import reuse_deps
+from stripe.passes.schedule.plan import ScheduleStep, SwapIn, SwapOut
+from stripe.poly import statement_deps
 
 if TYPE_CHECKING:
+    from stripe.cost.time.machine import Machine
     from stripe.cost.time.workload import CostModel
 
 
 @dataclass(frozen=True, slots=True)
 class UnitLoad:
-    """A statement as a load on units: `units` are the instances that may run it, `cycles` how long one is busy.
-    `shared` are the cycles for which it needs all of each bus and of the ports of each memory, which statements share.
-    """
+    """A statement as a load on units: `units` are the instances that may run it, each busy for `cycles` then. `shared`
+    are the cycles for which it needs all of each bus and of the ports of each memory, which statements share."""
 
     units: tuple[str, ...]
     cycles: float
@@ -48,8 +53,8 @@ def load_of(nest: Nest, number: int, model: CostModel | None) -> UnitLoad:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """The start of each load, in cycles, and lower bounds. `makespan` is that of the units; buses and ports
-    that loads share may make it longer."""
+    """The start of each load, in cycles, and lower bounds. `makespan` counts the units; shared buses and ports may make
+    it longer."""
 
     starts: tuple[float, ...]
     makespan: float
@@ -112,6 +117,35 @@ def list_schedule(loads: Sequence[UnitLoad], deps: Sequence[Sequence[int]]) -> T
         _busiest(by_unit, "no unit"),
         _busiest(shared, "no bus"),
     )
+
+
+def list_scheduled(
+    nest: Nest, steps: Sequence[ScheduleStep], machine: Machine | None, context: PassContext
+) -> tuple[Block, float]:
+    """The innermost block of `nest`, whose statements make the `steps`, with their dependences and in the order of
+    their start; and the estimated cycles."""
+    from stripe.cost.time.workload import CostModel  # with the simulator behind it
+
+    data = statement_deps(nest, reduced=False)
+    deps = transitive_reduction([{*a, *b} for a, b in zip(reuse_deps(steps), data, strict=True)])
+    model = CostModel(machine) if machine is not None else None
+    loads = [load_of(nest, number, model) for number in range(len(nest.block.statements))]
+    table = list_schedule(loads, deps)
+    statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, deps, strict=True)]
+    # A statement waits for earlier ones only, so that equal starts in their old order keep dependences, too.
+    order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
+    block = keep_statements(with_statements(nest.block, statements), order)
+    ins, outs = (sum(isinstance(step, kind) for step in steps) for kind in (SwapIn, SwapOut))
+    streams = sum(inner.pipeline_depth is not None for inner in block.blocks)
+    context.applied(block, f"{len(steps)} statements: {ins} swap-ins, {outs} swap-outs, {streams} streamed")
+    gap = (table.estimate / table.lower_bound - 1) * 100 if table.lower_bound else 0.0
+    (unit, busy), (shared, moved) = table.busiest_unit, table.busiest_shared
+    context.analysis(
+        block,
+        f"estimated {table.estimate:.0f} cycles, {gap:.1f} % above the lower bound {table.lower_bound:.0f} "
+        f"(critical path {table.critical_path:.0f}, {unit} {busy:.0f}, {shared} {moved:.0f})",
+    )
+    return replace(block, stage=Stage.SCHEDULED), table.estimate
 
 
 def _busiest(needs: Iterable[tuple[str, float]], none: str) -> tuple[str, float]:

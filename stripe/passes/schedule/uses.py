@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stripe.ir import Block, Path, Refinement, Statement, reads_of, walk, with_statements, writes_of
-from stripe.ir.frozen import replace
+from stripe.ir import Block, Path, Refinement, Statement, reads_of, walk, writes_of
 from stripe.passes.schedule.banks import Banks
 from stripe.rewrite.tile import tile_block
 
 
 @dataclass(frozen=True, slots=True)
 class OperandUse:
-    """A buffer that a statement uses: the bytes of a compact copy of it, and of the views of one tile."""
+    """A buffer that a statement uses: the bytes of a compact copy, and of the views of one of its `visits` tiles."""
 
     name: str
     reads: bool
@@ -25,7 +24,7 @@ class OperandUse:
 
     @property
     def streamed_bytes(self) -> int:
-        """Bytes that streaming moves: each tile fetches or stores its box anew."""
+        """Bytes that streaming moves: each tile fetches and stores its box anew."""
         return self.tile_bytes * self.visits * (int(self.reads) + int(self.writes))
 
 
@@ -43,7 +42,7 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The operands of a statement, its scratch buffers, the banks that it reaches, and whether tiles can stream."""
+    """The operands of a statement, its scratch buffers, the banks that it reaches, and whether its tiles can stream."""
 
     operands: tuple[OperandUse, ...]
     scratch: tuple[Scratch, ...]
@@ -93,9 +92,8 @@ def is_tiled(statement: Statement) -> bool:
 
 def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int = 2) -> Block | None:
     """A block without blocks inside, in `least` or more tiles, where it has so many points, such that `depth` buffers
-    for each view of a tile fit into the empty banks; None when even single points do not. Halves, again and again, the
-    tile of the index that saves most; the first among equals.
-    """
+    for each view of a tile fit into the empty banks; None when the views of single points do not fit. Halves, again and
+    again, the tile of the index that saves most; the first among equals."""
     ranges = {index.name: index.range for index in block.iterated}
     sizes = ranges
     while True:
@@ -104,9 +102,7 @@ def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int = 2) -> Bloc
             trial = banks.copy()
             wanted = sorted((banks.aligned(size) * depth for size in tile_bytes(block, sizes)), reverse=True)
             if all(trial.allocate(size, banks.numbers) is not None for size in wanted):
-                tiled = tile_block(block, sizes)
-                (inner,) = tiled.blocks
-                return with_statements(tiled, [replace(inner, tags=inner.tags.add("streamed_tile"))])
+                return tile_block(block, sizes, inner_set=["streamed_tile"])
         options = {name: sum(tile_bytes(block, _halved(sizes, name))) for name in sizes if sizes[name] > 1}
         if not options:
             return None

@@ -1,11 +1,11 @@
-"""The elements of each buffer that the statements of a block have written: what transfers may move."""
+"""The elements of each buffer that the statements of a block have written: transfers may move these."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from stripe.ir import Agg, Block, Nest, Refinement
-from stripe.poly import Access, Points, element_names, elements, pieces, through_view
+from stripe.poly import Access, Points, box_points, elements, pieces, through_view
 from stripe.rewrite.cached import assigned_before, begins_inside
 from stripe.rewrite.regions import Region
 
@@ -35,22 +35,18 @@ class WrittenElements:
         return frozenset(name for name in refs if all(a.agg is Agg.ASSIGN for a in self._of(name)))
 
     def regions(self, name: str, number: int, stay: Collection[int] = ()) -> list[Region]:
-        """The part of a buffer to move when statement `number` has run: all of what no statement writes; of an unread
-        buffer the elements that the statements of a `stay` write; of a fresh buffer those written so far; else those
-        that statements touch."""
-        found = self._of(name)
+        """The part of a buffer to move when statement `number` has run: all of it where no statement writes; of an
+        unread buffer the elements that the statements of a `stay` write; of a fresh buffer the elements written so far;
+        else the elements that statements touch."""
+        found, ref, depth = self._of(name), self._nest.block.ref(name), len(self._nest.path)
         if stay and name in self.unread():
-            depth = len(self._nest.path)
-            found = tuple(access for access in found if access.path[depth] in stay)
-            ref = self._nest.block.ref(name)
-            return _regions(ref, _part(ref, found))
+            return _regions(ref, _part(ref, [access for access in found if access.path[depth] in stay]))
         if not any(access.is_write for access in found):
             return [Region(())]
-        ref = self._nest.block.ref(name)
         return _regions(ref, self._until(ref, number) if name in self._fresh else _part(ref, found))
 
     def obstacle(self) -> str | None:
-        """The reason why copies in a near memory would not begin with what the buffers hold."""
+        """The reason why copies in a near memory would not begin with the contents of their buffers."""
         for ref in self._nest.block.refinements:
             found = self._of(ref.name)
             merges = [access for access in found if access.is_write and access.agg is not Agg.ASSIGN]
@@ -64,8 +60,8 @@ class WrittenElements:
         return None
 
     def has_read_gaps(self, name: str) -> bool:
-        """Whether a statement reads elements of a fresh buffer that neither it nor one before it writes: what merges
-        begin with, which no transfer moves."""
+        """Whether a statement reads elements of a fresh buffer that no statement up to it writes: the values that
+        merges begin with, which no transfer moves."""
         depth, ref = len(self._nest.path), self._nest.block.ref(name)
         reads = [access for access in self._of(name) if not access.is_write]
         if name not in self._fresh or len(reads) == len(self._of(name)):
@@ -78,7 +74,7 @@ class WrittenElements:
         return False
 
     def _until(self, ref: Refinement, number: int) -> Points | None:
-        """The elements that statements up to `number` write; None where these are all."""
+        """The elements that statements up to `number` write; None for all elements."""
         depth = len(self._nest.path)
         writes = [a for a in self._of(ref.name) if a.is_write and a.path[depth] <= number]
         key = ref.name, len(writes)
@@ -93,17 +89,12 @@ class WrittenElements:
 
 
 def _part(ref: Refinement, parts: Collection[Access]) -> Points | None:
-    """The elements of a view that accesses touch; None where these are all."""
+    """The elements of a view that accesses touch; None for all elements."""
     touched = elements(parts, ref.rank).coalesced()
-    return None if _whole(ref).subset_of(touched) else touched
+    return None if box_points(ref.sizes).subset_of(touched) else touched
 
 
 def _regions(ref: Refinement, points: Points | None) -> list[Region]:
     if points is None:
         return [Region(())]
-    return [Region(piece.gist(_whole(ref)).affines()) for piece in pieces(points)]
-
-
-def _whole(ref: Refinement) -> Points:
-    names = element_names(ref.rank)
-    return Points.build(names, {n: (0, size - 1) for n, size in zip(names, ref.sizes, strict=True)})
+    return [Region(piece.gist(box_points(ref.sizes)).affines()) for piece in pieces(points)]
