@@ -98,6 +98,12 @@ def test_passes_and_options_shrink_in_a_reproducer() -> None:
     assert Reproducer.model_validate_json(result.render()).error == "e"
 
 
+def test_an_input_behind_a_sign_stays() -> None:
+    text = "function (A[N=4]: fp32, B[N=4]: fp32) -> (O) {\n  T = tanh(B);\n  O = -A + T;\n}\n"
+    result, _ = reduced(ReductionInput(text, "tile"), "-A")
+    assert result.text == "function (A[]: fp32) -> (O) {\n  O = -A;\n}\n"
+
+
 def test_a_second_run_changes_nothing() -> None:
     result, _ = reduced(ReductionInput(TILE, "tile"), "relu(")
     again, _ = reduced(result, "relu(")

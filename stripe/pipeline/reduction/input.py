@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from stripe.ir import Program, StripeError, parse_program, print_program, verify_structural
 from stripe.pipeline.reduction import ir, tile
-from stripe.pipeline.reduction.search import Step, cuts
+from stripe.pipeline.reduction.search import Step, fewer, one_changed
 from stripe.pipeline.reproducer import Reproducer
 from stripe.tile import parse_tile, print_tile
 
@@ -40,13 +40,8 @@ class ReductionInput:
         """The text of the file."""
         if self.reproducer is None:
             return self.text
-        changes: Mapping[str, object] = {
-            "input": self.text,
-            "input_format": self.language,
-            "passes": self.passes,
-        }
-        found = self.reproducer.model_copy(update=changes)
-        return json.dumps(found.model_dump(mode="json"), indent=2) + "\n"
+        changes = {"input": self.text, "input_format": self.language, "passes": self.passes}
+        return json.dumps(self.reproducer.model_copy(update=changes).model_dump(mode="json"), indent=2) + "\n"
 
 
 def steps_for(document: ReductionInput) -> Sequence[Step[ReductionInput]]:
@@ -94,22 +89,20 @@ def _parses(text: str) -> bool:
 
 def fewer_passes(document: ReductionInput) -> Iterator[ReductionInput]:
     """Without some entries of the pass list."""
-    for cut in cuts(len(document.passes)):
-        yield replace(
-            document, passes=tuple(entry for n, entry in enumerate(document.passes) if n not in cut)
-        )
+    for passes in fewer(document.passes):
+        yield replace(document, passes=passes)
 
 
 def fewer_options(document: ReductionInput) -> Iterator[ReductionInput]:
     """Without one option of an entry, or without one item of an option that is a list."""
-    for number, entry in enumerate(document.passes):
-        for name, options in entry.items():
-            if isinstance(options, dict):
-                for fewer in _fewer_keys(options):
-                    fresh = {**entry, name: fewer}
-                    yield replace(
-                        document, passes=(*document.passes[:number], fresh, *document.passes[number + 1 :])
-                    )
+    for passes in one_changed(document.passes, _entries_with_fewer_options):
+        yield replace(document, passes=passes)
+
+
+def _entries_with_fewer_options(entry: Entry) -> Iterator[Entry]:
+    for name, options in entry.items():
+        for kept in _fewer_keys(options) if isinstance(options, dict) else ():
+            yield {**entry, name: kept}
 
 
 def _fewer_keys(options: dict[str, JsonValue]) -> Iterator[JsonValue]:
@@ -117,5 +110,5 @@ def _fewer_keys(options: dict[str, JsonValue]) -> Iterator[JsonValue]:
         yield {k: v for k, v in options.items() if k != key}
     for key, value in options.items():
         if isinstance(value, list) and len(value) > 1:
-            for cut in cuts(len(value)):
-                yield {**options, key: [item for n, item in enumerate(value) if n not in cut]}
+            for kept in fewer(value):
+                yield {**options, key: list(kept)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from stripe.ir import (
     Affine,
     Block,
     Dim,
     Direction,
+    Index,
     Location,
     Path,
     Program,
@@ -22,6 +22,7 @@ from stripe.ir import (
     map_statements,
     map_views,
     reads_of,
+    replace_at,
     rewrite_blocks,
     row_major,
     scalar_defined,
@@ -33,9 +34,8 @@ from stripe.ir import (
     with_entry,
     writes_of,
 )
-from stripe.pipeline.reduction.search import Step, cuts, smaller_numbers
+from stripe.pipeline.reduction.search import Item, Step, cuts, one_changed, smaller_numbers
 
-Item = TypeVar("Item")
 _KEPT_TAGS = frozenset({"program"})
 
 
@@ -151,18 +151,21 @@ def plainer(program: Program) -> Iterator[Program]:
 
 
 def smaller_ranges(program: Program) -> Iterator[Program]:
-    """With one index that runs less far; then with one of range 1 taken as 0."""
+    """With one index of a smaller range; then with one of range 1 taken as 0."""
     for path, block in walk(program.entry):
-        for index in block.iterated:
-            for number in smaller_numbers(index.range, 1):
-                fresh = tuple(replace(i, range=number) if i is index else i for i in block.indices)
-                yield _at(program, path, lambda b, fresh=fresh: replace(b, indices=fresh))
+        for indices in one_changed(block.indices, _with_smaller_range):
+            yield _at(program, path, lambda b, indices=indices: replace(b, indices=indices))
     for path, block in walk(program.entry):
         for index in block.iterated:
             if index.range == 1:
                 rest = tuple(i for i in block.indices if i is not index)
                 fixed = substitute(block, {index.name: Affine(0)})
                 yield _at(program, path, lambda _, fixed=fixed, rest=rest: replace(fixed, indices=rest))
+
+
+def _with_smaller_range(index: Index) -> Iterator[Index]:
+    for number in () if index.is_passed else smaller_numbers(index.range, 1):
+        yield replace(index, range=number)
 
 
 def smaller_sizes(program: Program) -> Iterator[Program]:
@@ -193,27 +196,17 @@ def _resized(block: Block, number: int, less: int) -> Block:
 def simpler_accesses(program: Program) -> Iterator[Program]:
     """With one access that is 0, or that has no offset."""
     for path, block in walk(program.entry):
-        for place, ref in enumerate(block.refinements):
-            for dim, affine in enumerate(ref.access):
-                for simple in (Affine(0), affine - affine.offset):
-                    access = (*ref.access[:dim], simple, *ref.access[dim + 1 :])
-                    refs = list(block.refinements)
-                    refs[place] = replace(ref, access=access)
-                    yield _at(program, path, lambda b, refs=refs: replace(b, refinements=tuple(refs)))
+        for refs in one_changed(block.refinements, _with_simpler_access):
+            yield _at(program, path, lambda b, refs=refs: replace(b, refinements=refs))
+
+
+def _with_simpler_access(ref: Refinement) -> Iterator[Refinement]:
+    for access in one_changed(ref.access, lambda affine: (Affine(0), affine - affine.offset)):
+        yield replace(ref, access=access)
 
 
 def _at(program: Program, path: Path, change: Callable[[Block], Block]) -> Program:
-    def visit(block: Block, rest: Path) -> Block:
-        if not rest:
-            return change(block)
-        number, *others = rest
-        inner = block.statements[number]
-        assert isinstance(inner, Block)
-        statements = list(block.statements)
-        statements[number] = visit(inner, tuple(others))
-        return replace(block, statements=tuple(statements))
-
-    return with_entry(program, visit(program.entry, path[1:]))
+    return with_entry(program, replace_at(program.entry, path, change))
 
 
 STEPS: tuple[Step[Program], ...] = (

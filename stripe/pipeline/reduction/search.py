@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+Item = TypeVar("Item")
 Candidate = TypeVar("Candidate")
 Step: TypeAlias = Callable[[Candidate], Iterator[Candidate]]
 """All candidates that a kind of change makes of one, those that take most away first."""
@@ -95,6 +96,21 @@ def cuts(count: int) -> Iterator[frozenset[int]]:
         for start in range(0, count, length):
             yield frozenset(range(start, min(start + length, count)))
         length //= 2
+
+
+def fewer(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
+    """The items without the runs of them that `cuts` names."""
+    for cut in cuts(len(items)):
+        yield tuple(item for number, item in enumerate(items) if number not in cut)
+
+
+def one_changed(
+    items: Sequence[Item], changes: Callable[[Item], Iterable[Item]]
+) -> Iterator[tuple[Item, ...]]:
+    """The items with one of them changed, in each way that `changes` gives."""
+    for place, item in enumerate(items):
+        for changed in changes(item):
+            yield (*items[:place], changed, *items[place + 1 :])
 
 
 def smaller_numbers(number: int, least: int) -> Iterator[int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from stripe.ir import StripeError
-from stripe.pipeline.reduction.search import Step, cuts, smaller_numbers
+from stripe.pipeline.reduction.search import Step, cuts, fewer, one_changed, smaller_numbers
 from stripe.tile import ast, compile_tile, print_tile
-
-Fold = Callable[[ast.Expr], Iterator[ast.Expr]]
 
 
 def fewer_statements(function: ast.Function) -> Iterator[ast.Function]:
@@ -20,16 +19,11 @@ def fewer_statements(function: ast.Function) -> Iterator[ast.Function]:
         if not kept:
             continue
         known = {item.name for item in function.inputs}
-        extra: dict[str, ast.Input] = {}
-        for number in sorted(cut):
-            name = function.statements[number].target
-            if name in shapes and name not in known:
-                extra[name] = shapes[name]
+        lost = dict.fromkeys(function.statements[number].target for number in sorted(cut))
+        inputs = (*function.inputs, *(shapes[name] for name in lost if name in shapes.keys() - known))
         targets = {statement.target for statement in kept}
         outputs = tuple(o for o in function.outputs if o.name in targets) or (ast.Output(kept[-1].target),)
-        yield _used_inputs(
-            replace(function, inputs=(*function.inputs, *extra.values()), outputs=outputs, statements=kept)
-        )
+        yield _used_inputs(replace(function, inputs=inputs, outputs=outputs, statements=kept))
 
 
 def _shapes(function: ast.Function) -> dict[str, ast.Input]:
@@ -51,8 +45,7 @@ def _shapes(function: ast.Function) -> dict[str, ast.Input]:
 def _used_inputs(function: ast.Function) -> ast.Function:
     """Without inputs that no statement names (tensors and sizes are upper-case words, so the text tells)."""
     body = print_tile(replace(function, inputs=(), outputs=()))
-    words = set(body.replace("(", " ").replace(")", " ").replace("[", " ").replace("]", " ").replace(",", " ")
-                .replace(";", " ").split())  # fmt: skip
+    words = set(re.findall(r"\w+", body))
     used = tuple(
         item
         for item in function.inputs
@@ -63,22 +56,19 @@ def _used_inputs(function: ast.Function) -> ast.Function:
 
 def fewer_inputs(function: ast.Function) -> Iterator[ast.Function]:
     """Without some inputs."""
-    for cut in cuts(len(function.inputs)):
-        yield replace(function, inputs=tuple(i for n, i in enumerate(function.inputs) if n not in cut))
+    for inputs in fewer(function.inputs):
+        yield replace(function, inputs=inputs)
 
 
 def fewer_outputs(function: ast.Function) -> Iterator[ast.Function]:
     """Without some outputs; one stays."""
-    if len(function.outputs) > 1:
-        for cut in cuts(len(function.outputs)):
-            yield replace(function, outputs=tuple(o for n, o in enumerate(function.outputs) if n not in cut))
+    for outputs in fewer(function.outputs) if len(function.outputs) > 1 else ():
+        yield replace(function, outputs=outputs)
 
 
 def plainer_statements(function: ast.Function) -> Iterator[ast.Function]:
     """Statements without attributes, constraints, `default`, `no_defract`; with simpler combinations."""
-    for number, statement in enumerate(function.statements):
-        for simple in _plainer(statement):
-            yield _with_statement(function, number, simple)
+    return _with_one_statement(function, _plainer)
 
 
 def _plainer(statement: ast.Stmt) -> Iterator[ast.Stmt]:
@@ -93,15 +83,13 @@ def _plainer(statement: ast.Stmt) -> Iterator[ast.Stmt]:
     if statement.comb:
         for access in statement.inputs:
             yield replace(statement, comb="", inputs=(access,))
-    for cut in cuts(len(statement.bounds)):
-        yield replace(statement, bounds=tuple(b for n, b in enumerate(statement.bounds) if n not in cut))
+    for bounds in fewer(statement.bounds):
+        yield replace(statement, bounds=bounds)
 
 
 def simpler_expressions(function: ast.Function) -> Iterator[ast.Function]:
-    """With one expression or polynomial in place of which one of its parts stands, or a smaller number."""
-    for number, statement in enumerate(function.statements):
-        for simple in _simpler_statement(statement):
-            yield _with_statement(function, number, simple)
+    """With one expression or polynomial replaced by one of its parts, or by a smaller number."""
+    return _with_one_statement(function, _simpler_statement)
 
 
 def _simpler_statement(statement: ast.Stmt) -> Iterator[ast.Stmt]:
@@ -109,31 +97,24 @@ def _simpler_statement(statement: ast.Stmt) -> Iterator[ast.Stmt]:
         for value in simpler(statement.value):
             yield replace(statement, value=value)
         return
-    for indices in _one_simpler(statement.output.indices):
-        yield replace(statement, output=replace(statement.output, indices=indices))
+    for output in _simpler_access(statement.output):
+        yield replace(statement, output=output)
     if statement.sizes is not None:
-        for sizes in _one_simpler(statement.sizes):
+        for sizes in one_changed(statement.sizes, simpler):
             yield replace(statement, sizes=sizes)
         for dim in range(len(statement.sizes)):
             fewer = statement.output.indices[:dim] + statement.output.indices[dim + 1 :]
             sizes = statement.sizes[:dim] + statement.sizes[dim + 1 :]
             yield replace(statement, output=replace(statement.output, indices=fewer), sizes=sizes or None)
-    for place, access in enumerate(statement.inputs):
-        for indices in _one_simpler(access.indices):
-            inputs = list(statement.inputs)
-            inputs[place] = replace(access, indices=indices)
-            yield replace(statement, inputs=tuple(inputs))
-    for place, bound in enumerate(statement.bounds):
-        for limit in simpler(bound.limit):
-            bounds = list(statement.bounds)
-            bounds[place] = replace(bound, limit=limit)
-            yield replace(statement, bounds=tuple(bounds))
+    for inputs in one_changed(statement.inputs, _simpler_access):
+        yield replace(statement, inputs=inputs)
+    for bounds in one_changed(statement.bounds, lambda b: (replace(b, limit=x) for x in simpler(b.limit))):
+        yield replace(statement, bounds=bounds)
 
 
-def _one_simpler(expressions: tuple[ast.Expr, ...]) -> Iterator[tuple[ast.Expr, ...]]:
-    for place, expression in enumerate(expressions):
-        for simple in simpler(expression):
-            yield (*expressions[:place], simple, *expressions[place + 1 :])
+def _simpler_access(access: ast.TensorAccess) -> Iterator[ast.TensorAccess]:
+    for indices in one_changed(access.indices, simpler):
+        yield replace(access, indices=indices)
 
 
 def simpler(expression: ast.Expr) -> Iterator[ast.Expr]:
@@ -146,25 +127,23 @@ def simpler(expression: ast.Expr) -> Iterator[ast.Expr]:
             yield first
             for _, operand in rest:
                 yield operand
-            for cut in cuts(len(rest)):
-                kept = tuple(pair for n, pair in enumerate(rest) if n not in cut)
+            for kept in fewer(rest):
                 yield ast.Chain(first, kept) if kept else first
             for part in simpler(first):
                 yield ast.Chain(part, rest)
-            for place, (op, operand) in enumerate(rest):
-                for part in simpler(operand):
-                    yield ast.Chain(first, (*rest[:place], (op, part), *rest[place + 1 :]))
+            for changed in one_changed(rest, lambda pair: ((pair[0], part) for part in simpler(pair[1]))):
+                yield ast.Chain(first, changed)
         case ast.Unary(op, operand):
             yield operand
             for part in simpler(operand):
                 yield ast.Unary(op, part)
         case ast.Cond(condition, then, other):
             yield from (then, other, condition)
-            for first, second, third in _one_simpler((condition, then, other)):
+            for first, second, third in one_changed((condition, then, other), simpler):
                 yield ast.Cond(first, second, third)
         case ast.Call(name, arguments):
             yield from arguments
-            for parts in _one_simpler(arguments):
+            for parts in one_changed(arguments, simpler):
                 yield ast.Call(name, parts)
         case _:
             return
@@ -172,23 +151,25 @@ def simpler(expression: ast.Expr) -> Iterator[ast.Expr]:
 
 def smaller_inputs(function: ast.Function) -> Iterator[ast.Function]:
     """With one smaller or missing dimension of an input; with fp32 in place of another dtype."""
-    for number, item in enumerate(function.inputs):
-        changed: list[ast.Input] = [] if item.dtype in (None, "fp32") else [replace(item, dtype="fp32")]
-        dims = item.dims or ()
-        for place, dim in enumerate(dims):
-            for size in smaller_numbers(dim.size or 1, 1):
-                changed.append(
-                    replace(item, dims=(*dims[:place], replace(dim, size=size), *dims[place + 1 :]))
-                )
-            changed.append(replace(item, dims=(*dims[:place], *dims[place + 1 :])))
-        for fresh in changed:
-            inputs = (*function.inputs[:number], fresh, *function.inputs[number + 1 :])
-            yield replace(function, inputs=inputs)
+    for inputs in one_changed(function.inputs, _smaller_input):
+        yield replace(function, inputs=inputs)
 
 
-def _with_statement(function: ast.Function, number: int, statement: ast.Stmt) -> ast.Function:
-    statements = (*function.statements[:number], statement, *function.statements[number + 1 :])
-    return _used_inputs(replace(function, statements=statements))
+def _smaller_input(item: ast.Input) -> Iterator[ast.Input]:
+    if item.dtype not in (None, "fp32"):
+        yield replace(item, dtype="fp32")
+    dims = item.dims or ()
+    for place, dim in enumerate(dims):
+        for size in smaller_numbers(dim.size or 1, 1):
+            yield replace(item, dims=(*dims[:place], replace(dim, size=size), *dims[place + 1 :]))
+        yield replace(item, dims=(*dims[:place], *dims[place + 1 :]))
+
+
+def _with_one_statement(
+    function: ast.Function, changes: Callable[[ast.Stmt], Iterator[ast.Stmt]]
+) -> Iterator[ast.Function]:
+    for statements in one_changed(function.statements, changes):
+        yield _used_inputs(replace(function, statements=statements))
 
 
 def compiles(text: str) -> bool:
