@@ -96,10 +96,10 @@ def run_passes(
         instruments.append(StructureCheck(machine))
     if verify == "exact":
         from stripe.pipeline.checks.machine import MachineCheck
-        from stripe.pipeline.checks.proof import ExactCheck
+        from stripe.pipeline.checks.proof import ExactCheck, quiet
         from stripe.verify.assumptions import ANY
 
-        instruments += [ExactCheck(_quiet, ANY), MachineCheck(_quiet)]
+        instruments += [ExactCheck(quiet, ANY), MachineCheck(quiet)]
     return PassManager(entries, machine, tuple(instruments)).run(program)
 
 
@@ -110,7 +110,7 @@ def prove(before: Program, after: Program, *, assume: str = "all") -> Judgement:
     `assume` names the assumptions that a proof may use, as `--assume` does: `"all"`, `"none"`, `"float-order,finite"`.
     Raises StripeError for a `before` that is wrong in itself, as `stripe.check` does.
     """
-    from stripe.pipeline.checks.proof import check_input
+    from stripe.pipeline.checks.proof import check_input, quiet
     from stripe.verify.assumptions import Assumption, Policy, parse_assumptions
     from stripe.verify.proof.judge import judge
 
@@ -119,7 +119,7 @@ def prove(before: Program, after: Program, *, assume: str = "all") -> Judgement:
     except ValueError:
         hint = f"write all, none, or some of {', '.join(Assumption)}"
         raise ConfigError(f"unknown assumption in '{assume}'", where="assume", hint=hint) from None
-    check_input(require_structure(before), _quiet, "the first program")
+    check_input(require_structure(before), quiet, "the first program")
     return judge(before, require_structure(after), policy)
 
 
@@ -195,10 +195,6 @@ def _step(step: PassLike) -> tuple[Literal["config", "passes"], str] | PassEntry
             hint = did_you_mean(step, [*pass_names(), *lists], f"the pass lists are {', '.join(lists)}")
             raise ConfigError(f"there is no pass and no pass list called '{step}'", hint=hint) from error
     return "passes", step
-
-
-def _quiet(_text: str) -> None:
-    """Messages of checks that go on: undecided properties, and proofs that hold."""
 
 
 class _RemarkListener(Instrument):

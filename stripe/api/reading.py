@@ -21,7 +21,7 @@ from stripe.ir import (
     check_magnitude,
     verify_structural,
 )
-from stripe.ir.errors import did_you_mean
+from stripe.ir.errors import combine, did_you_mean
 
 Shapes: TypeAlias = Mapping[str, str | Sequence[int]]
 """Shapes of Tile inputs: sizes, as `(128, 20)`, or sizes with a dtype, as `"128x20:fp16"`."""
@@ -104,9 +104,7 @@ def raise_found(found: Iterable[Diagnostic]) -> None:
         for finding in found
     ]
     if errors:
-        first, *others = errors
-        first.others = tuple(others)
-        raise first
+        raise combine(errors)
 
 
 def _front_end(language: str) -> FrontEnd:

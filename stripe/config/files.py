@@ -11,8 +11,7 @@ from stripe.config.document import Document, parse_document, read_text
 from stripe.config.model import Scalar
 from stripe.config.parameters import ParameterFile, read_parameters, resolve
 from stripe.config.template import free_names
-from stripe.config.validate import combine
-from stripe.ir.errors import ConfigError, did_you_mean
+from stripe.ir.errors import ConfigError, combine, did_you_mean
 from stripe.ir.package_data import data_dir, list_data
 
 SUFFIXES = (".json.j2", ".json")

@@ -21,8 +21,8 @@ from stripe.config.defines import parse_value
 from stripe.config.document import Document
 from stripe.config.model import ConfigModel, Documented, Scalar
 from stripe.config.template import evaluate, names_in
-from stripe.config.validate import combine, validate
-from stripe.ir.errors import ConfigError, did_you_mean
+from stripe.config.validate import validate
+from stripe.ir.errors import ConfigError, combine, did_you_mean
 
 Value = StrictBool | StrictInt | StrictFloat | StrictStr
 Number = StrictInt | StrictFloat

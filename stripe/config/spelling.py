@@ -22,8 +22,8 @@ from typing import Annotated, TypeVar, get_args, get_origin
 from pydantic import BaseModel, JsonValue
 
 from stripe.config.document import parse_document
-from stripe.config.validate import combine, validate
-from stripe.ir.errors import ConfigError
+from stripe.config.validate import validate
+from stripe.ir.errors import ConfigError, combine
 
 _WORD = re.compile(r"[\w.*/+$-]+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from stripe.config.document import Document
 from stripe.config.json5 import JsonPath, value_at
-from stripe.ir.errors import ConfigError, closest, did_you_mean
+from stripe.ir.errors import ConfigError, closest, combine, did_you_mean
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -84,13 +84,6 @@ def _with_integers(value: JsonValue, places: frozenset[JsonPath], at: JsonPath =
     if isinstance(value, list):
         return [_with_integers(item, places, (*at, number)) for number, item in enumerate(value)]
     return int(value) if isinstance(value, float) and at in places else value
-
-
-def combine(errors: Sequence[ConfigError]) -> ConfigError:
-    """The first of at least one error, with the others inside."""
-    first, *others = errors
-    first.others = tuple(others)
-    return first
 
 
 def _data_path(loc: JsonPath, value: JsonValue) -> JsonPath:

@@ -66,10 +66,9 @@ def refuse_network_options(options: ReadOptions, language: str) -> None:
 
 def refusal(found: Sequence[Diagnostic], place: Callable[[Diagnostic], StripeError]) -> StripeError:
     """The error that has all findings, each at its place, in the order of the source."""
-    errors = sorted(map(place, found), key=lambda error: (error.line or 0, error.col or 0))
-    first, *others = errors
-    first.others = tuple(others)
-    return first
+    from stripe.ir.errors import combine
+
+    return combine(sorted(map(place, found), key=lambda error: (error.line or 0, error.col or 0)))
 
 
 def _nowhere(diagnostic: Diagnostic) -> StripeError:

@@ -13,9 +13,10 @@ from stripe.config.files import find_file, load_parameters, resolve_parameters
 from stripe.config.model import Documented, Scalar
 from stripe.config.parameters import ParameterFile
 from stripe.config.template import render_json
-from stripe.config.validate import combine, validate
+from stripe.config.validate import validate
 from stripe.hw.checks import check_model
 from stripe.hw.schema import HardwareModel
+from stripe.ir.errors import combine
 
 
 def load_hardware(

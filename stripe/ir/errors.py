@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 
 class StripeError(Exception):
@@ -76,6 +77,16 @@ class StripeWarning(StripeError):
 
     exit_status = 0
     kind = "warning"
+
+
+_Error = TypeVar("_Error", bound=StripeError)
+
+
+def combine(errors: Iterable[_Error]) -> _Error:
+    """The first of at least one error, with the others inside."""
+    first, *others = errors
+    first.others = tuple(others)
+    return first
 
 
 _WIDTH = 160  # a longer source line is cut around the caret

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,17 @@ class InternalFault(Exception):
         self.reason = reason
         self.details = details
         self.reproducer: Path | None = None
+
+
+MOST_FINDINGS = 10
+"""Findings that a fault shows."""
+
+
+def first_lines(findings: Sequence[object]) -> tuple[str, ...]:
+    """The first findings as details of a fault, and the number of the others."""
+    more = len(findings) - MOST_FINDINGS
+    lines = [line for finding in findings[:MOST_FINDINGS] for line in str(finding).splitlines()]
+    return (*lines, *([f"… and {more} more"] if more > 0 else ()))
 
 
 class Instrument:

@@ -6,17 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
-from stripe.ir import (
-    Block,
-    ConfigError,
-    Program,
-    Refinement,
-    Stage,
-    StripeError,
-    closest,
-    unmet_demands,
-    walk,
-)
+from stripe.ir import ConfigError, Program, Stage, StripeError, closest, unmet_demands, walk
 from stripe.passes.base import PassContext, Remark, TagReqs, any_matching
 from stripe.passes.registry import find_pass, pass_names
 from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
@@ -232,25 +222,13 @@ def say_unmatched(entry: PassEntry, program: Program, context: PassContext) -> N
 
 def require_no_addresses(program: Program, entry: PassEntry) -> None:
     """ConfigError when buffers have addresses and the pass may change live ranges."""
-    if entry.pass_.keeps_addresses:
-        return
-    placed = _placed_in(program.entry)
-    if placed is not None:
+    refs = (ref for _, block in walk(program.entry) for ref in block.refinements)
+    placed = (ref.name for ref in refs if ref.offset is not None)
+    if not entry.pass_.keeps_addresses and (name := next(placed, None)) is not None:
         raise ConfigError(
-            f"pass {entry.label} may change sizes and lifetimes, and '{placed.name}' already has its address",
+            f"pass {entry.label} may change sizes and lifetimes, and '{name}' already has its address",
             hint="put it before the passes that give addresses",
         )
-
-
-def _placed_in(block: Block) -> Refinement | None:
-    """The first buffer of the nest that has an address."""
-    for ref in block.refinements:
-        if ref.offset is not None:
-            return ref
-    for statement in block.statements:
-        if isinstance(statement, Block) and (found := _placed_in(statement)) is not None:
-            return found
-    return None
 
 
 def _who_ensures(stage: Stage) -> str:

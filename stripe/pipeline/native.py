@@ -27,37 +27,27 @@ def find_hardware(
     """The hardware model with that name or path, as `load_hardware` gives it; for `native` that of this processor."""
     if name_or_path != NATIVE:
         return load_hardware(name_or_path, defines, elsewhere)
-    processor = this_processor()
-    found: dict[str, tuple[float, str]] = {}
-    for source, values in ((_SYSTEM, _described(processor)), (_MEASURED, _rates(processor))):
-        found |= {name: (value, source) for name, value in values.items()}
-    return _rendered(processor, found, defines or {}, elsewhere)
-
-
-def native_remarks() -> tuple[str, ...]:
-    """Facts about this machine that could not be found, so that the model's own numbers hold."""
-    remarks = this_processor().remarks
-    return remarks if _measurement() else (*remarks, f"{_UNMEASURED}: speeds are those of the model")
-
-
-def _rendered(
-    processor: Processor,
-    found: Mapping[str, tuple[float, str]],
-    defines: Mapping[str, Scalar],
-    elsewhere: Collection[str],
-) -> HardwareModel:
+    processor, given = this_processor(), defines or {}
+    found = {name: (value, _SYSTEM) for name, value in _described(processor).items()}
+    found |= {name: (value, _MEASURED) for name, value in _rates(processor).items()}
     described = load_parameters(find_file(processor.model, "hwmodels"))
     parameters = described[1].parameters if described else {}
     values = {name: _fitted(parameters[name], value) for name, (value, _) in found.items()}
-    model = load_hardware(processor.model, {**values, **defines}, elsewhere)
+    model = load_hardware(processor.model, {**values, **given}, elsewhere)
     sources = tuple(
         entry.model_copy(update={"source": found[name][1]})
-        if (name := entry.path.removeprefix("parameters.")) in found and name not in defines
+        if (name := entry.path.removeprefix("parameters.")) in found and name not in given
         else entry
         for entry in model.sources
     )
     text = f"{processor.name}, found on this machine; {model.description}"
     return model.model_copy(update={"name": NATIVE, "description": text, "sources": sources})
+
+
+def native_remarks() -> tuple[str, ...]:
+    """Facts about this machine that could not be found, so that the model's own numbers hold."""
+    remarks = this_processor().remarks
+    return remarks if measurement() else (*remarks, f"{_UNMEASURED}: speeds are those of the model")
 
 
 def _fitted(parameter: Parameter, value: float) -> Scalar:
@@ -80,7 +70,8 @@ def _described(processor: Processor) -> dict[str, float]:
     return found | ({"L3_KIB": 0} if processor.caches and 3 not in processor.caches else {})
 
 
-def _measurement() -> Measurement | None:
+def measurement() -> Measurement | None:
+    """The speeds of this machine; None without a C compiler to measure with."""
     try:
         from stripe.exec.native.measure import measured  # numpy, and the compiler
 
@@ -92,7 +83,7 @@ def _measurement() -> Measurement | None:
 def _rates(processor: Processor) -> dict[str, float]:
     """Parameters of the model that were measured, none where there is no compiler. Rates in a cycle are quarters: a
     core that runs at another speed for a moment is no other machine."""
-    found = _measurement()
+    found = measurement()
     if found is None:
         return {}
     cycles, lanes = found.clock_mhz * 1e6, processor.vector_bytes / 4

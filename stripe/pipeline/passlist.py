@@ -11,9 +11,9 @@ from pydantic import JsonValue
 from stripe.config.document import Document
 from stripe.config.json5 import JsonPath
 from stripe.config.spelling import print_spelled, read_spelled
-from stripe.config.validate import combine, validate, without_schema
+from stripe.config.validate import validate, without_schema
 from stripe.ir import ConfigError
-from stripe.ir.errors import did_you_mean
+from stripe.ir.errors import combine, did_you_mean
 from stripe.passes.base import Pass
 from stripe.passes.registry import find_pass
 from stripe.pipeline.instrument import PassEntry

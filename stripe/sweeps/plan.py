@@ -14,12 +14,12 @@ from stripe.config.document import Document
 from stripe.config.files import resolve_parameters
 from stripe.config.model import Scalar
 from stripe.config.template import evaluate, names_in, render_json
-from stripe.config.validate import combine, validate
+from stripe.config.validate import validate
 from stripe.frontends.files import read_file
 from stripe.frontends.frontend import ReadOptions
 from stripe.frontends.registry import by_suffix, front_ends
 from stripe.ir import ConfigError, StripeError
-from stripe.ir.errors import did_you_mean
+from stripe.ir.errors import combine, did_you_mean
 from stripe.sweeps.metrics import EDP, METRICS, PATHS, path_fault
 from stripe.sweeps.schema import ObjectiveSpec, StrategySpec, SweepFile, WorkloadSpec
 from stripe.sweeps.space import MAX_SEARCHED, PASSES, DesignSpace, design_space

@@ -12,9 +12,8 @@ from stripe.config.document import Document
 from stripe.config.model import Scalar
 from stripe.config.parameters import Parameter, shown
 from stripe.config.template import evaluate, names_in
-from stripe.config.validate import combine
 from stripe.ir import ConfigError
-from stripe.ir.errors import did_you_mean
+from stripe.ir.errors import combine, did_you_mean
 from stripe.sweeps.schema import SweepFile, doubled, spaced
 from stripe.sweeps.templates import Templates
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from stripe.exec.data import random_inputs
 from stripe.exec.interp import interpret
 from stripe.ir import Program, StripeError
 from stripe.pipeline.checks.machine import MachineCheck
-from stripe.pipeline.checks.proof import ExactCheck
+from stripe.pipeline.checks.proof import ExactCheck, quiet
 from stripe.pipeline.checks.structure import StructureCheck
 from stripe.pipeline.manager import PassManager
 from stripe.sweeps.evaluate import ResultRow, program_of
@@ -39,7 +38,7 @@ def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int
     executed = False
     try:
         machine, listed = plan.space.templates.rendered(point.choices, point.passes)
-        checks = (StructureCheck(machine), ExactCheck(_quiet, ANY), MachineCheck(_quiet))
+        checks = (StructureCheck(machine), ExactCheck(quiet, ANY), MachineCheck(quiet))
         before = program_of(workload)
         after = PassManager(listed.entries, machine, checks).run(before)
         report = simulation_json(simulate_program(after, machine), workload.name)
@@ -59,11 +58,5 @@ def _differing(before: Program, after: Program) -> str | None:
     """The first output in which the interpreter sees a difference, on data of small integers."""
     inputs = random_inputs(before, 0)
     expected, found = interpret(before, inputs), interpret(after, inputs)
-    names: Iterator[str] = (
-        name for name, array in expected.items() if not np.array_equal(array, found[name], equal_nan=True)
-    )
+    names = (n for n, array in expected.items() if not np.array_equal(array, found[n], equal_nan=True))
     return next(names, None)
-
-
-def _quiet(_text: str) -> None:
-    """Messages of checks that go on: undecided properties, and proofs that hold."""

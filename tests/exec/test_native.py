@@ -106,7 +106,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Processor:
     """A processor with AVX2 in place of that of the tests, with figures for it."""
     found = Processor("Zen", "x86_avx2", 6, 30, {1: CacheLevel(32, 8, 64), 2: CacheLevel(512, 8, 64)})
     monkeypatch.setattr(native, "this_processor", lambda: found)
-    monkeypatch.setattr(native, "_measurement", lambda: MEASURED)
+    monkeypatch.setattr(native, "measurement", lambda: MEASURED)
     return found
 
 
@@ -136,7 +136,7 @@ def test_products_of_bytes_are_those_that_the_compiler_makes(
     kind: str, gops: float, rate: int, known: Processor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native, "this_processor", lambda: replace(known, model=kind))
-    monkeypatch.setattr(native, "_measurement", lambda: replace(MEASURED, dot_gops=gops))
+    monkeypatch.setattr(native, "measurement", lambda: replace(MEASURED, dot_gops=gops))
     model = find_hardware("native")
     assert model.parameters["I8_RATE"] == rate
     operations = model.exec_unit("CORE").ops_per_cycle
@@ -148,7 +148,7 @@ def test_products_of_bytes_are_those_that_the_compiler_makes(
 def test_without_a_compiler_the_model_has_its_own_speeds(
     known: Processor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "_measurement", lambda: None)
+    monkeypatch.setattr(native, "measurement", lambda: None)
     model = find_hardware("native")
     assert (model.parameters["CORES"], model.parameters["CLOCK_MHZ"]) == (
         6,

@@ -6,10 +6,11 @@ import statistics
 
 from stripe.cli.commands.run_report import KernelJson, SpeedJson, TimesJson
 from stripe.cost.counts.work import KernelWork, program_work, tensor_bytes
-from stripe.exec.native.measure import Measurement, measured
+from stripe.exec.native.measure import Measurement
 from stripe.exec.native.processor import this_processor
-from stripe.ir import ConfigError, Program
+from stripe.ir import Program
 from stripe.pipeline.engines import Arrays, CEngine, Engine, Runner
+from stripe.pipeline.native import measurement
 
 
 def measure(
@@ -17,7 +18,7 @@ def measure(
 ) -> TimesJson:
     """Times `count` runs of `program`, whose meaning is that of `original`, and its kernels where the engine can."""
     threads = _threads(engine)
-    machine = _machine() if isinstance(engine, CEngine) else None
+    machine = measurement() if isinstance(engine, CEngine) else None
     times = runner.bench(inputs, count)
     works = program_work(original)
     operations, of_bytes = sum(work.operations for work in works), sum(work.of_bytes for work in works)
@@ -45,13 +46,6 @@ def _threads(engine: Engine) -> int:
     if not isinstance(engine, CEngine):
         return 1
     return engine.threads or (this_processor().cores if engine.openmp else 1)
-
-
-def _machine() -> Measurement | None:
-    try:
-        return measured()
-    except ConfigError:
-        return None
 
 
 def _speed(work: KernelWork, seconds: float, machine: Measurement | None, threads: int) -> SpeedJson:

@@ -24,6 +24,7 @@ from stripe.frontends.onnx.model import (
 from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorValue, constant
 from stripe.ir import ConfigError, Program, StripeError
+from stripe.ir.errors import combine
 from stripe.tile import CalledError, TileErrors, bind, lower, parse_tile, program_name
 
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ def _of_nodes(error: StripeError, found: Network, name: str) -> StripeError:
         where = found.nodes.get(one.call.line) if isinstance(one, CalledError) else None
         text = f"{one.reason}: {one.source.strip()}" if one.source else one.reason
         placed.append(StripeError(text, path=name, where=where, hint=one.hint))
-    first, *others = placed
-    first.others = tuple(others)
-    return first
+    return combine(placed)
 
 
 def as_tile(source: Source, options: ReadOptions) -> str:

@@ -12,7 +12,7 @@ from stripe.frontends.onnx.graphs import node_text, printable_name
 from stripe.frontends.onnx.operators import Library
 from stripe.frontends.onnx.values import Array, TensorType, TensorValue, Value, stored
 from stripe.ir import fresh
-from stripe.ir.errors import StripeError
+from stripe.ir.errors import StripeError, combine
 from stripe.tile.printer import tensor_id
 
 
@@ -73,10 +73,8 @@ class TileFile:
 
     def raise_problems(self) -> None:
         """Raises StripeError with all nodes that could not be imported."""
-        first, *others = [*self.problems.values(), None]
-        if first is not None:
-            first.others = tuple(error for error in others if error is not None)
-            raise first
+        if self.problems:
+            raise combine(self.problems.values())
 
     def results(self, env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, Array]:
         """Writes the outputs that no call makes; gives those without elements. Raises StripeError for outputs that are

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from stripe.ir import Program
-from stripe.pipeline.checks.proof import raise_findings
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.pipeline.checks.proof import decided, quiet, raise_findings
+from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry, first_lines
 from stripe.pipeline.manager import PassManager
-from stripe.verify.program import Finding, check_memory
+from stripe.verify.program import check_memory
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
 
-_SHOWN = 10
-
 
 def require_bounds(program: Program, write: Callable[[str], object], name: str = "the program") -> None:
-    """Raises StripeError for accesses out of bounds; bounds that cannot be decided are told by `write`."""
-    raise_findings(_errors(program, write, name), name)
+    """Raises StripeError for accesses out of bounds; `write` gets a line for bounds that cannot be decided."""
+    raise_findings(decided(check_memory(program), write, name), name)
 
 
 class BoundsCheck(Instrument):
@@ -41,25 +39,16 @@ class BoundsCheck(Instrument):
 
     @override
     def end(self, program: Program) -> None:
-        if program is self._first or not _errors(program, self._write, "the result of the passes"):
+        if program is self._first or not decided(
+            check_memory(program), self._write, "the result of the passes"
+        ):
             return
         assert self._first is not None, "a run begins"
         program, culprit = self._first, "the input"
-        found = _errors(program)
+        found = decided(check_memory(program), quiet, culprit)
         for number, entry in enumerate(self._again.entries):
             if found:
                 break
             program, culprit = self._again.step(number, program), f"the result of pass {entry.label}"
-            found = _errors(program)
-        more = [f"… and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-        lines = [line for finding in found[:_SHOWN] for line in str(finding).splitlines()]
-        raise InternalFault(f"{culprit} accesses memory out of bounds", (*lines, *more))
-
-
-def _errors(program: Program, write: Callable[[str], object] | None = None, name: str = "") -> list[Finding]:
-    """The accesses that leave their buffers; those that cannot be decided are told by `write`."""
-    found = check_memory(program)
-    for finding in found:
-        if finding.unknown and write is not None:
-            write(f"verify: {name}: {'; '.join(str(finding).splitlines())}\n")
-    return [finding for finding in found if not finding.unknown]
+            found = decided(check_memory(program), quiet, culprit)
+        raise InternalFault(f"{culprit} accesses memory out of bounds", first_lines(found))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing_extensions import override
 
 from stripe.ir import Program, StripeError
+from stripe.ir.errors import combine
 from stripe.pipeline.instrument import Instrument, PassEntry
 from stripe.verify.assumptions import Assumption, Policy, in_order
 from stripe.verify.interface import moved_tensor
@@ -24,14 +25,8 @@ class ProofError(StripeError):
 
 def check_input(program: Program, write: Callable[[str], None], name: str = "the input") -> None:
     """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of unwritten elements.
-
-    What cannot be decided is told by `write`.
-    """
-    findings = check_program(program)
-    for finding in findings:
-        if finding.unknown:
-            write(f"verify: {name}: {'; '.join(str(finding).splitlines())}\n")
-    raise_findings([finding for finding in findings if not finding.unknown], name)
+    `write` gets a line for each property that cannot be decided."""
+    raise_findings(decided(check_program(program), write, name), name)
     pads = prove_pads(program)
     if isinstance(pads, Different):
         raise StripeError(str(pads).removeprefix("error: "), where=name)
@@ -39,15 +34,25 @@ def check_input(program: Program, write: Callable[[str], None], name: str = "the
         write(f"verify: {name}: the pads of outputs: {pads}\n")
 
 
+def decided(findings: Sequence[Finding], write: Callable[[str], object], name: str) -> list[Finding]:
+    """The findings that are errors; `write` gets a line for each property of the program `name` without an answer."""
+    for finding in findings:
+        if finding.unknown:
+            write(f"verify: {name}: {'; '.join(str(finding).splitlines())}\n")
+    return [finding for finding in findings if not finding.unknown]
+
+
 def raise_findings(findings: Sequence[Finding], name: str) -> None:
     """Raises StripeError with all findings about the program that users know as `name`, where there are any."""
     if findings:
-        first, *others = (
+        raise combine(
             StripeError(str(found).removeprefix("error: "), where=name, hint=found.hint or None)
             for found in findings
         )
-        first.others = tuple(others)
-        raise first
+
+
+def quiet(_text: str) -> None:
+    """A `write` for checks whose lines nobody reads."""
 
 
 def check_against(
@@ -58,11 +63,9 @@ def check_against(
     """
     check_input(reference, write, name)
     report = _Report(write, policy)
-    failures = (
-        f"the program does not compute what {name} does",
-        f"the program is not proved to compute what {name} does",
-    )
-    report.require(reference, program, name, failures)
+    words = ("does not compute", "is not proved to compute")
+    different, unproved = (f"the program {verb} what {name} does" for verb in words)
+    report.require(reference, program, name, (different, unproved))
     report.summary()
 
 

@@ -18,12 +18,10 @@ from stripe.ir import (
     verify_structural,
     walk,
 )
-from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry
+from stripe.pipeline.instrument import Instrument, InternalFault, PassEntry, first_lines
 
 if TYPE_CHECKING:
     from stripe.hw.schema import HardwareModel
-
-_SHOWN = 10
 
 
 class StructureCheck(Instrument):
@@ -51,11 +49,7 @@ class StructureCheck(Instrument):
         if not found:
             found = self._check_machine(after)
         if found:
-            more = [f"… and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-            raise InternalFault(
-                f"pass {entry.label} produced invalid IR",
-                (*(str(diagnostic) for diagnostic in found[:_SHOWN]), *more),
-            )
+            raise InternalFault(f"pass {entry.label} produced invalid IR", first_lines(found))
 
     def _check_machine(self, program: Program) -> list[Diagnostic]:
         addresses = any(ref.offset is not None for _, block in walk(program.entry) for ref in block.allocs)
@@ -120,9 +114,8 @@ def _round_trip(program: Program, what: str) -> None:
 
 def _first_difference(program: Program, again: Program) -> tuple[str, ...]:
     """The first line in which the two programs print differently, or the remark that there is none."""
-    for first, second in zip(
-        print_program(program).splitlines(), print_program(again).splitlines(), strict=False
-    ):
+    texts = (print_program(each).splitlines() for each in (program, again))
+    for first, second in zip(*texts, strict=False):
         if first != second:
             return (f"printed:  {first.strip()}", f"reparsed: {second.strip()}")
     return ("both print the same text, so the text leaves something out",)
