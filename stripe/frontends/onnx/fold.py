@@ -23,6 +23,8 @@ MAX_FOLDED = 1 << 28
 _MAX_SEEN = 1 << 14
 """Elements of a constant that the inference of shapes sees."""
 
+KEEP_TYPE = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
+"""Operators for which onnx infers no type: the result has that of the first input."""
 RANDOM = frozenset(
     ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 )
@@ -47,6 +49,9 @@ def infer(
     Raises Unsupported for inputs that contradict the operator.
     """
     plain = renamed(node)
+    plain.output[:] = [
+        f"o{place}" for place in range(len(plain.output))
+    ]  # left out or not: a template may ask
     types: dict[str, TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for name, value in zip(plain.input, inputs, strict=True):
@@ -64,11 +69,31 @@ def infer(
         for name, declared in schema.attributes.items()
         if name not in written and declared.default_value.type != onnx.AttributeProto.UNDEFINED
     )
+    inferring = _with_inference(schema)
     try:
-        found = onnx.shape_inference.infer_node_outputs(schema, plain, types, data, opset_imports=versions)
+        found = onnx.shape_inference.infer_node_outputs(inferring, plain, types, data, opset_imports=versions)
     except (InferenceError, ValidationError) as error:
+        if inferring is not schema:
+            return [None] * len(plain.output)
         raise Unsupported(one_line(error), "shapes and types of its inputs contradict it") from None
+    if schema.name in KEEP_TYPE and plain.output:
+        found[plain.output[0]] = types[plain.input[0]]
     return [found.get(name) for name in plain.output]
+
+
+def _with_inference(schema: OpSchema) -> OpSchema:
+    """The schema of an operator, or of its next version where this one infers no types."""
+    later = schema
+    while not later.has_type_and_shape_inference_function:
+        newer = (
+            each for each in onnx.defs.get_all_schemas_with_history()
+            if (each.domain, each.name) == (later.domain, later.name) and each.since_version > later.since_version
+        )  # fmt: skip
+        found = min(newer, key=lambda each: each.since_version, default=None)
+        if found is None:
+            return schema
+        later = found
+    return later
 
 
 def one_line(error: Exception) -> str:

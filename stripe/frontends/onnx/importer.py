@@ -126,7 +126,10 @@ class GraphScope:
             types = self._types(node, schema, inputs)
         except Unsupported:
             return [UnknownValue()] * len(node.output)
-        return [AbsentValue() if type is None else TensorValue(type, "refused") for type in types]
+        return [
+            TensorValue(type, "refused") if name and type is not None else AbsentValue()
+            for name, type in zip(node.output, types, strict=True)
+        ]
 
     def _with_attributes(self, node: NodeProto) -> NodeProto:
         """The node of a body with the attributes of the node that calls it."""
@@ -152,8 +155,9 @@ class GraphScope:
         ):
             return self._folded(node, schema, inputs)
         types = self._types(node, schema, inputs)
-        if all(type is None or type.count == 0 for type in types):
-            return [AbsentValue() if type is None else _empty(type) for type in types]
+        wanted = [type if name else None for name, type in zip(node.output, types, strict=True)]
+        if all(type is None or type.count == 0 for type in wanted):
+            return [AbsentValue() if type is None else _empty(type) for type in wanted]
         if self.writer.library.has(node):
             return self._called(node, schema, inputs, types)
         if (body := definition(node, schema, inputs, self.opsets)) is not None:
@@ -189,11 +193,11 @@ class GraphScope:
         return found
 
     def _types(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> list[TensorType | None]:
-        """The types of the outputs, None for those that are left out."""
+        """The types of the outputs, None for unknown ones of those that are left out or that nothing reads."""
         found: list[TensorType | None] = []
         for name, proto in zip(node.output, infer(node, schema, inputs, self.opsets), strict=True):
             if not name:
-                found.append(None)
+                found.append(static_type(proto))
                 continue
             said = static_type(self.declared.get(name))
             type = static_type(proto) or said
@@ -205,6 +209,9 @@ class GraphScope:
             if type is None and self.used is not None and name not in self.used:
                 found.append(None)
                 continue
+            if type is None and not schema.has_type_and_shape_inference_function:
+                reason = f"the shape of its output '{printable_name(name)}' is unknown: onnx infers none"
+                raise Unsupported(reason, "convert the model to a newer opset, or give the type of the value")
             if type is None:
                 reason = f"the shape of its output '{printable_name(name)}' depends on data"
                 raise Unsupported(
@@ -233,7 +240,7 @@ class GraphScope:
         if whole:
             self.writer.statements.append(f"{tags} {tensor_id(whole)} = {call};")
         for output, type, formal_name in zip(node.output, types, formal, strict=True):
-            if type is None:
+            if not output or type is None:
                 results.append(AbsentValue())
                 continue
             if type.count == 0:
@@ -254,10 +261,10 @@ class GraphScope:
         places = {name: place for place, name in enumerate(formal_names(schema.inputs, len(inputs)))}
         found: list[str] = []
         for item in operator.function.inputs:
-            value = inputs[places[item.name]]
-            assert isinstance(value, TensorValue), (
-                f"{operator.function.name} takes {item.name}, which is left out"
-            )
+            value = inputs[places[item.name]] if item.name in places else AbsentValue()
+            if not isinstance(value, TensorValue):
+                reason = "is left out" if isinstance(value, AbsentValue) else "is no tensor"
+                raise Unsupported(f"its input '{item.name}' {reason}", "give the node a tensor for it")
             if value.type.dtype is None:
                 element = element_name(value.type.element)
                 raise Unsupported(f"elements of type {element} have no counterpart")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,18 +86,41 @@ def attributes(node: NodeProto, schema: OpSchema) -> dict[str, Parameter]:
 
 def _plain(attribute: onnx.AttributeProto) -> Parameter:
     match attribute.type:
-        case onnx.AttributeProto.INT | onnx.AttributeProto.FLOAT:
-            return onnx.helper.get_attribute_value(attribute)
+        case onnx.AttributeProto.INT:
+            return attribute.i
+        case onnx.AttributeProto.FLOAT:
+            return _number(attribute.f)
         case onnx.AttributeProto.STRING:
             return attribute.s.decode("utf-8", "replace")
-        case onnx.AttributeProto.INTS | onnx.AttributeProto.FLOATS:
-            return list(onnx.helper.get_attribute_value(attribute))
+        case onnx.AttributeProto.INTS:
+            return list(attribute.ints)
+        case onnx.AttributeProto.FLOATS:
+            return list(map(_number, attribute.floats))
         case onnx.AttributeProto.STRINGS:
             return [text.decode("utf-8", "replace") for text in attribute.strings]
-        case onnx.AttributeProto.TENSOR if onnx.numpy_helper.to_array(attribute.t).size <= MAX_PARAMETER:
-            return _elements(constant(onnx.numpy_helper.to_array(attribute.t), attribute.t.data_type))
+        case onnx.AttributeProto.TENSOR:
+            data = onnx.numpy_helper.to_array(attribute.t)
+            elements = _elements(constant(data, attribute.t.data_type))
+            return None if elements is None else list(map(_number, elements))
         case _:
             return None
+
+
+def _number(value: bool | float) -> bool | float | str:
+    """A number; one that is not finite as its expression in Tile, with which a template cannot compute."""
+    if math.isfinite(value):
+        return value
+    return (
+        "(infinity() - infinity())" if math.isnan(value) else "infinity()" if value > 0 else "(-infinity())"
+    )
+
+
+def _not_finite(node: NodeProto) -> str | None:
+    """The first attribute of a node that holds an infinity or NaN."""
+    for attribute in node.attribute:
+        if not all(map(math.isfinite, (attribute.f, *attribute.floats))):
+            return attribute.name
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +151,16 @@ class Library:
     def operator(
         self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value], outputs: Sequence[TensorType | None]
     ) -> Operator:
-        """The function for a node, whose results have the types `outputs`. Raises ConfigError for a fault of its
-        template, StripeError for one in its text, Unsupported where it gives other sizes.
+        """The function for a node, whose results have the types `outputs`: those of outputs that are left out, too.
+        Raises Unsupported for a fault of its template, and where it gives other sizes.
         """
         parameters = _parameters(node, schema, inputs, outputs)
         key = json.dumps([qualified(node), parameters])
         if key not in self._by_key:
-            rendered = self._rendered(node, parameters)
+            try:
+                rendered = self._rendered(node, parameters)
+            except StripeError as error:
+                raise self._fault(node, error) from None
             shapes = {
                 name: TensorShape(value.type.sizes, value.type.dtype)
                 for name, value in zip(formal_names(schema.inputs, len(inputs)), inputs, strict=True)
@@ -142,6 +169,17 @@ class Library:
             wanted = dict(zip(formal_names(schema.outputs, len(outputs)), outputs, strict=True))
             self._by_key[key] = self._typed(rendered, shapes, wanted)
         return self._by_key[key]
+
+    def _fault(self, node: NodeProto, error: StripeError) -> Unsupported:
+        """The reason for which a node has no function: a number of its own, else a fault of its template."""
+        if (name := _not_finite(node)) is not None:
+            reason = f"its attribute '{name}' is not finite, and its template computes with it"
+            return Unsupported(reason, "give the node a finite number")
+        path = templates(self.folders)[qualified(node)]
+        hint = error.hint or ""
+        if path.parent not in self.folders:
+            hint = "check its inputs, outputs and attributes, or name a template of your own with --operators"
+        return Unsupported(f"its template fails: {error.place}: {error.reason}", hint)
 
     def _typed(
         self,
@@ -221,13 +259,17 @@ def _parameters(
     for name, value in zip(names, given, strict=False):
         described: dict[str, Parameter] = {"present": False, "value": None}
         if isinstance(value, TensorValue):
-            described = {**_described(value.type), "name": name, "value": _elements(value)}
+            described = {**_described(value.type), "name": name, "value": _finite(_elements(value))}
         listed.append(described)
         found[name] = described
     found["inputs"] = listed
     found["outputs"] = [
-        {"present": False} if type is None else {**_described(type), "name": name}
-        for name, type in zip(formal_names(schema.outputs, len(outputs)), outputs, strict=True)
+        {"present": False, "name": name}
+        if type is None
+        else {**_described(type), "name": name, "present": output != ""}
+        for name, type, output in zip(
+            formal_names(schema.outputs, len(outputs)), outputs, node.output, strict=True
+        )
     ]
     return found
 
@@ -241,12 +283,15 @@ def _described(type: TensorType) -> dict[str, Parameter]:
     }  # fmt: skip
 
 
-def _elements(value: TensorValue) -> Parameter:
+def _elements(value: TensorValue) -> list[bool | int | float] | None:
     """The elements of a small constant in order; None for others."""
     if value.data is None or value.data.size > MAX_PARAMETER or value.type.element == TensorProto.STRING:
         return None
     kind = value.type.dtype.kind if value.type.dtype is not None else "float"
     wide = {"bool": "bool", "int": "int64", "uint": "uint64", "float": "float64"}[kind]
-    elements = [item.item() for item in stored(value.data, value.type.element).astype(wide).reshape(-1)]
-    finite = all(not isinstance(item, float) or abs(item) < float("inf") for item in elements)
-    return elements if finite else None
+    return [item.item() for item in stored(value.data, value.type.element).astype(wide).reshape(-1)]
+
+
+def _finite(elements: list[bool | int | float] | None) -> Parameter:
+    """The elements of a constant where a template can compute with all of them, else None."""
+    return list(elements) if elements is not None and all(map(math.isfinite, elements)) else None

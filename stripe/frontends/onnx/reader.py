@@ -56,10 +56,22 @@ def _of_nodes(error: StripeError, found: Network, name: str) -> StripeError:
     errors = error.errors if isinstance(error, TileErrors) else (error,)
     placed: list[StripeError] = []
     for one in errors:
-        where = found.nodes.get(one.call.line) if isinstance(one, CalledError) else None
+        line = one.call.line if isinstance(one, CalledError) else one.line
+        where = None if line is None else _node_at(found, line)
         text = f"{one.reason}: {one.source.strip()}" if one.source else one.reason
         placed.append(StripeError(text, path=name, where=where, hint=one.hint))
     return combine(placed)
+
+
+def _node_at(found: Network, line: int) -> str | None:
+    """The node of a line of the Tile text: that of the statement, or the first that calls the function around it."""
+    if line in found.nodes:
+        return found.nodes[line]
+    lines = found.text.splitlines()
+    head = next((text for text in reversed(lines[:line]) if text.startswith("function ")), "")
+    call = f" {head.removeprefix('function ').partition('(')[0]}("
+    behind = (number for number, text in enumerate(lines, 1) if number > line and call in text)
+    return next((node for number in behind if (node := _node_at(found, number))), None)
 
 
 def as_tile(source: Source, options: ReadOptions) -> str:

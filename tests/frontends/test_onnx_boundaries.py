@@ -1,0 +1,215 @@
+"""Nodes at the ends of their definitions: negative axes, positions that repeat, widths beyond the tensor, numbers that
+are not finite, outputs that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from stripe.cli.start import opt
+from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.onnx.reader import import_model, program
+from stripe.ir import StripeError
+from stripe.onnx_backend import compile_model
+
+Array = npt.NDArray[Any]
+Capture = pytest.CaptureFixture[str]
+
+
+def floats(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def network(
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, Array],
+    constants: Mapping[str, Array] | None = None,
+    outputs: Sequence[str] = ("y",),
+    opset: int = 21,
+) -> ModelProto:
+    """A model whose outputs have the types that ONNX infers."""
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(data.dtype), data.shape)
+        for name, data in inputs.items()
+    ]
+    held = [numpy_helper.from_array(data, name) for name, data in (constants or {}).items()]
+    results = [helper.make_value_info(name, onnx.TypeProto()) for name in outputs]
+    graph = helper.make_graph(list(nodes), "g", infos, results, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def results(model: ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
+    found = compile_model(model, "interp").run(inputs)
+    return [found[info.name] for info in model.graph.output]
+
+
+def refusal(model: ModelProto) -> str:
+    with pytest.raises(StripeError) as caught:
+        program(import_model(model, "m.onnx", ReadOptions()), "m.onnx")
+    return str(caught.value)
+
+
+def test_unpooling_writes_a_position_once() -> None:
+    """Windows of 3 by 3 overlap at steps of 2: one maximum has its position four times."""
+    x = np.zeros((1, 1, 5, 5), np.float32)
+    x[0, 0, 2, 2] = 5
+    sizes: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2]}
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["v", "i"], **sizes),
+        helper.make_node("MaxUnpool", ["v", "i"], ["y"], **sizes),
+    ]
+    (found,) = results(network(nodes, {"x": x}), {"x": x})
+    assert np.array_equal(found, x)
+
+
+def test_unpooling_keeps_the_last_of_a_position() -> None:
+    x = np.arange(1, 14, dtype=np.float32).reshape(1, 1, 13)
+    places = np.array([3, 0, 3, 7, 7, 3, 12, 0, 1, 7, 3, 12, 2]).reshape(1, 1, 13)
+    node = helper.make_node("MaxUnpool", ["x", "i"], ["y"], kernel_shape=[2], strides=[1])
+    (found,) = results(network([node], {"x": x, "i": places}), {"x": x, "i": places})
+    expected = np.zeros(14, np.float32)
+    expected[places.reshape(-1)] = x.reshape(-1)
+    assert np.array_equal(found.reshape(-1), expected)
+
+
+def test_means_are_taken_over_negative_axes() -> None:
+    x = floats(2, 3, 2, 2)
+    for axes in ([-2, -1], [0, -2, 3]):
+        node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], axes=axes)
+        (found,) = results(network([node], {"x": x}), {"x": x})
+        centred = x - x.mean(tuple(axes), keepdims=True)
+        assert np.allclose(found, centred / x.std(tuple(axes), keepdims=True), atol=1e-5), axes
+
+
+PADS = [((3,), (4, 5)), ((3,), (-1, 3)), ((3,), (3, -1)), ((4,), (-1, 7)), ((5,), (9, -3)), ((1, 3), (2, 2, 1, 0)),
+        ((2, 3), (1, -1, -1, 4)), ((3, 2), (-2, 3, 2, 1)), ((3,), (-3, 2)), ((4,), (-1, -1))]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize(("shape", "pads"), PADS, ids=str)
+def test_padding_cuts_first_and_goes_on_beyond_the_tensor(
+    mode: Any, shape: tuple[int, ...], pads: tuple[int, ...]
+) -> None:
+    """As numpy pads the elements that negative widths leave."""
+    x, rank = floats(*shape), len(shape)
+    node = helper.make_node("Pad", ["x", "p"], ["y"], mode=mode)
+    model = network([node], {"x": x}, {"p": np.array(pads)})
+    ends = list(zip(pads[:rank], pads[rank:], strict=True))
+    left = x[
+        tuple(
+            slice(max(-low, 0), size - max(-high, 0)) for (low, high), size in zip(ends, shape, strict=True)
+        )
+    ]
+    if left.size == 0 and mode != "constant":
+        assert "(Pad): error: it takes all elements of a dimension away" in refusal(model)
+        return
+    wider = [(max(low, 0), max(high, 0)) for low, high in ends]
+    assert np.array_equal(results(model, {"x": x})[0], np.pad(left, wider, mode=mode))
+
+
+def test_zeros_are_quantized_with_a_scale_that_divides() -> None:
+    x = np.zeros((2, 3), np.float32)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    model = network(nodes, {"x": x}, outputs=["q", "s", "z", "y"])
+    q, scale, zero, y = results(model, {"x": x})
+    assert not q.any() and not zero.any() and not y.any()
+    assert scale == np.float32(1) / np.float32(255)
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "attributes", "expected"),
+    [
+        ("Pad", 2, {"pads": [1, 0], "value": -np.inf}, [-np.inf, -2, 3]),
+        ("Pad", 1, {"paddings": [0, 1], "value": np.inf}, [-2, 3, np.inf]),
+        ("Clip", 6, {"max": np.inf, "min": 0.0}, [0, 3]),
+        ("Clip", 6, {"min": -np.inf, "max": 1.0}, [-2, 1]),
+        ("LeakyRelu", 16, {"alpha": np.inf}, [-np.inf, 3]),
+        ("ThresholdedRelu", 10, {"alpha": -np.inf}, [-2, 3]),
+    ],
+)
+def test_attributes_are_numbers_that_are_not_finite(
+    op: str, opset: int, attributes: dict[str, Any], expected: list[float]
+) -> None:
+    x = np.array([-2, 3], np.float32)
+    model = network([helper.make_node(op, ["x"], ["y"], **attributes)], {"x": x}, opset=opset)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [len(expected)]))
+    assert results(model, {"x": x})[0].tolist() == expected
+
+
+def test_an_attribute_with_which_a_template_cannot_compute_is_refused(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    node = helper.make_node("Shrink", ["x"], ["y"], name="s", lambd=np.inf)
+    onnx.save(network([node], {"x": floats(3)}), tmp_path / "m.onnx")
+    assert opt([str(tmp_path / "m.onnx")]) == 1
+    assert capsys.readouterr().err == (
+        f"{tmp_path}/m.onnx: node 's' (Shrink): error: its attribute 'lambd' is not finite, and its template computes "
+        "with it\n  hint: give the node a finite number\n"
+    )
+
+
+def test_a_fault_of_a_template_names_the_node_and_the_line(tmp_path: Path) -> None:
+    text = "## operators: Relu\nfunction {{ name }}(X) -> (Y) {\n  Y = X * {{ 1 / 0 }};\n}\n"
+    (tmp_path / "relu.tile.j2").write_text(text)
+    model = network([helper.make_node("Relu", ["x"], ["y"], name="n")], {"x": floats(3)})
+    with pytest.raises(StripeError) as caught:
+        import_model(model, "m.onnx", ReadOptions(operators=(str(tmp_path),)))
+    assert str(caught.value) == (
+        f"m.onnx: node 'n' (Relu): error: its template fails: {tmp_path}/relu.tile.j2:3: division by zero\n"
+        "  hint: test the divisor with {% if %} first"
+    )
+
+
+def test_outputs_that_nothing_reads_may_have_no_name() -> None:
+    x = floats(6, 4)
+    split = helper.make_node("Split", ["x", "s"], ["a", "", "b"], axis=0)
+    model = network([split], {"x": x}, {"s": np.array([1, 2, 3])}, outputs=["a", "b"])
+    first, last = results(model, {"x": x})
+    assert np.array_equal(first, x[:1]) and np.array_equal(last, x[3:])
+    top = helper.make_node("TopK", ["x", "k"], ["", "y"], axis=1)
+    model = network([top], {"x": x}, {"k": np.array([2])})
+    assert np.array_equal(results(model, {"x": x})[0], np.argsort(-x, axis=1)[:, :2])
+
+
+def test_an_input_that_is_missing_is_refused() -> None:
+    for inputs in (["x"], ["x", ""]):
+        model = network([helper.make_node("Gemm", inputs, ["y"], name="n")], {"x": floats(2, 2)})
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2]))
+        assert "node 'n' (Gemm): error:" in refusal(model)
+
+
+def test_errors_inside_of_an_operator_name_its_node() -> None:
+    """A window that lies in the padding altogether."""
+    x, w = floats(1, 1, 1), floats(1, 1, 2, seed=1)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"], name="first"),
+        helper.make_node("Conv", ["r", "w"], ["y"], name="second", pads=[1, 1], dilations=[2]),
+    ]
+    assert "node 'second' (Conv): error: no point satisfies" in refusal(network(nodes, {"x": x}, {"w": w}))
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "shapes", "attributes"),
+    [
+        ("GroupNormalization", 21, [(2, 4, 3), (4,), (4,)], {"num_groups": 2}),
+        ("MeanVarianceNormalization", 13, [(2, 3, 2, 2)], {}),
+        ("GreaterOrEqual", 12, [(2, 3), (3,)], {}),
+        ("Sigmoid", 1, [(2, 3)], {}),
+    ],
+)
+def test_types_are_known_where_onnx_infers_none(
+    op: str, opset: int, shapes: list[tuple[int, ...]], attributes: dict[str, Any]
+) -> None:
+    inputs = {f"x{place}": floats(*shape, seed=place) for place, shape in enumerate(shapes)}
+    model = network([helper.make_node(op, list(inputs), ["y"], **attributes)], inputs, opset=opset)
+    assert results(model, inputs)[0].shape == shapes[0]
