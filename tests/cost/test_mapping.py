@@ -10,9 +10,10 @@ import pytest
 from stripe.cost.counts.counts import count_program
 from stripe.cost.mapping import search as search_module
 from stripe.cost.mapping.machine import target_for
-from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand
+from stripe.cost.mapping.problem import Hierarchy, Level, LoopNest, Operand, residencies
 from stripe.cost.mapping.search import LoopMapping, search, undominated
 from stripe.hw import load_hardware
+from stripe.hw.schema import ROLES, HardwareModel
 from stripe.ir.dtypes import I8
 from tests.support.mappings import Mapped, as_stripe
 
@@ -184,6 +185,38 @@ def test_no_plan_where_nothing_fits() -> None:
     nest = matmul(4, 4, 4)
     levels = (Level("DRAM", ALL, None, 160, 170), Level("SRAM", ALL, 2, 5, 7))
     assert search(nest, [Hierarchy(levels)]).plans == ()
+
+
+def chains(machine: HardwareModel, unit: str) -> list[set[str]]:
+    """For each operand of a product the memories that may hold it, one after the other."""
+    nest = matmul(4, 4, 4)
+    levels = target_for(nest, nest.operands[0], machine, unit, I8)
+    found = zip(*residencies(nest, levels), strict=True)
+    return [{" ".join(node.level.memory for node in chain) for chain in each} for each in found]
+
+
+@pytest.mark.parametrize(
+    ("machine", "unit", "expected"),
+    [
+        ("eyeriss", "PE", ["GLB FILTER", "GLB IFMAP", "GLB PSUM"]),
+        ("ref16x16", "PE", ["SRAM Wreg", "SRAM", "SRAM Orf"]),
+        ("systolic", "MXU", ["WEIGHTS FIFO", "UB", "UB ACC"]),
+    ],
+)
+def test_operands_are_held_by_the_memories_of_their_roles(
+    machine: str, unit: str, expected: list[str]
+) -> None:
+    assert chains(load_hardware(machine), unit) == [{each} for each in expected]
+
+
+def test_operands_are_held_where_routes_lead() -> None:
+    """Memories side by side are no levels of one chain; nor does an operand pass through the unit to get into one."""
+    model = load_hardware("eyeriss")
+    memories = {
+        name: memory.model_copy(update={"operands": ROLES}) for name, memory in model.mem_units.items()
+    }
+    factors = {"GLB FILTER", "GLB IFMAP", "GLB PSUM"}
+    assert chains(model.model_copy(update={"mem_units": memories}), "PE") == [factors, factors, {"GLB PSUM"}]
 
 
 def test_rows_that_others_undercut_are_dropped() -> None:

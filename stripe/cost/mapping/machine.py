@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import combinations, permutations
 
 from stripe.cost.mapping.problem import Axis, Hierarchy, Level, Link, LoopNest, Operand
 from stripe.cost.time.machine import Machine
 from stripe.cost.time.workload import CostModel
+from stripe.hw.graph import parse_unit
 from stripe.hw.schema import ExecUnit, HardwareModel, Role
 from stripe.ir import ConfigError, DType
 
@@ -69,6 +70,7 @@ def target_for(
         _step_cycles(engine, dtype) if timed else 0.0,
         not engine.grid,
         links,
+        {operand.name: _routes(machine, levels, unit, operand) for operand in nest.operands},
     )
 
 
@@ -117,6 +119,27 @@ def _step_cycles(unit: ExecUnit, dtype: DType) -> float:
     if rate is None:
         raise ConfigError(f"the unit of the grid has no rate for 'mul' of {dtype}")
     return 2.0 / rate
+
+
+def _routes(machine: Machine, levels: list[Level], unit: str, operand: Operand) -> frozenset[tuple[str, str]]:
+    """The pairs of memories, the farther first, and of a memory and the unit (""), between which an operand moves:
+    directly or through memories that it may bypass; results in both directions, through other units if need be."""
+    names = [*(level.memory for level in levels), unit]
+    holding = {level.memory for level in levels if operand.name not in level.optional}
+
+    def connects(source: str, sink: str) -> bool:
+        try:
+            stages = machine.graph.connection(f"{source}[0]", f"{sink}[0]").stages
+        except ConfigError:
+            return False
+        passed = {parse_unit(stage)[0] for stage in stages}
+        return not passed & holding and (operand.is_output or passed <= {*names[:-1]})
+
+    return frozenset(
+        (far, "" if near == unit else near)
+        for far, near in combinations(names, 2)
+        if connects(far, near) and (not operand.is_output or connects(near, far))
+    )
 
 
 def _links(machine: Machine, memories: list[str], unit: str) -> dict[tuple[str, str], tuple[Link, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations, pairwise, product
 from math import prod
 
 from stripe.ir.frozen import replace
@@ -140,6 +141,8 @@ class Hierarchy:
     space. A step of the array takes `step_cycles`; `links` are the resources between two memories, or a memory and the
     array (""), where time counts. Units that `hold_operands` are no grid that works in step: each runs the loops inside
     of the last node, reads each operand of them once, whether others read it or not, and writes each result once.
+    `routes` are, by operand, the pairs of memories between which it moves without another memory of the levels, ""
+    being the array; an operand that is not among them moves between all.
     """
 
     levels: tuple[Level, ...]
@@ -150,6 +153,9 @@ class Hierarchy:
     hold_operands: bool = False
     links: Mapping[tuple[str, str], tuple[Link, ...]] = field(
         default_factory=dict[tuple[str, str], "tuple[Link, ...]"]
+    )
+    routes: Mapping[str, frozenset[tuple[str, str]]] = field(
+        default_factory=dict[str, "frozenset[tuple[str, str]]"]
     )
 
 
@@ -165,25 +171,31 @@ class Node:
 
 
 def residencies(nest: LoopNest, target: Hierarchy) -> Iterator[tuple[tuple[Node, ...], ...]]:
-    """For each choice of bypasses the chain of nodes of every operand, below the outermost level."""
-    chains: list[tuple[tuple[Node, ...], ...]] = []
-    for operand in nest.operands:
-        found: list[tuple[Node, ...]] = [()]
-        for level in target.levels[1:]:
-            if operand.name in level.operands:
-                skipped = found if operand.name in level.optional else []
-                found = [(*chain, Node(level, operand)) for chain in found] + skipped
-        chains.append(tuple(found))
-    yield from _products(chains)
+    """For each choice of bypasses, and of memories side by side, the chain of nodes of every operand, below the
+    outermost level."""
+    for choice in product(*(list(_residencies(operand, target)) for operand in nest.operands)):
+        yield tuple(
+            tuple(Node(level, operand) for level in chain)
+            for chain, operand in zip(choice, nest.operands, strict=True)
+        )
 
 
-def _products(chains: list[tuple[tuple[Node, ...], ...]]) -> Iterator[tuple[tuple[Node, ...], ...]]:
-    if not chains:
-        yield ()
-        return
-    for first in chains[0]:
-        for rest in _products(chains[1:]):
-            yield (first, *rest)
+def _residencies(operand: Operand, target: Hierarchy) -> Iterator[tuple[Level, ...]]:
+    """The levels that hold an operand, which routes connect. One that it may not bypass is left out only where no
+    routes lead through it and the others."""
+    eligible = [level for level in target.levels[1:] if operand.name in level.operands]
+    routes = target.routes.get(operand.name)
+    needed = {level.memory for level in eligible if operand.name not in level.optional}
+    whole = {level.memory for level in eligible if operand.name in level.whole}
+    chains: dict[frozenset[str], tuple[Level, ...]] = {}
+    for size in range(len(eligible) + 1):
+        for chain in combinations(eligible, size):
+            names = [level.memory for level in chain]
+            if routes is None or routes.issuperset(pairwise([target.levels[0].memory, *names, ""])):
+                chains[frozenset(names)] = chain
+    for held, chain in chains.items():
+        if whole <= held and not any(held < other and needed & (other - held) for other in chains):
+            yield chain
 
 
 def interleavings(chains: tuple[tuple[Node, ...], ...]) -> Iterator[tuple[Node, ...]]:

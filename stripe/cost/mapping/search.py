@@ -164,7 +164,8 @@ def search(
     combined = 0
     problems = [
         _Combination(nest, target, skeleton, objective, shared)
-        for target in targets
+        for number, target in enumerate(targets)
+        if target not in targets[:number]
         for shared in [_Shared(IndexSplits(nest, target))]
         for skeleton in skeletons(nest, target)
     ]
