@@ -151,3 +151,16 @@ def test_units_that_hold_no_operand_themselves(machine: str) -> None:
         on_remark=lambda _, remark: remarks.append(str(remark)),
     )
     assert any("mappings priced" in text or "not mapped: no mapping fits" in text for text in remarks)
+
+
+def test_a_machine_without_energies_has_mappings() -> None:
+    """All of them cost nothing; the first is taken."""
+    remarks: list[str] = []
+    stripe.run_passes(
+        stripe.parse(MATMUL),
+        "map{reqs=[kernel],unit=MXU}",
+        hardware=load_hardware("systolic"),
+        verify="exact",
+        on_remark=lambda _, remark: remarks.append(str(remark)),
+    )
+    assert any("mappings priced, 0.0 % above the bound" in text for text in remarks)

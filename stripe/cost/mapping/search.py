@@ -177,8 +177,8 @@ def search(
     for problem in problems:
         if problem.bound < beam.bound:
             combined += problem.search(beam, BEAM)
-    # (the order in which a product of matrices is summed may change its last digits)
-    best = _Best(plans, ceiling=beam.bound * (1 + 1e-9))
+    # (the order in which a product of matrices is summed may change its last digits; all may cost nothing)
+    best = _Best(plans, ceiling=beam.bound * (1 + 1e-9) or TIE)
     bound = inf
     for problem in problems:
         if problem.bound >= best.bound:
