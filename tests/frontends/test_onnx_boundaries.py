@@ -213,3 +213,50 @@ def test_types_are_known_where_onnx_infers_none(
     inputs = {f"x{place}": floats(*shape, seed=place) for place, shape in enumerate(shapes)}
     model = network([helper.make_node(op, list(inputs), ["y"], **attributes)], inputs, opset=opset)
     assert results(model, inputs)[0].shape == shapes[0]
+
+
+SEQUENCE = [floats(3, 2, 2, seed=seed) for seed in (3, 4, 5)]
+CONSTANTS: list[tuple[str, int, list[Array], dict[str, Any]]] = [
+    ("Softmax", 11, [floats(2, 3, 2)], {"axis": 1}),
+    ("LogSoftmax", 11, [floats(2, 3, 2)], {"axis": 0}),
+    ("Hardmax", 11, [floats(2, 3, 2)], {"axis": 1}),
+    ("MaxPool", 12, [floats(1, 1, 6, 5)], {"kernel_shape": [2, 2], "dilations": [2, 1], "strides": [1, 2]}),
+    ("ConvTranspose", 11, [floats(1, 1, 3, 3), floats(1, 1, 3, 3)], {"strides": [3, 2], "output_shape": [10, 8]}),
+    ("LSTM", 14, [floats(3, 2, 2), floats(1, 8, 2, seed=1), floats(1, 8, 2, seed=2)],
+     {"hidden_size": 2, "direction": "reverse"}),
+    ("GRU", 14, [floats(3, 2, 2), floats(1, 6, 2, seed=1), floats(1, 6, 2, seed=2)],
+     {"hidden_size": 2, "clip": 0.1}),
+    ("Resize", 13, [floats(1, 1, 3), np.array([], np.float32), np.array([1, 1, 0.34], np.float32)],
+     {"mode": "cubic", "coordinate_transformation_mode": "pytorch_half_pixel"}),
+    ("DequantizeLinear", 13, [np.array([[1, 2], [3, 4]], np.int8), np.array([0.5, 2], np.float32),
+                              np.array([1, -1], np.int8)], {"axis": 0}),
+    ("QuantizeLinear", 10, [floats(4) * 300, np.array(1.5, np.float32), np.array(3, np.uint8)], {}),
+    ("GatherElements", 13, [floats(3, 3), np.array([[2, -1]])], {"axis": 0}),
+    ("LpPool", 18, [floats(1, 2, 5)], {"kernel_shape": [2], "dilations": [2], "p": 3}),
+    ("Add", 6, [floats(2, 3, 2), floats(3)], {"broadcast": 1, "axis": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "inputs", "attributes"), CONSTANTS, ids=lambda value: str(value)[:16]
+)
+def test_a_node_of_constants_computes_as_one_of_inputs(
+    op: str, opset: int, inputs: list[Array], attributes: dict[str, Any]
+) -> None:
+    """The evaluator of onnx, which folds constants, leaves options of some operators out."""
+    names = {f"x{place}": data for place, data in enumerate(inputs)}
+    shown = next(iter(names))
+    node = helper.make_node(op, list(names), ["y"], **attributes)
+    late = {name: data for name, data in names.items() if name != shown}
+    (given,) = results(network([node], {shown: names[shown]}, late, opset=opset), {shown: names[shown]})
+    (folded,) = results(network([node], {}, names, opset=opset), {})
+    assert np.array_equal(folded, given)
+
+
+@pytest.mark.parametrize("equation", ["aA,bA,cA->abc", "aA,bB,cC->ABC", "aB", "Ab,bA", "bA,Ab->Ab"])
+def test_letters_of_both_cases_are_told_apart(equation: str) -> None:
+    count = equation.partition("->")[0].count(",") + 1
+    inputs = {f"x{place}": floats(2, 2, seed=place) for place in range(count)}
+    node = helper.make_node("Einsum", list(inputs), ["y"], equation=equation)
+    (found,) = results(network([node], inputs), inputs)
+    assert np.allclose(found, np.einsum(equation, *inputs.values()), atol=1e-5)

@@ -23,6 +23,22 @@ MAX_FOLDED = 1 << 28
 _MAX_SEEN = 1 << 14
 """Elements of a constant that the inference of shapes sees."""
 
+EVALUATED = frozenset(
+    """
+    Abs Add And BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Clip Compress
+    Concat Constant ConstantOfShape Cos CumSum DequantizeLinear Div Equal Exp Expand Flatten Floor Gather
+    GatherND Greater GreaterOrEqual Identity Less LessOrEqual Log MatMul Max Min Mod Mul Neg NonMaxSuppression
+    NonZero Not Or Pow QuantizeLinear Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu
+    Reshape Round Sigmoid Sign Sin Slice Split Sqrt Squeeze Sub Tanh Tile Transpose Trilu Unsqueeze Where Xor
+    """.split()
+)
+"""Operators that the evaluator of onnx computes as their templates do. It computes others in another way: those that
+normalise, pool, resize, contract or recur have options that it leaves out."""
+_ALIGNED = 7
+"""The opset since which operands broadcast from their last dimensions; the evaluator knows nothing else."""
+_FORMS = {"DequantizeLinear": 21, "QuantizeLinear": 21}
+"""Operators whose older forms the evaluator lacks, and the opset of a form that computes the same."""
+
 KEEP_TYPE = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
 """Operators for which onnx infers no type: the result has that of the first input."""
 RANDOM = frozenset(
@@ -112,6 +128,12 @@ def renamed(node: NodeProto) -> NodeProto:
     return plain
 
 
+def is_evaluated(node: NodeProto, schema: OpSchema) -> bool:
+    """Whether the evaluator of onnx computes a node as the library does."""
+    aligned = schema.since_version >= _ALIGNED or "broadcast" not in schema.attributes
+    return schema.domain == "" and node.op_type in EVALUATED and aligned
+
+
 class BatchNormalization(BatchNormalization_14):
     """As before opset 14. Wherever it has a momentum, which is always, the evaluator of onnx would train."""
 
@@ -133,7 +155,11 @@ def evaluate(node: NodeProto, inputs: Sequence[Array | None], opsets: Mapping[st
         [plain], "folded", [onnx.helper.make_value_info(name, TypeProto()) for name in names],
         [onnx.helper.make_value_info(name, TypeProto()) for name in plain.output if name],
     )  # fmt: skip
-    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    least = {"": _FORMS.get(node.op_type, 0)}
+    imports = [
+        onnx.helper.make_opsetid(domain, max(version, least.get(domain, 0)))
+        for domain, version in opsets.items()
+    ]
     model = onnx.helper.make_model(graph, opset_imports=imports)
     feeds = {name: array for name, array in zip(plain.input, inputs, strict=True) if name}
     with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -13,7 +13,15 @@ from onnx.defs import OpSchema
 
 from stripe.frontends.onnx.control import HANDLERS, Unsupported, stack
 from stripe.frontends.onnx.definitions import definition
-from stripe.frontends.onnx.fold import MAX_FOLDED, RANDOM, evaluate, find_schema, infer, one_line
+from stripe.frontends.onnx.fold import (
+    MAX_FOLDED,
+    RANDOM,
+    evaluate,
+    find_schema,
+    infer,
+    is_evaluated,
+    one_line,
+)
 from stripe.frontends.onnx.graphs import names_used, node_text, printable_name
 from stripe.frontends.onnx.operators import Library, Operator, formal_names
 from stripe.frontends.onnx.tile_file import TileFile, plain_name
@@ -149,16 +157,22 @@ class GraphScope:
     def _outputs(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
         if schema.domain == "" and node.op_type in HANDLERS:
             return HANDLERS[node.op_type](self, node, inputs)
-        if node.op_type not in RANDOM and all(
+        constant = node.op_type not in RANDOM and all(
             isinstance(value, AbsentValue) or (isinstance(value, TensorValue) and value.data is not None)
             for value in inputs
-        ):
-            return self._folded(node, schema, inputs)
+        )
+        has_template = self.writer.library.has(node)
+        if constant and (is_evaluated(node, schema) or not has_template):
+            try:
+                return self._folded(node, schema, inputs)
+            except Unsupported:  # a form that the evaluator lacks
+                if not has_template and definition(node, schema, inputs, self.opsets) is None:
+                    raise
         types = self._types(node, schema, inputs)
         wanted = [type if name else None for name, type in zip(node.output, types, strict=True)]
         if all(type is None or type.count == 0 for type in wanted):
             return [AbsentValue() if type is None else _empty(type) for type in wanted]
-        if self.writer.library.has(node):
+        if has_template:
             return self._called(node, schema, inputs, types)
         if (body := definition(node, schema, inputs, self.opsets)) is not None:
             return self._expanded(node, body, inputs)
@@ -184,10 +198,12 @@ class GraphScope:
             if result is None:
                 found.append(AbsentValue())
             elif isinstance(result, (np.ndarray, np.generic)):
-                array = np.ascontiguousarray(cast("Array", result))
-                found.append(
-                    constant(array.reshape(np.shape(cast("Array", result))), type.element if type else None)
-                )
+                array = np.ascontiguousarray(cast("Array", result)).reshape(np.shape(cast("Array", result)))
+                if type is not None and array.shape != type.sizes:
+                    raise Unsupported(f"its constant has the sizes {array.shape}, and onnx infers {type}")
+                if type is not None:
+                    array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(type.element), copy=False)
+                found.append(constant(array, type.element if type else None))
             else:
                 raise Unsupported("its constant is no tensor")
         return found
