@@ -26,8 +26,9 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import TILES, Pass, PassContext, PassExample, PassGroup, Reqs, TagSet
 from stripe.poly import Points, pieces
-from stripe.rewrite.constraints import reduce_nest
+from stripe.rewrite.constraints import reduced_block
 from stripe.rewrite.copy import with_beginnings
+from stripe.rewrite.nests import rewrite_below
 
 
 class Peel(Pass):
@@ -117,7 +118,8 @@ class Peel(Pass):
         for part in edges:
             edge = _restricted(block, part)
             kept.append(replace(edge, tags=edge.tags.add(*self.edge_set)))
-        reduced = [part for part in (reduce_nest(nest.with_block(part)) for part in kept) if part is not None]
+        below = (rewrite_below(nest.with_block(part), reduced_block) for part in kept)
+        reduced = [part for part in below if part is not None]
         text = ", ".join(f"{name} in {low}..{high}" for name, (low, high) in interior.items())
         share = inner.points / block.points * 100
         context.applied(block, f"interior {text}: {share:.1f} % of the points; {len(reduced) - 1} edges")

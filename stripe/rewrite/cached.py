@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
+from operator import add, sub
 
 from stripe.ir import (
     Affine,
@@ -35,14 +37,7 @@ from stripe.ir import (
     views_moved,
 )
 from stripe.ir.frozen import replace
-from stripe.poly import (
-    Access,
-    box_of,
-    element_names,
-    through_view,
-    touched_at,
-    union,
-)
+from stripe.poly import Access, box_of, element_names, through_view, touched_at, union
 from stripe.poly.deps import common_depth, overlap
 from stripe.poly.relations import Relation
 from stripe.rewrite.copy import Element, copy_block
@@ -55,9 +50,8 @@ from stripe.rewrite.regions import Region, regions_of
 
 @dataclass(frozen=True, slots=True)
 class CacheOptions:
-    """The form of a copy: its memory, the unit of its copy blocks, its layout by a map without floors (None:
-    row-major), and the tags of its copy blocks.
-    """
+    """The form of a copy: its memory (the view's own where empty), the unit of its copy blocks, its layout by a map
+    without floors (None: row-major), and the tags of its copy blocks."""
 
     memory: Location = Location()
     transfer: Location = Location()
@@ -74,25 +68,19 @@ class Cached:
     summary: str
 
 
-def cache_view(
-    entry: Block, path: Path, name: str, options: CacheOptions = CacheOptions()
-) -> Cached | Refusal:
-    """Caches the view `name` of the block at `path`."""
+def cache_view(entry: Block, path: Path, name: str, options: CacheOptions) -> Cached | Refusal:
+    """The entry in which the block at `path` works on a copy of its view `name`; a refusal where other accesses would
+    meet the copy's elements meanwhile, where the copy would lack values that are read or merged with, and where a unit
+    uses an index that a copy block lacks."""
     nest = nest_at(entry, path)
     parts = through_view(nest, name)
     box = box_of(parts)
     if box is None:
         return Refusal("nothing is touched through it")
-    # the other views that the innermost block has of the buffer of `name`
     buffer = nest.views[name].buffer
-    for other in [
-        ref.name
-        for ref in nest.block.refinements
-        if ref.name != name and nest.views[ref.name].buffer == buffer
-    ]:
-        if any(
-            _meet_while_copied(mine, part, nest) for mine in parts for part in _through(nest, name, other)
-        ):
+    for other in [ref.name for ref in nest.block.refinements if ref.name != name]:
+        theirs = _through(nest, name, other) if nest.views[other].buffer == buffer else []
+        if any(_meet_while_copied(*pair, nest) for pair in product(parts, theirs)):
             return Refusal(f"'{other}' touches the same elements meanwhile")
     loads = regions_of(nest, name, [part for part in parts if not part.is_write], box, exact=False)
     writes = [part for part in parts if part.is_write]
@@ -120,12 +108,9 @@ def cache_view(
 
 def _through(nest: Nest, name: str, other: str) -> list[Access]:
     """The accesses through the view `other`, relative to the origin of `name`, another view of the buffer."""
-    origins = zip(nest.views[other].origin, nest.views[name].origin, strict=True)
-    shift = [theirs - ours for theirs, ours in origins]
-    return [
-        replace(part, index=tuple(a + b for a, b in zip(part.index, shift, strict=True)))
-        for part in through_view(nest, other)
-    ]
+    shift = list(map(sub, nest.views[other].origin, nest.views[name].origin))
+    parts = through_view(nest, other)
+    return [replace(part, index=tuple(map(add, part.index, shift))) for part in parts]
 
 
 def _meet_while_copied(mine: Access, other: Access, nest: Nest) -> bool:
@@ -228,13 +213,13 @@ def _made_visible(entry: Block, path: Path, regions: list[Region]) -> tuple[Bloc
     """The regions in the block's own index names; indices further out are passed in."""
     result: list[Region] = []
     for region in regions:
-        outer = sorted({n for affine in region.affines for n in affine.names() if "@" in n})
+        outer = sorted({n for affine in region for n in affine.names() if "@" in n})
         mapping: dict[str, Affine] = {}
         for qualified in outer:
             index, _, depth = qualified.partition("@")
             entry, own = pass_index(entry, path, int(depth), index)
             mapping[qualified] = Affine.var(own)
-        result.append(Region(tuple(affine.subs(mapping) for affine in region.affines)))
+        result.append(tuple([affine.subs(mapping) for affine in region]))
     return entry, result
 
 
@@ -262,12 +247,11 @@ def _cached(
     block = map_views(block, {name: lambda ref: placed_as(ref, copy)})
     # views of the copy count from its first element
     inner = [views_moved(statement, {name: [-low for low in lows]}) for statement in block.statements]
-    loading = [
-        transfer_block(block, raw, copy, lows, region, options, load=True, agg=Agg.ASSIGN) for region in loads
-    ]
+    loading = [transfer_block(block, raw, copy, lows, region, options, load=True) for region in loads]
     storing = [
         transfer_block(block, raw, copy, lows, region, options, load=False, agg=agg) for region in stores
     ]
+    # copies of other views stay in front
     first = next(
         (n for n, s in enumerate(inner) if not s.tags.has_all(options.load_set) or name in refs_used(s)), 0
     )
@@ -289,14 +273,17 @@ def transfer_block(
     options: CacheOptions,
     *,
     load: bool,
-    agg: Agg,
+    agg: Agg = Agg.ASSIGN,
 ) -> Block:
-    """The block that moves a region between the far view `raw` and the near `copy`."""
+    """The copy block for `block` that moves a region from the far view `raw` to the near `copy` (`load`), or back.
+
+    Element e of the copy is element `lows` + e of the view; stores merge by `agg`.
+    """
     taken = {index.name for index in block.indices}
     own = [fresh(f"d{dim}", taken) for dim in range(copy.rank)]
     elements = zip(element_names(copy.rank), own, lows, strict=True)
     back = {element: Affine.var(name) + low for element, name, low in elements}
-    constraints = tuple(Constraint(affine.subs(back)) for affine in region.affines)
+    constraints = tuple(Constraint(affine.subs(back)) for affine in region)
     passed_names = sorted({n for c in constraints for n in c.affine.names()} - set(own))
     # the smallest stride of the far memory is innermost
     dims = sorted(range(copy.rank), key=lambda dim: -abs(raw.strides[dim]))

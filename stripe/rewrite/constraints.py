@@ -5,12 +5,6 @@ from __future__ import annotations
 from stripe.ir import Affine, Block, Index, Nest, substitute
 from stripe.ir.frozen import replace
 from stripe.poly import simplify_block, tighten
-from stripe.rewrite.nests import rewrite_below
-
-
-def reduce_nest(nest: Nest) -> Block | None:
-    """The innermost block of `nest` and all inside it, reduced; None when it has no point."""
-    return rewrite_below(nest, reduced_block)
 
 
 def reduced_block(nest: Nest) -> Block | None:

@@ -52,8 +52,8 @@ def output_of(block: Block) -> Refinement | Refusal:
 
 
 def neutral_sets(block: Block, finite: frozenset[str]) -> Iterator[frozenset[str]]:
-    """The smallest sets of inputs such that the kernel contributes the identity of its aggregation wherever these all
-    read `fill_of` their aggregation, for any contents of the others.
+    """The smallest sets of inputs such that the kernel contributes the identity of its aggregation wherever all of a
+    set read `fill_of` it, for any contents of the other inputs.
 
     `finite` names the inputs that hold neither infinities nor NaN. Nothing for an assignment.
     """
@@ -61,10 +61,14 @@ def neutral_sets(block: Block, finite: frozenset[str]) -> Iterator[frozenset[str
     if isinstance(output, Refusal) or output.agg is Agg.ASSIGN:
         return
     inputs = sorted({s.ref for s in block.statements if isinstance(s, Load)})
+    identity = output.agg.identity(output.dtype)
     found: list[frozenset[str]] = []
     for count in range(1, len(inputs) + 1):
         for chosen in map(frozenset, combinations(inputs, count)):
-            if not any(known <= chosen for known in found) and _is_neutral(block, output, chosen, finite):
+            if any(known <= chosen for known in found):
+                continue
+            filled = {name: fill_of(output.agg, block.ref(name).dtype) for name in chosen}
+            if stored_number(block, filled, finite) == identity:
                 found.append(chosen)
                 yield chosen
 
@@ -74,18 +78,11 @@ def fill_of(agg: Agg, dtype: DType) -> bool | int | float:
     return (Agg.ADD if agg is Agg.ASSIGN else agg).identity(dtype)
 
 
-def _is_neutral(block: Block, output: Refinement, filled: frozenset[str], finite: frozenset[str]) -> bool:
-    """Whether the kernel stores the identity where the inputs `filled` read padding."""
-    known = {name: fill_of(output.agg, block.ref(name).dtype) for name in filled}
-    number = stored_number(block, known, finite)
-    return number is not None and number == output.agg.identity(output.dtype)
-
-
 def stored_number(
-    block: Block, known: Mapping[str, bool | int | float], finite: frozenset[str] = frozenset()
+    block: Block, known: Mapping[str, bool | int | float], finite: frozenset[str]
 ) -> bool | int | float | None:
-    """The number that a kernel stores where the inputs in `known` read these numbers, for any contents of the others;
-    None where it depends on them. `finite` names inputs that hold neither infinities nor NaN."""
+    """The number that a kernel stores where the inputs in `known` read these numbers, for any contents of the other
+    inputs; None where it depends on them. `finite` names inputs that hold neither infinities nor NaN."""
     values: dict[str, Abstract] = {}
     for statement in block.statements:
         match statement:

@@ -1,4 +1,4 @@
-"""Work in parts: a block as a nest over parts, which no two of write an element of, and the unit of each."""
+"""Work in parts: a block as a nest over parts that write different elements, and the unit of each part."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from stripe.rewrite.pass_in import passed_into
 from stripe.rewrite.tile import even_tiles, tile_block
 
 Times = Callable[[Sequence[Sequence[int]], Sequence[int]], Sequence[float]]
-"""The times of parts by their sizes along all iterated indices, so many of which run at the same time."""
+"""The times of parts, by their sizes along all iterated indices and the numbers of parts that run at one time."""
 
 
 def part_tiles(block: Block, parts: int, times: Times | None = None) -> Mapping[str, int]:
-    """The tile of each index for at most so many parts: the quickest, then that of the most parts, of the fewest empty
-    points and of the fewest indices."""
+    """The tile of each index for at most so many parts: the quickest, then the tile with the most parts, the fewest
+    empty points and the fewest indices."""
     free = [block.index(name) for name in separating(block)]
     states: dict[tuple[int, ...], int] = {(): 1}
     for index in free:
-        sizes = list(even_tiles(index.range, parts))
         states = {
             (*chosen, size): count * -(-index.range // size)
             for chosen, count in states.items()
-            for size in sizes
-            if count * -(-index.range // size) <= parts
+            for size in even_tiles(index.range, parts // count)
         }
 
     tiles = [{i.name: size for i, size in zip(free, state, strict=True)} for state in states]

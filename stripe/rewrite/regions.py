@@ -1,10 +1,10 @@
-"""The elements that views of a block touch at each of its points, as regions, which a transfer moves."""
+"""The elements that views of a block touch at each of its points, as regions for transfers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from stripe.ir import Affine, Buffer, Domain, Interval, Nest, nest_at
 from stripe.poly import (
@@ -19,27 +19,27 @@ from stripe.poly import (
     untouched,
 )
 
+Region: TypeAlias = tuple[Affine, ...]
+"""Elements to transfer, at which all affines are 0 or more: over the names of the nest's domain and `element_names`,
+relative to the view's origin."""
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Elements to transfer: over the names of the nest's domain and `element_names`, relative to the view's origin."""
-
-    affines: tuple[Affine, ...]
+EVERYTHING: Region = ()
+"""All elements of the box."""
 
 
 def regions_of(
     nest: Nest, name: str, parts: Sequence[Access], box: Sequence[Interval], *, exact: bool
 ) -> list[Region]:
-    """The elements touched at each point of the block, simplified under the constraints there.
+    """The elements that `parts`, the accesses through the view `name`, touch at each point of the block.
 
-    One convex region where the touched set is convex; else, when `exact` or where the source may hold undefined
-    elements, disjoint regions; else the part of the box that exists.
+    A single region where the touched set is convex; else, when `exact` or where the source may hold undefined elements,
+    disjoint regions; else the part of `box` inside the buffer.
     """
     if not parts:
         return []
     prefix = nest.prefix(nest.depth)
     if any(_fills(part, nest, box) for part in parts):
-        return [Region(())]
+        return [EVERYTHING]
     found = _pieces(TouchedElements.of(parts), prefix, nest.domain, tuple(box))
     view = nest.views[name]
     if len(found) == 1 or exact or not _is_whole(nest, view.buffer):
@@ -50,7 +50,7 @@ def regions_of(
     inside: list[Affine] = []
     for element, origin, size in zip(names, view.origin, sizes, strict=True):
         inside += [origin + Affine.var(element), size - 1 - origin - Affine.var(element)]
-    return [Region(_simplified(Points.build(known.names, {}, inside), known))]
+    return [_simplified(Points.build(known.names, {}, inside), known)]
 
 
 @lru_cache(maxsize=2048)
@@ -61,7 +61,7 @@ def _pieces(
     names = (*prefix, *element_names(len(box)))
     touched = union((touched_at(part, prefix) for part in touch.parts), names).coalesced()
     known = _known(prefix, domain, box)
-    return tuple([Region(_simplified(piece, known)) for piece in pieces(touched)])
+    return tuple([_simplified(piece, known) for piece in pieces(touched)])
 
 
 def _known(prefix: Sequence[str], domain: Domain, box: Sequence[Interval]) -> Points:
@@ -72,8 +72,8 @@ def _known(prefix: Sequence[str], domain: Domain, box: Sequence[Interval]) -> Po
 
 
 def _is_whole(nest: Nest, buffer: Buffer) -> bool:
-    """Whether all elements of a buffer have a value where a block begins: those of tensors that the program is given,
-    and of temporaries of the entry that statements before the block write as a whole."""
+    """Whether all elements of a buffer have a value where a block begins: the buffer is a tensor that the program is
+    given, or a temporary of the entry that statements before the block write as a whole."""
     if len(buffer.path) != 1:
         return False
     owner = nest_at(nest.blocks[0], buffer.path)
@@ -84,14 +84,14 @@ def _is_whole(nest: Nest, buffer: Buffer) -> bool:
 
 
 def _precedes(first: Nest, second: Nest) -> bool:
-    """Whether all points of a block come before those of another: blocks around both have one point."""
+    """Whether all points of a block come before all points of another: blocks around both have one point."""
     around = (a for a, b in zip(first.blocks, second.blocks, strict=False) if a is b)
     return all(block.points == 1 for block in around) and first.path[: len(second.path)] < second.path
 
 
 def _fills(part: Access, nest: Nest, box: Sequence[Interval]) -> bool:
     """Whether the part touches the whole box at each point of the nest's block: no constraint inside cuts it, and in
-    each dimension indices of that dimension alone leave no gap. False where only integer sets tell."""
+    each dimension its own indices leave no gap. False where only integer sets decide."""
     domain = part.nest.domain
     if domain.constraints != nest.domain.constraints:
         return False
@@ -110,6 +110,6 @@ def _fills(part: Access, nest: Nest, box: Sequence[Interval]) -> bool:
     return True
 
 
-def _simplified(region: Points, known: Points) -> tuple[Affine, ...]:
+def _simplified(region: Points, known: Points) -> Region:
     gist = region.gist(known).coalesced()
     return gist.affines() if len(list(pieces(gist))) == 1 else region.affines()

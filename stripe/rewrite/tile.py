@@ -36,8 +36,8 @@ from stripe.poly.propagate import propagated
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How one index is split: index = outer_step * outer + inner_step * inner + shift, outer in [0, count), inner in
-    [0, extent), and only where that lies in the index's range.
+    """The split of an index: index = outer_step * outer + inner_step * inner + shift, outer in [0, count), inner in
+    [0, extent), and only where it lies in its range.
 
     With outer_step == extent and inner_step == 1 (or outer_step == 1 and inner_step == count) each value has one pair
     of halves; an extent over outer_step makes the pieces overlap.
@@ -199,24 +199,14 @@ def _split_refinements(
             inner_refs.append(ref)
             continue
         parts = [sides.split(access) for access in ref.access]
-        outer_refs.append(
-            replace(
-                ref,
-                access=tuple([part.outer + part.low for part in parts]),
-                dims=tuple(
-                    [
-                        Dim(part.high - part.low + dim.size, dim.stride)
-                        for part, dim in zip(parts, ref.dims, strict=True)
-                    ]
-                ),
-                location=Location()
-                if ref.location.names() & ranges.keys()
-                else ref.location.subs(sides.to_outer),
-            )
-        )
-        inner_refs.append(
-            replace(ref, source=ref.name, access=tuple([part.rest - part.low for part in parts]))
-        )
+        origin = tuple([part.outer + part.low for part in parts])
+        extents = [part.high - part.low for part in parts]
+        dims = tuple([Dim(e + dim.size, dim.stride) for e, dim in zip(extents, ref.dims, strict=True)])
+        is_inside = bool(ref.location.names() & ranges.keys())
+        location = Location() if is_inside else ref.location.subs(sides.to_outer)
+        outer_refs.append(replace(ref, access=origin, dims=dims, location=location))
+        rest = tuple([part.rest - part.low for part in parts])
+        inner_refs.append(replace(ref, source=ref.name, access=rest))
     return tuple(outer_refs), tuple(inner_refs)
 
 
@@ -232,8 +222,8 @@ class _SplitAffine:
 
 @dataclass(frozen=True, slots=True)
 class _NestHalves:
-    """The two halves of a nest: the intervals of the indices inside, and for each index that is passed in (`back`) the
-    one of the outer block."""
+    """The two halves of a nest: the intervals of the indices inside, and the outer index for each index that is passed
+    in (`back`, and as affines `to_outer`)."""
 
     ranges: Mapping[str, Interval]
     to_outer: Mapping[str, Affine]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stripe.ir import (
-    Agg,
     Block,
     ConfigError,
     Location,
@@ -120,9 +119,7 @@ def build_statements(
             made: list[Statement] = []
             for region in written.regions(copy.buffer, done, stays[copy]):
                 options = CacheOptions(copy.place.location, next(turns))
-                moved = transfer_block(
-                    block, far, allocs[copy], [0] * far.rank, region, options, load=load, agg=Agg.ASSIGN
-                )
+                moved = transfer_block(block, far, allocs[copy], [0] * far.rank, region, options, load=load)
                 made.append(replace(moved, name=f"{verb}_{copy.name}", tags=moved.tags.add(verb)))
         statements += (replace(statement, deps=()) for statement in made)
         origins += [step] * len(made)

@@ -90,7 +90,7 @@ def is_tiled(statement: Statement) -> bool:
     return isinstance(statement, Block) and any(True for _ in statement.blocks) and statement.points > 1
 
 
-def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int = 2) -> Block | None:
+def tiled_to_fit(block: Block, banks: Banks, depth: int, least: int) -> Block | None:
     """A block without blocks inside, in `least` or more tiles, where it has so many points, such that `depth` buffers
     for each view of a tile fit into the empty banks; None when the views of single points do not fit. Halves, again and
     again, the tile of the index that saves most; the first among equals."""

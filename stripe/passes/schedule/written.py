@@ -7,7 +7,7 @@ from collections.abc import Collection
 from stripe.ir import Agg, Block, Nest, Refinement
 from stripe.poly import Access, Points, box_points, elements, pieces, through_view
 from stripe.rewrite.cached import assigned_before, begins_inside
-from stripe.rewrite.regions import Region
+from stripe.rewrite.regions import EVERYTHING, Region
 
 
 def fresh_buffers(entry: Block, block: Block) -> frozenset[str]:
@@ -34,7 +34,7 @@ class WrittenElements:
         refs = [ref.name for ref in self._nest.block.refinements if not ref.is_alloc and not ref.dir.reads]
         return frozenset(name for name in refs if all(a.agg is Agg.ASSIGN for a in self._of(name)))
 
-    def regions(self, name: str, number: int, stay: Collection[int] = ()) -> list[Region]:
+    def regions(self, name: str, number: int, stay: Collection[int]) -> list[Region]:
         """The part of a buffer to move when statement `number` has run: all of it where no statement writes; of an
         unread buffer the elements that the statements of a `stay` write; of a fresh buffer the elements written so far;
         else the elements that statements touch."""
@@ -42,7 +42,7 @@ class WrittenElements:
         if stay and name in self.unread():
             return _regions(ref, _part(ref, [access for access in found if access.path[depth] in stay]))
         if not any(access.is_write for access in found):
-            return [Region(())]
+            return [EVERYTHING]
         return _regions(ref, self._until(ref, number) if name in self._fresh else _part(ref, found))
 
     def obstacle(self) -> str | None:
@@ -96,5 +96,5 @@ def _part(ref: Refinement, parts: Collection[Access]) -> Points | None:
 
 def _regions(ref: Refinement, points: Points | None) -> list[Region]:
     if points is None:
-        return [Region(())]
-    return [Region(piece.gist(box_points(ref.sizes)).affines()) for piece in pieces(points)]
+        return [EVERYTHING]
+    return [piece.gist(box_points(ref.sizes)).affines() for piece in pieces(points)]
