@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf, prod
+from typing import TypeAlias
 
 from stripe.cost.time.price import Price
 from stripe.ir import StripeError
@@ -18,13 +19,17 @@ MOST_REFUSED = 4
 CLOSE = 0.005
 """Part of a price below which a difference is not looked for."""
 GAP = 0.8
-"""Part of the difference between price and estimate that further candidates are taken to have, too: it comes from
-statements that run with the block, which the estimate does not know."""
+"""Part of the difference between price and estimate that further candidates are taken to have, too: statements that
+run with the block cause it, which the estimate does not know."""
+
+
+PriceOf: TypeAlias = Callable[[tuple[int, ...]], Price]
+"""The exact price of a tile by its sizes; StripeError where the rest of the list refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A candidate with its price, the number of candidates that were priced, and the reasons against others."""
+    """A candidate with its price, its cost by it, and the number of candidates priced."""
 
     ranked: Ranked
     price: Price
@@ -34,8 +39,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """No candidate fits: the last one that was refused and the reason, and how full the memory was with it, if it was
-    too full."""
+    """The last of all candidates refused, with the reason; `fullness` is how full the memory was with it, if too
+    full."""
 
     ranked: Ranked
     reason: str
@@ -44,18 +49,18 @@ class Refused:
 
 def choose(
     found: Sequence[Ranked],
-    price: Callable[[Ranked], Price],
+    price: PriceOf,
     tiling: Tiling,
     refutes: Callable[[Ranked, float, float], bool],
-    known: Choice | None = None,
+    known: Choice | None,
 ) -> Choice | Refused | None:
-    """The cheapest of the candidates by price, which come in the order of their estimates by `tiling`; None where none
-    is cheaper than the tile `known` from another search. It ends early where the cost of one `refutes` the estimates,
-    given the excess of others.
+    """The cheapest candidate by price, of candidates in the order of their estimates by `tiling`; None where no
+    candidate is cheaper than the tile `known` from another search. The choice ends early where a cost `refutes` the
+    estimates, given the excess of others.
 
     It ends when no later candidate can be cheaper by more than CLOSE if its price exceeds its estimate by GAP of the
-    least excess seen, by all of it where it has the same tile of results; or after MOST_PRICED that fit. Where that
-    excess is large, it tells nothing of candidates that split other indices or make another number of results.
+    least excess seen, by all of it for the same tile of results; or after MOST_PRICED that fit. A large excess tells
+    nothing of candidates that split other indices or make another number of results.
     """
     best = known
     refused: Refused | None = None
@@ -73,7 +78,7 @@ def choose(
             continue  # the same tile with two indices exchanged
         tried += 1
         try:
-            priced = price(ranked)
+            priced = price(ranked.sizes)
         except StripeError as error:
             refused = Refused(ranked, error.reason)
             if not fitting and tried == MOST_REFUSED:
@@ -111,7 +116,7 @@ class _PricedTiles:
     excesses: dict[tuple[int, ...], float] = field(default_factory=dict[tuple[int, ...], float])
 
     def expected(self, tile: Ranked, excess: float) -> float:
-        """A price that a tile hardly falls short of, given the least `excess` of all."""
+        """A price that a tile hardly falls below, given the least `excess` of all."""
         is_telling = self._shape(tile) in self.shapes or excess <= UNSURE * tile.cost
         least = GAP * excess if is_telling else 0.0
         return tile.cost + max(least, self.excesses.get(self._results(tile), least))

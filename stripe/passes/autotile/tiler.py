@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import inf, prod
@@ -16,7 +16,7 @@ from stripe.cost.time.tiles import ALL_STAYS, NONE_STAYS, Retention
 from stripe.ir import Block, Program, Tags, content_key, replace_at
 from stripe.ir.content import ContentKey
 from stripe.ir.frozen import replace
-from stripe.passes.autotile.choice import CLOSE, Choice, Refused, choose
+from stripe.passes.autotile.choice import CLOSE, Choice, PriceOf, Refused, choose
 from stripe.passes.autotile.search import Ranked, TileSearch
 from stripe.passes.autotile.tiling import UNSURE, Tiling, cost_text
 from stripe.passes.base import PassContext, Refusal
@@ -38,13 +38,11 @@ MOST_POINTS = 1 << 62
 MOST_ROUNDS = 12
 """Searches of one block, each under a tighter limit, until a tile fits the rest of the list."""
 
-
 ROOM = 0.97
 """Part of the bytes beside a tile that other blocks are taken to need at least."""
 
 Kind: TypeAlias = tuple[ContentKey, ...]
 """The contents of a block and of the blocks that may come to run with it."""
-
 
 PARTS_LAST = ((False, False), (False, True), (True, True))
 PARTS_FIRST = PARTS_LAST[::-1]
@@ -53,7 +51,7 @@ PARTS_FIRST = PARTS_LAST[::-1]
 
 @dataclass(frozen=True)
 class _Searched:
-    """A search with the best candidates of `tiles` in all, and the one that is cheapest when priced exactly."""
+    """A search with the best candidates of `tiles` in all, and the choice among them by exact price."""
 
     tiling: Tiling
     search: TileSearch
@@ -63,14 +61,17 @@ class _Searched:
 
     @property
     def best(self) -> Ranked:
-        """The choice, or else the first candidate, of which there is one."""
+        """The choice, or else the first candidate; there has to be a candidate."""
         return self.found[0] if self.choice is None else self.choice.ranked
 
     @cached_property
     def description(self) -> str:
         """`best` in words. (Equal blocks share it.)"""
         said = self.tiling.describe(self.best)
-        return said if self.choice is None else said + _exact_text(self.choice)
+        if self.choice is None:
+            return said
+        cycles = cost_text(self.choice.price.cycles)
+        return f"{said}; {cycles} cycles with what runs with it, of {self.choice.priced} priced exactly"
 
     @cached_property
     def table(self) -> str:
@@ -112,8 +113,8 @@ class BlockTiler:
         self._named = context.words_named()
         self._known: dict[Kind, _Searched] = {}
         self._searches: dict[tuple[object, ...], _Searched] = {}
-        # By the tags of a block and of what may run with it: the data that stay in the memory from tile to tile, and
-        # bytes beside those of a tile.
+        # By the tags of a block and of its company: the data that stay in the memory from tile to tile, and bytes
+        # beside those of a tile.
         self._kept: dict[tuple[Tags, ...], Retention] = {}
         self._beside: dict[tuple[Tags, ...], float] = {}
 
@@ -131,14 +132,12 @@ class BlockTiler:
         rank = self.options.ranks.get(block.name, 0)
         is_first = kind not in self._known
         if is_first and not rank:
-            self._known[kind] = self._priced(block, tags, number, group) or self._searched(
-                self._tiling(block)
-            )
+            priced = self._priced(block, tags, number, group)
+            self._known[kind] = priced or self._searched(self._tiling(block))
         known = self._searched(self._tiling(block), wanted=rank + 1) if rank else self._known[kind]
         tiling, found = known.tiling, known.found
         if not found:
-            smallest = [int(sizes[0]) for sizes in known.search.candidates]
-            return tiling.refusal(smallest)
+            return tiling.refusal([int(sizes[0]) for sizes in known.search.candidates])
         self.context.analysis(block, known.table)
         best = found[min(rank, len(found) - 1)] if rank else known.best
         # Names of priced statements are those of the first of equal blocks.
@@ -152,9 +151,10 @@ class BlockTiler:
     def _searched(
         self, tiling: Tiling, *, sums: bool = True, wanted: int = SHOWN, below: float = inf
     ) -> _Searched:
-        """Of sizes that make the same number of tiles the smallest is at least as good as the others: no tile has more
-        points, touches more elements or takes more instructions. Blocks that differ in what runs with them share it.
-        Candidates that cost less than `below` are found.
+        """The search of the `wanted` best candidates that cost less than `below`; blocks of equal content share it.
+
+        Of sizes that make the same number of tiles the smallest is at least as good as the others: no tile has more
+        points, touches more elements or takes more instructions.
         """
         wanted = max(SHOWN, wanted)
         kept = tiling.times and tiling.times.kept
@@ -173,9 +173,8 @@ class BlockTiler:
     def _priced(
         self, block: Block, tags: tuple[Tags, ...], number: int | None, group: Sequence[int]
     ) -> _Searched | None:
-        """The search whose best candidates are priced by what the rest of the list makes of them; None where it makes
-        nothing of them in the memory.
-        """
+        """The search whose best candidates are priced exactly, as the rest of the list makes them; None where it
+        refuses them, or leaves the memory empty."""
         ask = self.context.price
         if ask is None or number is None:
             return None
@@ -190,11 +189,8 @@ class BlockTiler:
             )
             return ask(replace(before, entry=entry))
 
-        def priced(ranked: Ranked) -> Price:
-            return price_of(ranked.sizes)
-
         for stencils in (True, False):
-            known = self._cheapest(block, tags, priced, stencils=stencils)
+            known = self._cheapest(block, tags, price_of, stencils=stencils)
             if known is None or known.choice is None:
                 return None
             price = known.choice.price
@@ -205,12 +201,12 @@ class BlockTiler:
         return None
 
     def _cheapest(
-        self, block: Block, tags: tuple[Tags, ...], priced: Callable[[Ranked], Price], *, stencils: bool
+        self, block: Block, tags: tuple[Tags, ...], price: PriceOf, *, stencils: bool
     ) -> _Searched | None:
-        """The cheapest of three searches: parts of sums and whole sums as if the memory kept what the rest of the list
-        keeps there, and whole sums as if each tile brought all that it touches. A later search has to promise more than
-        CLOSE. Each is made again under a tighter limit until a tile fits the rest of the list, and under other
-        assumptions where a price refutes those on residency. Both hold for blocks of the same tags, too.
+        """The cheapest of three searches: parts of sums and whole sums as if the memory kept the data that the rest of
+        the list keeps there, and whole sums as if each tile brought all its data. A later search has to promise more
+        than CLOSE. Each is made again under a tighter limit until a tile fits the rest of the list, and under another
+        residency where a price refutes the assumed one. Limit and residency hold for blocks of the same tags, too.
         """
         best: _Searched | None = None
         whole = tiling = self._tiling(block, stencils=stencils)
@@ -239,7 +235,7 @@ class BlockTiler:
                 known = self._searched(tiling, sums=sums, below=below)
                 if not known.found:
                     break
-                answer = choose(known.found, priced, tiling, refutes, choice)
+                answer = choose(known.found, price, tiling, refutes, choice)
                 if wanted is not None and choice is None:
                     below = inf  # whole sums, too, may need more room than it seemed
                 if isinstance(answer, Refused):
@@ -258,9 +254,8 @@ class BlockTiler:
         return best
 
     def _cost_of_parts(self, whole: Tiling, tags: tuple[Tags, ...]) -> float | None:
-        """The cost that parts of sums have to fall below to be better than whole sums; None unless they promise so much
-        more that their prices leave nothing to these.
-        """
+        """The cost that parts of sums have to fall below to be better than whole sums; None unless their estimates
+        promise so much that whole sums need no price."""
         beside = ROOM * self._beside.get(tags, 0.0)
         sums = self._searched(whole.assuming(NONE_STAYS, beside), sums=False).found
         if not sums:
@@ -275,12 +270,6 @@ class BlockTiler:
         inner_set, outer_set = self.options.inner_set, self.options.outer_set
         tiled = tile_block(block, dict(zip(names, sizes, strict=True)), inner_set=inner_set)
         return replace(tiled, tags=tiled.tags.add(*outer_set))
-
-
-def _exact_text(choice: Choice) -> str:
-    return (
-        f"; {cost_text(choice.price.cycles)} cycles with what runs with it, of {choice.priced} priced exactly"
-    )
 
 
 def _unsearchable(block: Block) -> Refusal | None:

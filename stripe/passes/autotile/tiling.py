@@ -1,4 +1,4 @@
-"""A block to tile: its views, the limits that tiles keep, and the estimate of their cost."""
+"""A block to tile: its views, the limits of its tiles, and the estimate of their cost."""
 
 from __future__ import annotations
 
@@ -56,15 +56,9 @@ class Tiling:
     """A block to tile: the views that count, the limits that its tiles keep, and the cost of a tile."""
 
     def __init__(
-        self,
-        options: Autotile,
-        block: Block,
-        hardware: HardwareModel | None,
-        *,
-        stencils: bool = False,
+        self, options: Autotile, block: Block, hardware: HardwareModel | None, *, stencils: bool = False
     ) -> None:
-        self.block, self.options = block, options
-        self.hardware = hardware
+        self.block, self.options, self.hardware = block, options, hardware
         self.names = [index.name for index in block.iterated]
         self.ranges = [index.range for index in block.iterated]
         self.points = prod(float(size) for size in self.ranges)
@@ -114,7 +108,7 @@ class Tiling:
             return ref.bytes if ref.location.name in ("", self.options.memory) else 0
         if ref.location.name != self.options.memory:
             return 0
-        return int(TileFootprint(self.block, ref).bytes(np.array([self.ranges], dtype=np.int64))[0])
+        return int(TileFootprint(self.block, ref).bytes(_row(self.ranges))[0])
 
     def lanes(self, width: int) -> dict[str, int]:
         """The indices that move every output by one element, with the elements that `width` bytes hold; none for 0."""
@@ -135,10 +129,10 @@ class Tiling:
 
     def tighten(self, tile: Ranked, fullness: float) -> float:
         """The bytes beside a tile, for each byte of its results, after the rest of the list had no room for `tile` and
-        what runs with it: epilogues have operands and results as large as those of the tile. `fullness` is how full the
+        its company: operands and results of epilogues are as large as results of the tile. `fullness` is how full the
         memory was, 0 where the list refused the tile.
         """
-        sizes = np.array([tile.sizes], dtype=np.int64)
+        sizes = _row(tile.sizes)
         results = sum(int(self.bytes_of(footprint, sizes)[0]) for footprint in self.outputs)
         needed = fullness * self.memory_bytes / self.depth or TIGHTER * self.limits[-1].most
         company = (needed - int(self.held(sizes)[0])) / max(1, results)
@@ -146,13 +140,12 @@ class Tiling:
 
     def estimate(self, tile: Sequence[int]) -> float:
         """The estimated cost of a tile, whether or not it fits."""
-        sizes = np.array([tile], dtype=np.int64)
+        sizes = _row(tile)
         return float(self._cost(sizes, sizes)[0])
 
     def explained(self, tile: Ranked, cost: float, excess: float) -> Retention:
-        """The part of the assumed residency that explains the exact cost of a tile: all of it, unless the estimate of
-        another is far nearer. `excess` is by how much other prices are over their estimates.
-        """
+        """The part of the assumed residency that explains the exact cost of a tile: all of it, unless the estimate by
+        another residency is far nearer. `excess` is the difference of other prices from their estimates."""
         assert self.times is not None, "prices are of tiles in a memory"
         kept = self.times.kept
         excess = max(0.0, excess)
@@ -163,15 +156,13 @@ class Tiling:
             estimate = self.assuming(assumed, self.beside).estimate(tile.sizes)
             return abs(log(max(1.0, estimate + excess) / max(1.0, cost)))
 
-        others = [
-            Retention(*each) for each in combinations(*((True, False)[not flag :] for flag in astuple(kept)))
-        ]
-        nearest = min(others, key=distance)  # the first of equal ones, which assumes most
+        flags = combinations(*((True, False)[not flag :] for flag in astuple(kept)))
+        nearest = min((Retention(*each) for each in flags), key=distance)  # of equal ones that with most data
         return nearest if 2 * distance(nearest) < distance(kept) else kept
 
     def move_weight(self, tile: Ranked) -> float:
         """The part of a cost beside the time."""
-        sizes = np.array([tile.sizes], dtype=np.int64)
+        sizes = _row(tile.sizes)
         return MOVE_WEIGHT * float(self.times.move(sizes, sizes)[0]) if self.times is not None else 0.0
 
     def too_big(self, sizes: Ints) -> Bools:
@@ -200,9 +191,7 @@ class Tiling:
 
     def bound(self) -> float:
         """Lower bound of the cost of any tile, of parts of sums too."""
-        low = np.ones((1, len(self.ranges)), dtype=np.int64)
-        high = np.array([self.ranges], dtype=np.int64)
-        return float(self.price(low, high)[0])
+        return float(self.price(_row([1] * len(self.ranges)), _row(self.ranges))[0])
 
     def _lines_per_point(self, low: Ints, high: Ints) -> Floats:
         """The cost that PlaidML 0.7 gave a tile with its default weights (tile/codegen/autotile.cc):
@@ -247,7 +236,7 @@ class Tiling:
 
     def describe(self, best: Ranked) -> str:
         """The tile, its bytes and its cost."""
-        sizes = np.array([best.sizes], dtype=np.int64)
+        sizes = _row(best.sizes)
         held = int(self.held(sizes)[0])
         count = prod(-(-whole // size) for size, whole in zip(best.sizes, self.ranges, strict=True))
         text = f"{count} tile{'s' * (count > 1)} of {self._tile_text(best.sizes)}"
@@ -265,8 +254,7 @@ class Tiling:
 
     def refusal(self, smallest: Sequence[int]) -> Refusal:
         """The limits that the smallest tile breaks."""
-        sizes = np.array([smallest], dtype=np.int64)
-        tile, held = self._tile_text(smallest), int(self.held(sizes)[0])
+        tile, held = self._tile_text(smallest), int(self.held(_row(smallest))[0])
         memory = next((limit.most for limit in self.limits if not limit.name), held)
         if held > memory:
             return Refusal(
@@ -293,6 +281,11 @@ class Tiling:
         effort = f"{search.costed} costed, {search.bounded} boxes bounded"
         title = f"best {len(found)} of {tiles} tiles, by {unit} ({effort}{said})"
         return "\n".join([title, *lines])
+
+
+def _row(sizes: Sequence[int]) -> Ints:
+    """The sizes of a single tile as an array of one row."""
+    return np.array([sizes], dtype=np.int64)
 
 
 def cost_text(cost: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from stripe.cost.mapping.peel import Mapper, PlannedNest
+from stripe.cost.mapping.peel import PlannedNest
 from stripe.cost.mapping.problem import LoopNest, Node, Operand
 from stripe.cost.mapping.search import LoopMapping
 from stripe.hw.schema import ExecUnit, HardwareModel
@@ -23,7 +23,6 @@ from stripe.ir import (
     Store,
     fresh,
     map_statements,
-    nest_at,
     replace_at,
     substitute,
 )
@@ -38,24 +37,18 @@ Level = tuple[list[tuple[str, int]], list[Node]]
 """Loops, and the nodes that hold their operands at each point of these loops."""
 
 
-def built(
-    nest: Nest, planned: PlannedNest, mapper: Mapper, tags: tuple[str, ...], buffers: Mapping[str, int]
-) -> Nest | Refusal:
-    """The nest with its innermost block mapped."""
-    builder = _Builder(mapper.hardware, mapper.unit, tags, buffers)
-    entry = builder.mapped(nest.blocks[0], nest.path, planned)
-    return entry if isinstance(entry, Refusal) else nest_at(entry, nest.path)
-
-
 @dataclass(frozen=True)
-class _Builder:
+class MappingBuilder:
+    """The blocks of mappings onto all units called `unit`: the innermost block gets `tags`, and `buffers` says by
+    memory how often it holds each tile."""
+
     hardware: HardwareModel
     unit: str
     tags: tuple[str, ...]
     buffers: Mapping[str, int]
 
     def mapped(self, entry: Block, path: Path, planned: PlannedNest) -> Block | Refusal:
-        """The entry with the block at `path` mapped."""
+        """The entry with the block at `path` mapped; a refusal where an operand cannot be copied."""
         if planned.parts:
             index, cut = planned.cut
             entry = replace_at(entry, path, lambda block: _cut(block, index, cut))
@@ -71,20 +64,23 @@ class _Builder:
         for depth in reversed(range(len(levels))):
             inner = (*path, *(0,) * depth)
             for node in reversed(levels[depth][1]):
-                options = CacheOptions(memory=_location(node, self.hardware))
+                memory = node.level.memory
+                is_alone = self.hardware.memory(memory).count == 1
+                options = CacheOptions(Location.of(memory, 0) if is_alone else Location.of(memory))
                 cached = cache_view(entry, inner, node.operand.name, options)
                 if isinstance(cached, Refusal):
                     return cached
                 entry = cached.entry
             copies = max(self.buffers.get(node.level.memory, 1) for node in levels[depth][1])
             if copies > 1:
-                tiles = replace(nest_at(entry, inner).block, pipeline_depth=copies)
-                entry = replace_at(entry, inner, lambda _, tiles=tiles: tiles)
+                entry = replace_at(
+                    entry, inner, lambda tiles, depth=copies: replace(tiles, pipeline_depth=depth)
+                )
         return entry
 
     def _tiled(self, block: Block, plan: LoopMapping, problem: LoopNest) -> Block:
-        """The block as one block for each level of loops, and the innermost one for a step of the grid, or for the
-        loops that each of the units runs by itself."""
+        """A block for each level of loops, around the innermost block for a step of the grid, or for the loops that
+        each of the units runs by itself."""
         unit = self.hardware.exec_unit(self.unit)
         if not unit.grid:
             inside = dict(problem.ranges)
@@ -111,23 +107,20 @@ class _Builder:
         sizes: list[tuple[list[str], dict[str, int]]],
         parts: Mapping[str, int] | None = None,
     ) -> Block:
-        """Blocks for levels of `sizes`, around the innermost one, of which each unit runs a tile of `parts`."""
+        """Blocks for the levels of `sizes`, loops in order and sizes inside, around the innermost block, of which each
+        unit runs a tile of `parts`."""
         if not sizes:
             block = replace(block, tags=block.tags.add(*self.tags))
             if parts is None:
                 return block
-            alone = replace(block, location=Location.of(self.unit, 0))
-            return (
-                alone
-                if all(parts[i.name] == i.range for i in block.iterated)
-                else in_parts(block, parts, self.unit)
-            )
+            if all(parts[index.name] == index.range for index in block.iterated):
+                return replace(block, location=Location.of(self.unit, 0))
+            return in_parts(block, parts, self.unit)
         (order, inside), *rest = sizes
         outer = tile_block(block, inside)
         (inner,) = outer.blocks
-        loops = sorted(
-            outer.indices, key=lambda index: order.index(index.name) if index.name in order else len(order)
-        )
+        place = {name: number for number, name in enumerate(order)}
+        loops = sorted(outer.indices, key=lambda index: place.get(index.name, len(order)))
         return replace(outer, indices=tuple(loops), statements=(self._nested(inner, rest, parts),))
 
 
@@ -145,7 +138,7 @@ class _AxisIndex:
 
 @dataclass(frozen=True)
 class _Array:
-    """The part of a mapping that runs in space, on units called `unit`; none where the units are not the grid."""
+    """The part of a mapping that runs in space, on units called `unit`; None where the units are not the grid."""
 
     unit: str | None
     parts: tuple[_AxisIndex, ...]
@@ -174,7 +167,7 @@ class _Array:
         return prod(part.size for part in self.parts if part.index == index)
 
     def spread(self, block: Block) -> Block:
-        """The block with indices of their own for what runs in space, each point on the unit of its position."""
+        """The block with further indices for its part in space, each point on the unit of its position."""
         indices = [
             index if index.is_passed else replace(index, range=index.range // self.positions(index.name))
             for index in block.indices
@@ -196,7 +189,7 @@ def _pruned(block: Block) -> Block:
 
 
 def _cut(block: Block, name: str, size: int) -> Block:
-    """The block as two, of which the first has `size` values of an index."""
+    """The block as two, the first with `size` values of the index `name`."""
     outer = tile_block(block, {})
     (inner,) = outer.blocks
     parts = [
@@ -251,31 +244,19 @@ def _levels(plan: LoopMapping, problem: LoopNest) -> list[Level]:
     return levels
 
 
-def _location(node: Node, hardware: HardwareModel) -> Location:
-    memory = node.level.memory
-    return Location.of(memory, 0) if hardware.memory(memory).count == 1 else Location.of(memory)
-
-
 def summary(planned: PlannedNest) -> str:
     """The energy and the time, and loops and nodes from outermost to innermost."""
-    if planned.parts:
-        index, cut = planned.cut
-        words = [f"{index} below {cut}: {summary(planned.parts[0])}", f"above: {summary(planned.parts[1])}"]
-        return f"{_total(planned)}; " + "; ".join(words)
-    return f"{_total(planned)}: {_loops(planned.mapping, planned.nest)}"
-
-
-def _total(planned: PlannedNest) -> str:
     time = f", {planned.cycles:,.0f} cycles" if planned.cycles else ""
-    return f"{planned.energy_pJ / 1e6:.3f} uJ{time}"
-
-
-def _loops(plan: LoopMapping, problem: LoopNest) -> str:
+    total = f"{planned.energy_pJ / 1e6:.3f} uJ{time}"
+    if planned.parts:
+        (index, cut), (below, above) = planned.cut, planned.parts
+        return f"{total}; {index} below {cut}: {summary(below)}; above: {summary(above)}"
+    plan = planned.mapping
     words: list[str] = []
-    for loops, node in zip(plan.loops(problem), [*plan.skeleton.nodes, None], strict=True):
+    for loops, node in zip(plan.loops(planned.nest), [*plan.skeleton.nodes, None], strict=True):
         words += [f"{name}:{size}" for name, size in loops]
         words += [f"<{node}>"] if node is not None else []
     space = [
         f"{name}:{prod(split.spatial)}" for name, split in plan.splits.items() if prod(split.spatial) > 1
     ]
-    return f"{' '.join(words)}; in space {' '.join(space) or 'nothing'}"
+    return f"{total}: {' '.join(words)}; in space {' '.join(space) or 'nothing'}"

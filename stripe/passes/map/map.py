@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from stripe.hw.schema import HardwareModel
-from stripe.ir import (
-    Block,
-    ConfigError,
-    Nest,
-    Program,
-    StripeError,
-    walk,
-)
+from stripe.ir import Block, ConfigError, Nest, Program, StripeError, block_at
 from stripe.ir.frozen import replace
-from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet
-from stripe.rewrite.excerpt import excerpt
+from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Refusal, Reqs, TagSet, matching
+from stripe.rewrite.excerpt import MAIN, excerpt
 from stripe.rewrite.nests import rewrite_nests
 
 if TYPE_CHECKING:
@@ -116,7 +110,7 @@ class Map(Pass):
         return rewrite_nests(program, self.reqs, answer)
 
     def _mapped(self, program: Program, nest: Nest, mapper: Mapper, context: PassContext) -> Block | Refusal:
-        from stripe.passes.map.build import built, loop_nest, summary
+        from stripe.passes.map.build import MappingBuilder, loop_nest, summary
 
         problem = loop_nest(nest)
         if isinstance(problem, Refusal):
@@ -128,23 +122,21 @@ class Map(Pass):
             return Refusal("no mapping fits into the memories of the machine")
         blocks: list[tuple[float, int, PlannedNest, Block]] = []
         refusal: Refusal | None = None
+        builder = MappingBuilder(mapper.hardware, mapper.unit, self.inner_set, self.buffers)
         for number, plan in enumerate(ranked[: wanted if wanted > self.plans else 1]):
-            found = built(nest, plan, mapper, self.inner_set, self.buffers)
-            if isinstance(found, Refusal):
-                refusal = refusal or found
+            entry = builder.mapped(nest.blocks[0], nest.path, plan)
+            if isinstance(entry, Refusal):
+                refusal = refusal or entry
                 continue
-            entry = found.blocks[0]
             price = self._price(replace(program, entry=entry), nest, context) if wanted > self.plans else 0.0
-            blocks.append((price, number, plan, found.block))
+            blocks.append((price, number, plan, block_at(entry, nest.path)))
         if not blocks:
             return refusal or Refusal("no plan can be built")
         price, number, plan, block = min(blocks, key=lambda entry: entry[:2])
         others = [other for other in ranked if other is not plan][: self.plans - 1]
         for place, other in enumerate(others, 2):
             context.analysis(nest.block, f"plan {place}: {summary(other)}")
-        simulated = (
-            f", {price:,.0f} simulated" if 0 < price < float("inf") and self.objective == "latency" else ""
-        )
+        simulated = f", {price:,.0f} simulated" if 0 < price < inf and self.objective == "latency" else ""
         gap = f"{100 * plan.gap:.1f} % above the bound" if plan.bound else "not all of them"
         context.applied(nest.block, f"{summary(plan)}{simulated}; {mapper.priced} mappings priced, {gap}")
         return block
@@ -153,13 +145,13 @@ class Map(Pass):
         """The time of the block, or its product with energy, after the rest of the pass list."""
         assert context.price is not None
         try:
-            found = context.price(excerpt(program, [nest.path[2]]) if len(nest.path) > 2 else program)
+            found = context.price(excerpt(program, [nest.path[MAIN]]) if len(nest.path) > MAIN else program)
         except StripeError:
-            return float("inf")
+            return inf
         return found.cycles * (found.energy_pJ if self.objective == "edp" else 1.0)
 
     def _rules(self, problem: LoopNest) -> MappingRules:
-        """The options, by the names of a canonical nest."""
+        """The options in the names of a canonical nest."""
         from stripe.cost.mapping.machine import MappingRules
 
         index = problem.numbers
@@ -190,7 +182,7 @@ class Map(Pass):
         return found or next(iter(hardware.exec_units))
 
     def _check(self, program: Program, context: PassContext, hardware: HardwareModel, unit: str) -> None:
-        """The names in options: of the machine an error, of blocks a remark."""
+        """Raises ConfigError for a memory or axis that the machine lacks; remarks on names that no block has."""
         for memory in (*self.fixed, *self.keep, *self.buffers):
             hardware.memory(memory)
         axes = [axis.name for axis in hardware.exec_unit(unit).axes]
@@ -199,7 +191,7 @@ class Map(Pass):
                 raise ConfigError(
                     f"the grid of {unit} has no axis '{axis}'", hint=f"it has {', '.join(axes) or 'none'}"
                 )
-        blocks = [block for _, block in walk(program.entry) if block.words.has_all(self.reqs)]
+        blocks = matching(program, self.reqs)
         indices = {index.name for block in blocks for index in block.iterated}
         tensors = {ref.name for block in blocks for ref in block.refinements}
         context.unknown_names("fixed", "index", {n for sizes in self.fixed.values() for n in sizes}, indices)

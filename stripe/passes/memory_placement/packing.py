@@ -38,8 +38,8 @@ def pack(
 ) -> list[int]:
     """Addresses such that no two items in conflict overlap, with a small highest end.
 
-    `fixed` holds the addresses that are given already. `bound` is a lower bound of the highest end: the search stops
-    when it is reached. Items in `always` are in conflict with all others and missing in `conflicts`.
+    `fixed` holds given addresses. `bound` is a lower bound of the highest end: the search stops when it is reached.
+    Items in `always` are in conflict with all others and missing in `conflicts`.
     """
     degrees = [len(items) - 1 if n in always else len(conflicts[n]) + len(always) for n in range(len(items))]
     orders: list[Callable[[int], tuple[int, ...]]] = [
@@ -126,8 +126,8 @@ def _greedy(
 
 
 def _fits(taken: Iterable[tuple[int, int]], item: Item) -> Iterator[tuple[int, int]]:
-    """The aligned addresses at which the gaps begin that hold the item, and the ends of these gaps. The ranges `taken`
-    come in order; the last gap has no end."""
+    """The gaps that hold the item: the first aligned address in each, and its end. The ranges `taken` come in order;
+    the last gap has no end."""
     start = 0
     for low, high in chain(taken, [(_NO_END, _NO_END)]):
         address = -(-start // item.alignment) * item.alignment

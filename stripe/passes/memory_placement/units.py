@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from stripe.ir import Affine, Block, Interval, Path, Refinement
+from stripe.ir import Affine, Block, Interval, Path, Refinement, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class UnitNumbers:
     step: int
 
     @staticmethod
-    def of(unit: Affine, intervals: Mapping[str, Interval], banks: int = 1) -> UnitNumbers:
+    def of(unit: Affine, intervals: Mapping[str, Interval], banks: int) -> UnitNumbers:
         """The numbers of a unit and of the `banks` - 1 units after it."""
         low, high = unit.bounds(intervals)
         step = 1 if banks > 1 else gcd(*(factor for _, factor in unit.terms))
@@ -75,7 +75,7 @@ def _within(short: UnitPath, long: UnitPath) -> bool:
 
 
 def aliasing(paths: Sequence[UnitPath]) -> list[list[int]]:
-    """The numbers of `paths` in groups such that no path may alias one of another group; in order of appearance."""
+    """The numbers of `paths` in groups such that paths of two groups never alias; in order of appearance."""
     groups: list[list[int]] = []
     for number, path in enumerate(paths):
         near = [group for group in groups if any(may_alias(paths[other], path) for other in group)]
@@ -84,15 +84,9 @@ def aliasing(paths: Sequence[UnitPath]) -> list[list[int]]:
     return sorted(groups)
 
 
-def index_intervals(block: Block, path: Path = (0,)) -> dict[Path, dict[str, Interval]]:
-    """For each block, by its path, the intervals of its indices."""
-    found = {path: block.intervals()}
-
-    def visit(outer: Block, at: Path) -> None:
-        for number, inner in enumerate(outer.statements):
-            if isinstance(inner, Block):
-                found[*at, number] = inner.intervals(found[at])
-                visit(inner, (*at, number))
-
-    visit(block, path)
+def index_intervals(entry: Block) -> dict[Path, dict[str, Interval]]:
+    """For each block of `entry`, by its path, the intervals of its indices."""
+    found: dict[Path, dict[str, Interval]] = {}
+    for path, block in walk(entry):
+        found[path] = block.intervals(found.get(path[:-1]))
     return found
