@@ -260,3 +260,85 @@ def test_letters_of_both_cases_are_told_apart(equation: str) -> None:
     node = helper.make_node("Einsum", list(inputs), ["y"], equation=equation)
     (found,) = results(network([node], inputs), inputs)
     assert np.allclose(found, np.einsum(equation, *inputs.values()), atol=1e-5)
+
+
+def maxima(x: Array, *windows: slice) -> list[float]:
+    return [float(x[0, 0, window].max()) for window in windows]
+
+
+@pytest.mark.parametrize("opset", [11, 22])
+def test_windows_begin_in_the_image_or_before_it(opset: int) -> None:
+    """With `ceil_mode`; onnx infers one more before opset 22."""
+    x = floats(1, 1, 6)
+    sizes = {"kernel_shape": [2], "strides": [3], "ceil_mode": 1}
+    model = network(
+        [helper.make_node("MaxPool", ["x"], ["y", "i"], **sizes)], {"x": x}, None, ["y", "i"], opset
+    )
+    y, places = results(model, {"x": x})
+    assert y.reshape(-1).tolist() == maxima(x, slice(0, 2), slice(3, 5))
+    assert x.reshape(-1)[places.reshape(-1)].tolist() == y.reshape(-1).tolist()
+    for op in ("MaxPool", "AveragePool", "LpPool") if opset > 18 else ("MaxPool", "AveragePool"):
+        for pads in ([0, 1], [1, 1]):
+            node = helper.make_node(op, ["x"], ["y"], **sizes, pads=pads)
+            assert results(network([node], {"x": x}, opset=opset), {"x": x})[0].shape == (
+                1,
+                1,
+                3 if pads[0] else 2,
+            )
+
+
+@pytest.mark.parametrize("opset", [12, 22])
+def test_windows_of_the_same_size_count_steps(opset: int) -> None:
+    """The size over the step, rounded up; onnx infers one more with `ceil_mode`."""
+    x = floats(1, 1, 6)
+    node = helper.make_node(
+        "MaxPool", ["x"], ["y"], kernel_shape=[2], strides=[3], ceil_mode=1, auto_pad="SAME_UPPER"
+    )
+    (found,) = results(network([node], {"x": x}, opset=opset), {"x": x})
+    assert found.reshape(-1).tolist() == maxima(x, slice(0, 2), slice(3, 5))
+
+
+def test_transposed_windows_of_the_same_size_take_no_more_padding() -> None:
+    """`output_padding` moves the window, and adds nothing to the size."""
+    x, w = floats(1, 1, 4), floats(1, 1, 3, seed=1)
+    options: dict[str, Any] = {"strides": [2], "output_padding": [1], "auto_pad": "SAME_UPPER"}
+    (found,) = results(
+        network([helper.make_node("ConvTranspose", ["x", "w"], ["y"], **options)], {"x": x}, {"w": w}),
+        {"x": x},
+    )
+    whole = np.zeros(10, np.float32)
+    for place in range(4):
+        whole[2 * place : 2 * place + 3] += x[0, 0, place] * w[0, 0]
+    assert np.allclose(found.reshape(-1), whole[1:9], atol=1e-6)
+
+
+CUTS: list[tuple[dict[str, list[int]], Any]] = [
+    ({"starts": [1], "ends": [-1], "axes": [-1]}, np.s_[:, 1:-1]),
+    ({"starts": [-100], "ends": [-1], "axes": [0]}, np.s_[:-1]),
+    ({"starts": [0, -3], "ends": [1 << 40, -1]}, np.s_[:, -3:-1]),
+]
+
+
+@pytest.mark.parametrize(("options", "part"), CUTS, ids=str)
+def test_the_first_form_of_slices_takes_bounds_beyond_the_tensor(options: dict[str, Any], part: Any) -> None:
+    x = floats(3, 4)
+    (found,) = results(
+        network([helper.make_node("Slice", ["x"], ["y"], **options)], {"x": x}, opset=9), {"x": x}
+    )
+    assert np.array_equal(found, x[part])
+
+
+def test_gathered_elements_are_scalars() -> None:
+    x = floats(2, 3)
+    model = network([helper.make_node("GatherND", ["x", "i"], ["y"])], {"x": x}, {"i": np.array([1, -1])})
+    assert results(model, {"x": x})[0] == x[1, 2]
+
+
+@pytest.mark.parametrize("opset", [18, 20])
+def test_groups_have_a_scale_each_before_opset_21(opset: int) -> None:
+    x, scale, shift = floats(2, 4, 3), floats(2, seed=1), floats(2, seed=2)
+    node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2, epsilon=0.0)
+    (found,) = results(network([node], {"x": x}, {"s": scale, "b": shift}, opset=opset), {"x": x})
+    groups = x.reshape(2, 2, 6)
+    plain = (groups - groups.mean(2, keepdims=True)) / groups.std(2, keepdims=True)
+    assert np.allclose(found.reshape(2, 2, 6), plain * scale[:, None] + shift[:, None], atol=1e-5)

@@ -16,6 +16,7 @@ from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.shape_inference import InferenceError
 
 from stripe.frontends.onnx.control import Unsupported
+from stripe.frontends.onnx.sizes import result_sizes
 from stripe.frontends.onnx.values import Array, TensorValue, Value
 
 MAX_FOLDED = 1 << 28
@@ -38,9 +39,6 @@ _ALIGNED = 7
 """The opset since which operands broadcast from their last dimensions; the evaluator knows nothing else."""
 _FORMS = {"DequantizeLinear": 21, "QuantizeLinear": 21}
 """Operators whose older forms the evaluator lacks, and the opset of a form that computes the same."""
-
-KEEP_TYPE = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
-"""Operators for which onnx infers no type: the result has that of the first input."""
 RANDOM = frozenset(
     ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 )
@@ -85,15 +83,27 @@ def infer(
         for name, declared in schema.attributes.items()
         if name not in written and declared.default_value.type != onnx.AttributeProto.UNDEFINED
     )
+    sizes = [value.type.sizes if isinstance(value, TensorValue) else None for value in inputs]
+    known = result_sizes(node, sizes) if schema.domain == "" else None
     inferring = _with_inference(schema)
     try:
-        found = onnx.shape_inference.infer_node_outputs(inferring, plain, types, data, opset_imports=versions)
+        found = (
+            dict[str, TypeProto]()
+            if schema.deprecated and known is not None
+            else onnx.shape_inference.infer_node_outputs(
+                inferring, plain, types, data, opset_imports=versions
+            )
+        )
     except (InferenceError, ValidationError) as error:
         if inferring is not schema:
             return [None] * len(plain.output)
         raise Unsupported(one_line(error), "shapes and types of its inputs contradict it") from None
-    if schema.name in KEEP_TYPE and plain.output:
-        found[plain.output[0]] = types[plain.input[0]]
+    if known is not None:
+        for name in plain.output:
+            element = (
+                found[name].tensor_type.elem_type if name in found else types["i0"].tensor_type.elem_type
+            )
+            found[name] = onnx.helper.make_tensor_type_proto(element, known)
     return [found.get(name) for name in plain.output]
 
 
