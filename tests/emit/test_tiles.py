@@ -73,6 +73,46 @@ def test_a_product_that_others_use_keeps_its_rounding() -> None:
     assert len(re.findall(r"st_fma\w*\(", emit_c(program))) >= 1
 
 
+EPILOGUES = {
+    "C / 0.5 - E": False,  # C * 2 - E in one rounding
+    "C / 4.0 + E": False,
+    "C + C - E": False,  # C * 2 again
+    "relu(C / 4.0) + E": False,
+    "(C + E) + (C + E) - E": False,
+    "C / 4.0": True,
+    "C + E + A0": True,
+    "relu(C + A0) + E": True,
+}
+
+
+@pytest.mark.parametrize("epilogue", EPILOGUES)
+def test_compilers_contract_no_products_of_their_own(epilogue: str) -> None:
+    """gcc makes products of divisions and of sums of equal terms; near the limits of a dtype it shows."""
+    text = (
+        "function (A[M=16, K=16], B[K, N=16], E[M, N], A0[N]) -> (O) "
+        f"{{ C[i, j : M, N] = +(A[i, k] * B[k, j]); O = {epilogue}; }}"
+    )
+    tile = "autotile{reqs=[contraction],fixed={i:8,j:8,k:16},outer_set=[t]}"
+    fusion = "fusion{a_reqs=[t],b_reqs=[eltwise],fused_set=[t]}"
+    program = stripe.run_passes(
+        stripe.parse(text, name="p.tile"), ",".join([tile, *[fusion] * 4, "localize,scalarize"])
+    )
+    code = emit_c(program)
+    assert code.count("static void") == 1
+    assert ("ST_FUSED static" in code) == EPILOGUES[epilogue]
+    built = compile_program(program, CompileOptions(native=True, level="O3"))
+    random = np.random.default_rng(1)
+    for limit in (3e38, 3e-44):
+        inputs = {name: np.full((16, 16), 1.0, np.float32) for name in "AB"}
+        inputs["A"] *= np.float32(limit)
+        inputs["B"] *= np.eye(16, dtype=np.float32)
+        inputs["E"] = (limit * random.random((16, 16))).astype(np.float32)
+        inputs["A0"] = np.zeros(16, np.float32)
+        with np.errstate(over="ignore"):
+            expected = interpret(program, inputs)["O"]
+        assert np.array_equal(built.run(inputs)["O"], expected)
+
+
 def test_registers_hold_the_results_of_a_tile() -> None:
     """A buffer that tiles alone touch, at constant places, is no memory; one with a rim of variable length is."""
     text = emit_c(tiled("ragged", cached=True))

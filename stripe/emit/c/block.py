@@ -19,10 +19,10 @@ from stripe.emit.c.tiles import TileWriter, declare_registers
 from stripe.emit.c.transposes import write_transpose
 from stripe.emit.c.writer import Writer
 from stripe.emit.loops.accumulators import Accumulator
+from stripe.emit.loops.contraction import fuses
 from stripe.emit.loops.memory import LocationMemory, due_fills
 from stripe.emit.loops.plan import BlockPlan, plan_block
 from stripe.emit.loops.scope import CodeScope, Names
-from stripe.emit.loops.tiles import fuses
 from stripe.ir import Block, Refinement, Special
 
 _DEEPEST = 24

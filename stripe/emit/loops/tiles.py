@@ -15,7 +15,6 @@ from stripe.emit.loops.bounds import ForLoop, Loops
 from stripe.emit.loops.scope import Area, CodeScope
 from stripe.ir import (
     DTYPES,
-    INTRINSICS,
     Affine,
     Agg,
     Block,
@@ -28,7 +27,6 @@ from stripe.ir import (
     result_dtype,
     scalars_used,
     step,
-    walk,
 )
 
 TILE_VECTORS = 32
@@ -134,22 +132,6 @@ def dot_factors(block: Block) -> tuple[str, str] | None:
                 return None
     whole = (len(loads), len(casts), len(products), sums, len(block.statements)) == (2, 2, 1, 1, 6)
     return next(iter(products.values())) if whole and len(set(casts.values())) == 2 else None
-
-
-def fuses(block: Block) -> bool:
-    """Whether sums take products in one rounding somewhere inside, and no other float product is computed: neither by
-    an intrinsic nor by an aggregation.
-    """
-    inner = [block, *(found for _, found in walk(block))]
-    fused = [products(found) for found in inner]
-    others = any(
-        (statement.op == "mul" and statement.into not in names) or not INTRINSICS[statement.op].exact
-        if isinstance(statement, Intrinsic)
-        else isinstance(statement, Store) and found.ref(statement.ref).agg is Agg.MUL
-        for found, names in zip(inner, fused, strict=True)
-        for statement in found.statements
-    )
-    return any(fused) and not others
 
 
 def lanes_of(lanes: object) -> int:

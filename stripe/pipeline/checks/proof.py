@@ -9,7 +9,7 @@ from typing_extensions import override
 from stripe.ir import Program, StripeError
 from stripe.ir.errors import combine
 from stripe.pipeline.instrument import Instrument, PassEntry
-from stripe.verify.assumptions import Assumption, Policy, in_order
+from stripe.verify.assumptions import ANY, Assumption, Policy, in_order
 from stripe.verify.interface import moved_tensor
 from stripe.verify.program import Finding, check_program
 from stripe.verify.proof.judge import judge
@@ -23,15 +23,27 @@ class ProofError(StripeError):
     exit_status = 3
 
 
-def check_input(program: Program, write: Callable[[str], None], name: str = "the input") -> None:
+def check_input(
+    program: Program, write: Callable[[str], object], name: str = "the input", policy: Policy = ANY
+) -> None:
     """Raises StripeError for a program that is wrong in itself: out of bounds, races, reads of unwritten elements.
-    `write` gets a line for each property that cannot be decided."""
-    raise_findings(decided(check_program(program), write, name), name)
+    `write` gets a line for each property that cannot be decided; ProofError where `policy` does not accept these.
+    """
+    undecided: list[str] = []
+    raise_findings(decided(check_program(program), undecided.append, name), name)
     pads = prove_pads(program)
     if isinstance(pads, Different):
         raise StripeError(str(pads).removeprefix("error: "), where=name)
     if isinstance(pads, Unknown):
-        write(f"verify: {name}: the pads of outputs: {pads}\n")
+        undecided.append(f"verify: {name}: the pads of outputs: {pads}\n")
+    for line in undecided:
+        write(line)
+    if undecided and policy.unknown_fails:
+        raise ProofError(
+            "the program is not proved to be right in itself",
+            where=name,
+            hint="without --verify-unknown fail it is taken to be",
+        )
 
 
 def decided(findings: Sequence[Finding], write: Callable[[str], object], name: str) -> list[Finding]:
@@ -61,7 +73,7 @@ def check_against(
     """Proves that `program` computes what `reference` does, which users know as `name`. Raises ProofError for an answer
     that `policy` does not accept, StripeError for a reference that is wrong in itself.
     """
-    check_input(reference, write, name)
+    check_input(reference, write, name, policy)
     report = _Report(write, policy)
     words = ("does not compute", "is not proved to compute")
     different, unproved = (f"the program {verb} what {name} does" for verb in words)
@@ -74,12 +86,12 @@ class _Report:
 
     def __init__(self, write: Callable[[str], None], policy: Policy) -> None:
         self._write = write
-        self._policy = policy
+        self.policy = policy
         self._relying: dict[Assumption, list[str]] = {}
 
     def require(self, before: Program, after: Program, name: str, failures: tuple[str, str]) -> None:
         """Writes the answer. Raises ProofError unless it is accepted; `failures` say *different* and *not proved*."""
-        judgement = judge(before, after, self._policy)
+        judgement = judge(before, after, self.policy)
         if not judgement.accepted:
             failure = failures[judgement.answer != "different"]
             raise ProofError("\n  ".join([failure, *str(judgement).splitlines()]))
@@ -108,7 +120,7 @@ class ExactCheck(Instrument):
 
     @override
     def begin(self, program: Program) -> None:
-        check_input(program, self._write, self._name)
+        check_input(program, self._write, self._name, self._report.policy)
 
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:

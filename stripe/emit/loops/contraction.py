@@ -1,0 +1,82 @@
+"""Functions in which a compiler may contract all that it takes for a product and a sum.
+
+gcc contracts a function as a whole, and makes products where the program has none: `x / 4` becomes `x * 0.25`, `x + x`
+becomes `x * 2`. Contracted with a sum, these round once where the program rounds twice.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from stripe.emit.loops.tiles import products
+from stripe.ir import INTRINSICS, Agg, Block, Intrinsic, Load, Nest, Store, scalar_defined, scalars_used
+from stripe.ir.nest import Buffer
+
+Origins: TypeAlias = "frozenset[Buffer | frozenset[Buffer] | None]"
+"""The sources of a value: buffers that the function does not write, products by the buffers of their factors, and
+None where a compiler may take the value for a product."""
+_PRODUCT: Origins = frozenset({None})
+
+
+def fuses(block: Block) -> bool:
+    """Whether sums take products in one rounding somewhere inside `block`, a function of its own, and nothing else is,
+    or may become, a product of floats that is added to something."""
+    nests = list(Nest.root(block).walk())
+    if not any(products(nest.block) for nest in nests) or any(map(_multiplies, nests)):
+        return False
+    contents: dict[Buffer, Origins] = {}
+    while True:  # loops carry values to statements before
+        known = dict(contents)
+        if any(_contracts(nest, contents) for nest in nests):
+            return False
+        if contents == known:
+            return True
+
+
+def _multiplies(nest: Nest) -> bool:
+    """Whether a block computes products on their own, or operations that take several steps."""
+    block, summed = nest.block, products(nest.block)
+    return any(
+        (statement.op == "mul" and statement.into not in summed) or not INTRINSICS[statement.op].exact
+        if isinstance(statement, Intrinsic)
+        else isinstance(statement, Store) and block.ref(statement.ref).agg is Agg.MUL
+        for statement in block.statements
+    )
+
+
+def _contracts(nest: Nest, contents: dict[Buffer, Origins]) -> bool:
+    """Whether the statements of a block add to something that may become a product, `contents` being what the written
+    buffers hold, which it extends."""
+    block, summed = nest.block, products(nest.block)
+    values: dict[str, Origins] = {}
+    for statement in block.statements:
+        used = [values.get(name, frozenset()) for name in scalars_used(statement)]
+        origins: Origins = frozenset[Buffer | frozenset[Buffer] | None]().union(*used)
+        match statement:
+            case Load(into, ref):
+                buffer = nest.views[ref].buffer
+                values[into] = contents.get(buffer, frozenset({buffer}))
+            case Intrinsic(into) if into in summed:
+                factors = [{each} if isinstance(each, Buffer) else each or () for each in origins]
+                values[into] = frozenset({frozenset[Buffer]().union(*factors)})
+            case Intrinsic(into, "add" | "sub"):
+                if None in origins:
+                    return True
+                values[into] = origins | (_PRODUCT if _may_be_equal(*used) else frozenset())
+            case Intrinsic(into, "div"):
+                values[into] = origins | _PRODUCT
+            case Store(name, value):
+                ref, buffer = block.ref(name), nest.views[name].buffer
+                whole = all(isinstance(each, frozenset) for each in origins)  # a partial sum
+                if ref.agg is Agg.ADD and ref.dtype.is_float and value not in summed and not whole:
+                    return True  # x + x + x
+                contents[buffer] = contents.get(buffer, frozenset()) | origins
+            case _:
+                if into := scalar_defined(statement):
+                    values[into] = origins
+    return False
+
+
+def _may_be_equal(first: Origins, second: Origins) -> bool:
+    """Whether a compiler may find two values to be the same: one is computed from nothing but origins of the other."""
+    return bool(first and second) and (first <= second or second <= first)
