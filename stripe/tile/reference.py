@@ -76,8 +76,10 @@ def _evaluate(op: Op, values: Mapping[str, Array], function: TypedFunction) -> t
 
 
 def _read(operand: Operand, values: Mapping[str, Array]) -> Array:
+    """The elements of an operand; a number with all its digits, which the type of its use rounds."""
     if isinstance(operand, Const):
-        return np.asarray(operand.value).astype(operand.dtype.numpy())
+        wide = np.float64 if operand.dtype.is_float else operand.dtype.numpy()
+        return np.asarray(operand.value).astype(wide)
     return values[operand.name]
 
 
