@@ -184,8 +184,8 @@ class _Prices:
             self._model = CostModel(Machine.of(context.hardware))
 
     def known(self, nest: Nest, moved: Sequence[_Hoistable], rounds: int) -> str | Refusal | None:
-        """The answer of `compared` for a loop over tiles whose transfers `moved` come to run `rounds` times, found from
-        the stages of the loop without making the block; None where tiles are unequal and may gain."""
+        """The answer of `compared` for a loop over tiles whose transfers `moved` run `rounds` times afterwards, from
+        the stages of the loop alone; None where tiles are unequal and may gain."""
         before = self._cost(nest) if self._objective == "latency" and len(nest.path) == MAIN + 1 else None
         if before is None or before.loop is None or not all(each.fills for each in moved):
             return None  # of sums that leave once, partial ones need not come back
@@ -195,8 +195,8 @@ class _Prices:
         return self._judged(before.cycles, cycles)
 
     def compared(self, nest: Nest, hoisted: Nest) -> str | Refusal:
-        """The prices of the innermost block of `nest`, and of that of `hoisted`, in words; empty where there are none.
-        A refusal where the second is the dearer."""
+        """The prices of the innermost blocks of `nest` and of `hoisted` in words, empty where there are none; a refusal
+        where the second is dearer."""
         before = self._cost(nest)
         after = self._cost(hoisted) if before is not None else None
         if before is None or after is None:
@@ -264,22 +264,22 @@ def _hoisted_cycles(before: StatementCost, loop: TileLoop, moved: Sequence[_Hois
 
 @dataclass(frozen=True, slots=True)
 class _Hoistable:
-    """A transfer between a view and an allocation of its block, which only it fills, or empties of sums."""
+    """The only transfer that fills an allocation of its block from a view, or stores the sums of one into a view."""
 
     number: int
     buffer: str
     fills: bool
     agg: Agg
     names: frozenset[str]
-    """The indices of the block that its box or its places depend on."""
+    """The indices of the block that move its box or its units."""
 
     def level(self, loops: Sequence[str]) -> int:
-        """The number of loops around it where it is as far outside as it may be."""
+        """The number of loops that have to stay around it."""
         return max((number for number, name in enumerate(loops, 1) if name in self.names), default=0)
 
 
 def _transfers(nest: Nest) -> Iterator[_Hoistable]:
-    """The transfers of the innermost block that may run less often, if fewer indices move them than the block has."""
+    """The transfers of the innermost block that may run less often, as far as their indices allow."""
     block = nest.block
     allocs = {ref.name: ref for ref in block.allocs}
     for number, statement in enumerate(block.statements):
@@ -295,30 +295,22 @@ def _transfers(nest: Nest) -> Iterator[_Hoistable]:
             continue
         near, far = (sink.source, source.source) if fills else (source.source, sink.source)
         others = [other for place, other in enumerate(block.statements) if place != number]
-        makers = [other for other in others if near in writes_of(other)]
-        same = {
-            ref.name for ref in block.refinements if nest.views[ref.name].buffer == nest.views[far].buffer
-        }
-        touched = {name for other in others for name in (*reads_of(other), *writes_of(other))}
+        reads = {name for other in others for name in reads_of(other)}
+        writes = {name for other in others for name in writes_of(other)}
+        buffer = nest.views[far].buffer
+        same = {ref.name for ref in block.refinements if nest.views[ref.name].buffer == buffer}
         if fills:
-            written = {name for other in others for name in writes_of(other)}
-            lawful = not makers and sink.agg is Agg.ASSIGN and not same & written
+            lawful = sink.agg is Agg.ASSIGN and not (same | {near}) & writes
         else:
             sums = aggregations(block, [near]).get(near)
-            read = any(near in reads_of(other) for other in others)
-            lawful = sink.agg is not Agg.ASSIGN and sums == (sink.agg,) and not read and not same & touched
+            lawful = sink.agg is not Agg.ASSIGN and sums == (sink.agg,)
+            lawful = lawful and near not in reads and not same & (reads | writes)
         if not lawful:
             continue
         affines = [*block.ref(far).access, *(i.affine for i in statement.indices if i.affine is not None)]
-        names = frozenset(name for affine in affines for name in affine.names())
-        places = (
-            statement.location,
-            block.ref(far).location,
-            allocs[near].location,
-            source.location,
-            sink.location,
-        )
-        names |= frozenset(name for place in places for name in place.names())
+        holders = (statement, block.ref(far), allocs[near], source, sink)
+        movers = (*affines, *(holder.location for holder in holders))
+        names = frozenset(name for each in movers for name in each.names())
         yield _Hoistable(number, near, fills, sink.agg, names)
 
 
@@ -335,7 +327,7 @@ def _obstacle(block: Block, inside: Sequence[str]) -> str | None:
 
 
 def _moved_out(transfer: Block, back: dict[str, Affine]) -> Block:
-    """The transfer in the block outside of its own, whose indices `back` gives."""
+    """The transfer for the block outside of its own; `back` has the indices there."""
     indices = tuple(
         index if index.affine is None else replace(index, affine=index.affine.subs(back))
         for index in transfer.indices

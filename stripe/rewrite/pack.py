@@ -41,10 +41,10 @@ from stripe.rewrite.refusal import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How the dimensions of a buffer follow from logical ones: a dimension for each digit, in their order.
+    """The dimensions of a buffer by digits of the logical ones: a dimension for each digit, in their order.
 
-    `terms` gives for each digit the physical coordinate that it counts in, and how many elements of that a step of it
-    moves. The highest digit of a logical dimension counts its blocks; without one the dimension is folded.
+    `terms` gives for each digit its physical coordinate, and the elements along it that a step of the digit moves. The
+    highest digit of a logical dimension counts its blocks; without it the dimension is folded.
     """
 
     digits: tuple[Digit, ...]
@@ -66,14 +66,14 @@ class Packing:
 
     @staticmethod
     def fold(index_map: IndexMap) -> Packing:
-        """The layout of a map that takes indices modulo a length: its elements are used again and again, which is right
-        only where no two elements of one place are needed at one time."""
+        """The layout of a map that takes indices modulo a length, which reuses its elements: right only where no two
+        logical elements of a place are alive at one time."""
         digits = digits_of_fold(index_map)
         return Packing(digits, tuple((digit.dim, 1) for digit in digits))
 
     def map(self, index_map: IndexMap, sizes: Sequence[int]) -> IndexMap:
-        """The map from logical elements to those of the packed buffer, by the names and axes of the map that it is
-        made from."""
+        """The map from logical elements to elements of the packed buffer, with names and axes of its source
+        `index_map`."""
         results = [
             digit.of(Affine.var(index_map.names[digit.dim]), sizes[digit.dim]) for digit in self.digits
         ]
@@ -108,7 +108,7 @@ class Packing:
         return tuple(factor * steps[number] for number, factor in self.terms)
 
     def place(self, block: Sequence[Affine], within: Mapping[int, Affine]) -> tuple[Affine, ...]:
-        """Packed coordinates from those per dimension in blocks and in the block."""
+        """Packed coordinates, from the block and the place within it along each dimension."""
         return tuple(
             block[digit.dim] if digit.count is None else digit.of(within[digit.dim], self.widths[digit.dim])
             for digit in self.digits
@@ -124,7 +124,8 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class _PackedOrigin:
-    """Where a view begins in one logical dimension, relative to its source: `whole` blocks and `rest` elements."""
+    """The origin of a view in a logical dimension, relative to its source: `whole` blocks and `rest` elements, which
+    lie from block number `first` to element `last`."""
 
     whole: Affine
     rest: Affine
@@ -143,7 +144,7 @@ class _PackedOrigin:
 
     @property
     def pending(self) -> Affine:
-        """The part that a view that moves by whole blocks leaves to the views inside it; never negative."""
+        """The part that a view moving by whole blocks leaves to the views inside it; never negative."""
         return self.rest - self.first * self.width
 
     @property
@@ -162,18 +163,18 @@ class _PackedOrigin:
         return self.last // self.width == self.first
 
     def box(self, size: int) -> tuple[int, int]:
-        """Blocks, and elements of a block, that such a view of `size` logical elements has to hold."""
+        """Blocks, and elements of a block, of a view of `size` logical elements that moves by whole blocks."""
         reach = self.last - self.first * self.width + size
         return -(-reach // self.width), min(reach, self.width)
 
 
 Packings: TypeAlias = Mapping[Path, Mapping[str, Packing]]
-"""How to pack allocations, by the path of the block that holds them and their names."""
+"""The layouts of allocations to pack, by the path of the block that holds them and their names."""
 
 
 def repacked(root: Block, packings: Packings, outside: Mapping[str, Interval] | None = None) -> Block:
     """`root`, which has the path (0,), with allocations packed, and all views of them below. `outside` has the
-    intervals of the indices of the block outside, for a root that gets some passed in."""
+    intervals of indices that are passed into the root."""
     return _inside(root, (0,), {}, outside or {}, packings) if packings else root
 
 
@@ -215,8 +216,8 @@ def unpackable(block: Block, name: str) -> Refusal | None:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """A refinement whose views in the blocks inside are still to be packed: how, its new strides, and by dimension what
-    of its logical origin is pending."""
+    """A packed refinement whose views in the blocks inside follow: its layout, its new strides, and by dimension the
+    pending part of its logical origin."""
 
     packing: Packing
     strides: tuple[int, ...]
@@ -240,15 +241,15 @@ class _Packed:
     def origins(
         self, ref: Refinement, names: Mapping[str, Affine], intervals: Mapping[str, Interval]
     ) -> dict[int, _PackedOrigin]:
-        """Where a view of this refinement begins, over the indices of its block."""
+        """The origin of a view of this refinement, by dimension, over the indices of its block."""
         return {
             dim: _PackedOrigin.of(self.pending[dim].subs(names) + ref.access[dim], width, intervals)
             for dim, width in self.packing.widths.items()
         }
 
     def views(self, block: Block, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> list[Refinement]:
-        """The replacement of the view `ref` of `block`: one that moves by whole blocks for the blocks inside, one
-        of the element itself for loads and stores, or both."""
+        """The views in the place of the view `ref` of `block`: a view moving by whole blocks for the blocks inside, a
+        view of the element itself for loads and stores, or both."""
         direct = any(isinstance(s, Load | Store) and s.ref == ref.name for s in block.statements)
         through = any(r.source == ref.name for inner in block.blocks for r in inner.refinements)
         whole = self._moved_by_blocks(ref, origins)

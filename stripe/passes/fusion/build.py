@@ -38,9 +38,9 @@ from stripe.rewrite.tile import Split, split_block, used_indices
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """A fused block: its first `first` statements are the rest of the first block, and the buffers outside that became
-    allocations of it have the names `local` there. Where the first block is its beginning, `changed` names the views
-    that differ; None where it is not."""
+    """A fused block: its first `first` statements are the rest of the first block, and `local` gives the names of its
+    allocations by the buffers outside that they replace. Where the first block is its beginning, `changed` names the
+    views that differ; else None."""
 
     block: Block
     first: int
@@ -73,7 +73,7 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     if isinstance(merged, Refusal):
         return merged
     a_homes = {ref.name: _Merged(ref.name, merged.shift(ref)) for ref in a_half.refinements}
-    views, homes = tuple(merged.views), (a_homes, merged.homes)
+    homes = (a_homes, merged.homes)
     # Constraints over shared indices alone that both halves have move to the fused block; of two that differ by their
     # constants the weaker one, and the other stays with its half.
     inners = [next(half.blocks) for half in (a_half, b_half)]
@@ -86,9 +86,7 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
             if other.terms == mine.affine.terms
         )
     )
-    location = a_half.location or b_half.location
-    comments = tuple(dict.fromkeys((*a.comments, *b.comments)))
-    fused = Block(f"{a.name}+{b.name}", indices, common, views, location=location, comments=comments)
+    fused = _around(a_half, b_half, indices, common, merged)
     ends: list[int] = []
     for inner, home, tags in zip(inners, homes, (a.tags, b.tags), strict=True):
         outside = _outside_constraints(inner)
@@ -109,8 +107,8 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
 
 
 def extended(a: Block, b: Block, plan: FusionPlan, contents: Contents) -> Fused | Refusal | None:
-    """As `fuse`, where `a` walks nothing but the shared indices, value by value, so that it is the beginning of the
-    fused block as it stands: the work is that of `b`. None for other blocks."""
+    """As `fuse`, where `a` walks the shared indices alone, value by value, so that it is the beginning of the fused
+    block as it stands and only `b` makes work. None for other blocks."""
     whole = {entry.a_index: entry for entry in plan.shared}
     if plan.local or a.constraints or a.passed or len(whole) < len(a.indices) or "" in contents.by_source:
         return None
@@ -120,22 +118,30 @@ def extended(a: Block, b: Block, plan: FusionPlan, contents: Contents) -> Fused 
             return None
     b_half = _split(b, {entry.b_index: (entry.b_split, entry.name) for entry in plan.shared})
     (inner,) = b_half.blocks
-    located = a.location and b_half.location and a.location != b_half.location
-    if located or b_half.passed:
+    if b_half.passed or (a.location and b_half.location and a.location != b_half.location):
         return None
     merged = _merge_views(a.refinements, contents, b_half)
     if isinstance(merged, Refusal):
         return merged
     if any(map(any, merged.shifts.values())):
         return None  # the origins of views of `a` move
-    location = a.location or b_half.location
-    comments = tuple(dict.fromkeys((*a.comments, *b.comments)))
-    views = tuple(merged.views)
-    fused = Block(
-        f"{a.name}+{b.name}", a.indices, (), views, a.statements, location=location, comments=comments
-    )
+    fused = replace(_around(a, b_half, a.indices, (), merged), statements=a.statements)
     fused = _add_half(fused, replace(inner, tags=b.tags), merged.homes, merged, contents.scalars)
     return Fused(fused, len(a.statements), {}, tuple(merged.changed))
+
+
+def _around(
+    a: Block,
+    b: Block,
+    indices: tuple[Index, ...],
+    constraints: tuple[Constraint, ...],
+    merged: _MergedViews,
+) -> Block:
+    """The fused block of two halves, still without statements."""
+    comments = tuple(dict.fromkeys((*a.comments, *b.comments)))
+    location = a.location or b.location
+    name, views = f"{a.name}+{b.name}", tuple(merged.views)
+    return Block(name, indices, constraints, views, location=location, comments=comments)
 
 
 def _split(block: Block, chosen: Mapping[str, tuple[Split, str]]) -> Block:
@@ -273,7 +279,7 @@ def _add_half(
     # Passed-in indices that only the lifted constraints used are dropped.
     used = used_indices(inner)
     inner = replace(inner, indices=tuple(i for i in inner.indices if not i.is_passed or i.name in used))
-    # How far each view lies from the origin of the merged view that it looks at.
+    # The distance of each view from the origin of the merged view around it.
     origins = {
         ref.name: tuple(a + s for a, s in zip(ref.access, homes[ref.source].shift, strict=True))
         for ref in inner.refinements

@@ -93,17 +93,12 @@ class Line:
         names = Counter(allocations[name] for name in self.buffers)
         self._aliased = {name for name in self.buffers if names[allocations[name]] > 1}
         for number, statement in enumerate(block.statements):
-            self._put(number, self._member(statement, (number,)))
-
-    def _member(self, statement: Statement, parts: tuple[int, ...]) -> Member:
-        reads = {self._allocations[name] for name in reads_of(statement)}
-        reads |= {f"${name}" for name in scalars_used(statement)}
-        writes = {self._allocations[name] for name in writes_of(statement)}
-        defined = scalar_defined(statement)
-        if defined is not None:
-            writes.add(f"${defined}")
-        deps = frozenset(dep for part in parts for dep in self.block.statements[part].deps)
-        return Member(statement, parts, deps, frozenset(reads), frozenset(writes))
+            used, defined = scalars_used(statement), scalar_defined(statement)
+            reads = {allocations[name] for name in reads_of(statement)} | {f"${name}" for name in used}
+            writes = {allocations[name] for name in writes_of(statement)}
+            writes |= {f"${defined}"} if defined is not None else set()
+            deps = frozenset(statement.deps)
+            self._put(number, Member(statement, (number,), deps, frozenset(reads), frozenset(writes)))
 
     def _put(self, slot: int, member: Member | None) -> None:
         """Fills or empties a slot."""

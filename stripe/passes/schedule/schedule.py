@@ -229,10 +229,17 @@ class Schedule(Pass):
     def _fault(self, before: Block, after: Block, path: Path) -> Refusal | None:
         """The reason why a schedule would overwrite other buffers, or fetch tensors that no caller passes."""
         memory = self.mem_loc.name
-        if (other := _other_owner(before, after, memory)) is not None:
-            return Refusal(f"'{other}' lies in {memory}, where the schedule would place others over it")
-        if (fetched := _fetched_output(before, block_at(before, path), block_at(after, path))) is not None:
-            return Refusal(f"it would fetch elements of the output '{fetched}' again")
+        old = {ref for _, block in walk(before) for ref in block.allocs if ref.offset is not None}
+        there = [ref for _, block in walk(after) for ref in block.allocs if ref.location.name == memory]
+        others = [ref.name for ref in there if ref.offset is None or ref in old]
+        if 0 < len(others) < len(there):
+            return Refusal(f"'{others[0]}' lies in {memory}, where the schedule would place others over it")
+        # Callers do not pass the outputs that main only writes.
+        reads = {ref.source for ref in block_at(before, path).refinements if ref.dir.reads}
+        views = block_at(after, path).refinements if block_at(after, path).is_main else ()
+        for name in (ref.source for ref in views if ref.dir.reads and ref.source not in reads):
+            if before.ref(name).role is Role.USER:
+                return Refusal(f"it would fetch elements of the output '{name}' again")
         return None
 
     def _planned(
@@ -338,21 +345,6 @@ class Schedule(Pass):
                 context.applied(statement, remark)
                 statements[number] = tiled
         return with_statements(block, statements)
-
-
-def _fetched_output(entry: Block, before: Block, after: Block) -> str | None:
-    """A tensor of the user that main only writes before and reads after, which callers would have to pass."""
-    reads = {ref.source for ref in before.refinements if ref.dir.reads}
-    fetched = (ref.source for ref in after.refinements if after.is_main and ref.dir.reads)
-    return next((name for name in fetched if name not in reads and entry.ref(name).role is Role.USER), None)
-
-
-def _other_owner(before: Block, after: Block, memory: str) -> str | None:
-    """A buffer in the memory that a schedule has not placed, where it has placed others there."""
-    old = {ref for _, block in walk(before) for ref in block.allocs if ref.offset is not None}
-    there = [ref for _, block in walk(after) for ref in block.allocs if ref.location.name == memory]
-    others = [ref.name for ref in there if ref.offset is None or ref in old]
-    return others[0] if 0 < len(others) < len(there) else None
 
 
 def _overlapping(block: Block) -> tuple[str, str] | None:
