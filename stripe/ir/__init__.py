@@ -93,6 +93,7 @@ from stripe.ir.walk import (
     views_moved,
     walk,
     with_entry,
+    with_main,
     with_statement,
     with_statements,
 )
@@ -224,6 +225,7 @@ __all__ = [
     "walk",
     "with_directions",
     "with_entry",
+    "with_main",
     "with_statement",
     "with_statements",
     "writes_of",

@@ -72,6 +72,11 @@ def map_statements(block: Block, function: Callable[[Statement], Statement]) -> 
     return with_statements(block, [function(statement) for statement in block.statements])
 
 
+def with_main(entry: Block, function: Callable[[Block], Block]) -> Block:
+    """`entry` with `function` applied to main; the same object when nothing changed."""
+    return map_statements(entry, lambda s: function(s) if isinstance(s, Block) and s.is_main else s)
+
+
 def rewrite_blocks(block: Block, function: Callable[[Block], Block]) -> Block:
     """Applies `function` to every block of the nest, inner before outer; the same object when nothing changed."""
 

@@ -22,14 +22,14 @@ from stripe.ir import (
     keep_statements,
     reads_of,
     with_entry,
-    with_statements,
+    with_main,
     writes_of,
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly.definitions import DefinedElements
 from stripe.rewrite.copy import Element, copy_block, main_view
-from stripe.rewrite.prune import drop_constants, prune_refinements
+from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -216,13 +216,9 @@ def _with_constants(
             replace(ref, dir=Direction.IN) if ref.source in values else ref for ref in main.refinements
         ),
     )
-    main = prune_refinements(main, frozenset(ref.name for ref in entry.refinements if ref.role is Role.USER))
-    statements = [main if isinstance(s, Block) and s.is_main else s for s in entry.statements]
+    main = prune_refinements(main, user_tensors(entry))
     refs = tuple(replace(ref, role=Role.CONSTANT) if ref.name in values else ref for ref in entry.refinements)
-    entry = prune_refinements(
-        with_statements(replace(entry, refinements=refs), statements),
-        frozenset(),
-    )
+    entry = prune_refinements(replace(with_main(entry, lambda _: main), refinements=refs), frozenset())
     new: list[ConstantBuffer] = []
     for ref in entry.refinements:
         if ref.name in values:

@@ -31,6 +31,7 @@ from stripe.ir import (
     surround,
     walk,
     with_entry,
+    with_main,
 )
 from stripe.ir.frozen import replace
 
@@ -86,10 +87,10 @@ def fill_block(
 
 
 def with_beginnings(before: Program, after: Program) -> Program:
-    """`after`, rewritten from `before`, with its buffers filled whose beginning was the identity of an aggregation and
-    whose merges are gone: blocks without points. `before` where points of main share such a buffer.
+    """`after`, rewritten from `before`, with fills of the buffers that began at the identity of an aggregation and
+    whose merges, in blocks without points, are gone. `before` where points of main share such a buffer.
 
-    A block keeps its name, and its allocations theirs; `before`, too, where that leaves open which block it was.
+    Blocks and allocations are known by their names; `before`, too, where names are not unique.
     """
     old: dict[tuple[str, str], set[Agg]] = {}
     for _, block in walk(before.entry):
@@ -143,7 +144,7 @@ def with_beginnings(before: Program, after: Program) -> Program:
         for ref in main.refinements
     )
     started = replace(_with_fills(main, views), refinements=(*written, *more))
-    return with_entry(after, map_statements(entry, lambda s: started if s is main else s))
+    return with_entry(after, with_main(entry, lambda _: started))
 
 
 def _with_fills(block: Block, views: Mapping[Refinement, Agg]) -> Block:
@@ -171,13 +172,9 @@ def temporary(like: Refinement, suffix: str, sizes: Sequence[int], taken: set[st
 
 def with_temporaries(entry: Block, refs: Sequence[Refinement]) -> Block:
     """`entry` with further allocations, which its main block sees under the same names."""
-
-    def seen(statement: Statement) -> Statement:
-        if not isinstance(statement, Block) or not statement.is_main:
-            return statement
-        return replace(statement, refinements=(*statement.refinements, *map(main_view, refs)))
-
-    return replace(map_statements(entry, seen), refinements=(*entry.refinements, *refs))
+    views = tuple(map(main_view, refs))
+    entry = with_main(entry, lambda main: replace(main, refinements=(*main.refinements, *views)))
+    return replace(entry, refinements=(*entry.refinements, *refs))
 
 
 def main_view(ref: Refinement) -> Refinement:
@@ -186,7 +183,7 @@ def main_view(ref: Refinement) -> Refinement:
 
 
 def beside(statement: Statement) -> Location:
-    """Where a block that serves `statement` runs when nothing else is said: on the same unit, if that is one unit."""
+    """The default location of a block that serves `statement`: its unit, where it is on a fixed one."""
     if not isinstance(statement, Block) or statement.location.names():
         return Location()
     return statement.location

@@ -1,4 +1,4 @@
-"""Some statements of a program as a program of their own, and their content without names."""
+"""Excerpts: some statements of a program as a program, and their content without names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from stripe.ir import (
     content_key,
     fresh,
     keep_statements,
-    map_statements,
     reads_of,
     refs_used,
     with_directions,
@@ -57,16 +56,14 @@ def excerpt(program: Program, numbers: Iterable[int]) -> Program:
             allocs.append(replace(buffer, role=Role.USER) if crosses and not buffer.is_kept else buffer)
         views.append(ref)
     small = keep_statements(replace(main, refinements=tuple(views)), chosen)
-    entry = map_statements(program.entry, lambda s: small if isinstance(s, Block) and s.is_main else s)
-    only = tuple(s for s in entry.statements if s is small)
-    entry = with_directions(replace(entry, refinements=tuple(dict.fromkeys(allocs)), statements=only))
+    refs = tuple(dict.fromkeys(allocs))
+    entry = with_directions(replace(program.entry, refinements=refs, statements=(small,)))
     return drop_constants(replace(program, entry=entry))
 
 
 def company(program: Program, number: int) -> tuple[int, ...]:
     """The statements of main that may come to run with statement `number`: the initializations of its outputs, and the
-    element-wise chain behind it, without statements that wait for others outside which wait for the chain.
-    """
+    element-wise chain behind it, up to statements that wait for the chain by way of others."""
     statements = program.main.statements
     written = set(writes_of(statements[number]))
     found = [
@@ -86,7 +83,7 @@ def company(program: Program, number: int) -> tuple[int, ...]:
 
 
 def unnamed(block: Block, named: frozenset[str] = frozenset()) -> Block:
-    """`block` without the tags that name its statement, but for those that options of passes name: equal layers of a
+    """`block` without the tags that name its statement, except tags that options of passes name: equal layers of a
     network then have one content and are searched once."""
     names = [tag for tag in block.tags if names_statement(tag) and tag not in named]
     return replace(block, tags=block.tags.remove(*names)) if names else block

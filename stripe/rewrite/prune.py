@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from stripe.ir import (
-    Affine,
-    Block,
-    Direction,
-    Program,
-    Role,
-    Statement,
-    fresh,
-    map_statements,
-    substitute,
-    uses_by_name,
-)
+from stripe.ir import Affine, Block, Direction, Program, Role, fresh, substitute, uses_by_name, with_main
 from stripe.ir.frozen import replace
 from stripe.rewrite.tile import used_indices
 
@@ -42,20 +31,16 @@ def with_interface(entry: Block, program: Program) -> Block:
     lost = {ref.name for ref in program.inputs} - {ref.source for ref in views if ref.dir.reads}
     lost |= {ref.name for ref in program.outputs} - {ref.source for ref in views if ref.dir.writes}
 
-    def signed(statement: Statement) -> Statement:
-        if not isinstance(statement, Block) or not statement.is_main:
-            return statement
-        refs = [
-            replace(ref, dir=Direction.INOUT) if ref.source in lost else ref for ref in statement.refinements
-        ]
+    def signed(main: Block) -> Block:
+        refs = [replace(ref, dir=Direction.INOUT) if ref.source in lost else ref for ref in main.refinements]
         taken, seen = {ref.name for ref in refs}, {ref.source for ref in views}
         for ref in program.main.refinements:
             if ref.source in lost - seen:
                 refs.append(replace(ref, name=fresh(ref.name, taken)))
                 seen.add(ref.source)
-        return replace(statement, refinements=tuple(refs))
+        return replace(main, refinements=tuple(refs))
 
-    return map_statements(entry, signed) if lost else entry
+    return with_main(entry, signed) if lost else entry
 
 
 def drop_constants(program: Program) -> Program:

@@ -131,11 +131,7 @@ def extended(a: Block, b: Block, plan: FusionPlan, contents: Contents) -> Fused 
 
 
 def _around(
-    a: Block,
-    b: Block,
-    indices: tuple[Index, ...],
-    constraints: tuple[Constraint, ...],
-    merged: _MergedViews,
+    a: Block, b: Block, indices: tuple[Index, ...], constraints: tuple[Constraint, ...], merged: _MergedViews
 ) -> Block:
     """The fused block of two halves, still without statements."""
     comments = tuple(dict.fromkeys((*a.comments, *b.comments)))

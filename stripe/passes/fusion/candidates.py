@@ -9,16 +9,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import chain, islice, product
 
-from stripe.ir import (
-    Block,
-    Edit,
-    Refinement,
-    Statement,
-    reads_of,
-    scalar_defined,
-    scalars_used,
-    writes_of,
-)
+from stripe.ir import Block, Edit, Refinement, Statement, reads_of, scalar_defined, scalars_used, writes_of
 from stripe.passes.fusion.reach import moving_indices
 
 

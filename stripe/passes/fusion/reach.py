@@ -101,10 +101,7 @@ class ViewPair:
 
 
 def find_pairs(
-    a: Block,
-    b: Block,
-    outside: Mapping[str, Interval],
-    views: Sequence[Refinement] | None = None,
+    a: Block, b: Block, outside: Mapping[str, Interval], views: Sequence[Refinement] | None = None
 ) -> tuple[ViewPair, ...]:
     """All pairs of views that order the two blocks; `views` are those of `a` whose sources `b` has too."""
     sources = {ref.source for ref in b.refinements if ref.source}

@@ -13,10 +13,10 @@ from stripe.ir import (
     Refinement,
     Statement,
     Tags,
-    replace_at,
     retarget,
     transitive_reduction,
     uses_by_name,
+    with_main,
     with_statements,
     writes_of,
 )
@@ -35,8 +35,7 @@ def with_copies(program: Program, users: Collection[str]) -> tuple[Block, dict[s
         return entry, {}
     entry = with_temporaries(entry, list(locals_.values()))
     views = {view: locals_[view.source] for view in program.main.refinements if view.source in locals_}
-    (number,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and s.is_main)
-    entry = replace_at(entry, (0, number), lambda main: _copied(main, views))
+    entry = with_main(entry, lambda main: _copied(main, views))
     return entry, {name: local.name for name, local in locals_.items()}
 
 

@@ -19,9 +19,9 @@ from stripe.ir import (
     Program,
     Refinement,
     Tags,
-    replace_at,
     surround,
     with_entry,
+    with_main,
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassExample, PassGroup, Reqs
@@ -90,7 +90,6 @@ class Pad(Pass):
 
     def run(self, program: Program, context: PassContext) -> Program:
         entry = program.entry
-        (place,) = (n for n, s in enumerate(entry.statements) if isinstance(s, Block) and s.is_main)
         around: dict[int, Around] = {}
         kernels: dict[int, Block] = {}
         added: list[Refinement] = []
@@ -116,8 +115,7 @@ class Pad(Pass):
             statements = tuple(kernels.get(n, s) for n, s in enumerate(main.statements))
             return surround(replace(main, statements=statements), around)
 
-        entry = with_temporaries(entry, added)
-        return with_entry(program, replace_at(entry, (0, place), rewritten))
+        return with_entry(program, with_main(with_temporaries(entry, added), rewritten))
 
     def _grown(self, program: Program, kernel: Block, context: PassContext) -> Growth | None:
         """The most that the kernel may grow; None, with remarks, when that is nothing."""

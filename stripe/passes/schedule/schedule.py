@@ -321,12 +321,7 @@ class Schedule(Pass):
         return Banks(self.mem_loc.name, count, size, math.lcm(alignment, *widths), first)
 
     def _tiled(
-        self,
-        block: Block,
-        banks: Banks,
-        policies: Sequence[Residency],
-        least: int,
-        context: PassContext,
+        self, block: Block, banks: Banks, policies: Sequence[Residency], least: int, context: PassContext
     ) -> Block:
         """Tiles each statement whose operands cannot all be resident and that is not tiled yet; all statements where
         operands are to be streamed."""

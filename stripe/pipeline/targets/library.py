@@ -29,6 +29,7 @@ from stripe.ir import (
     peak_bytes,
     rewrite_blocks,
     with_entry,
+    with_main,
     with_statements,
 )
 from stripe.passes.base import LocationSpec, PassContext, Remark
@@ -129,15 +130,9 @@ def placed_in_order(program: Program, context: PassContext) -> Program:
     Addresses in the memories of a machine are left out: the arena is memory of the processor that runs the C. Raises
     InternalFault where the independent checker of placements finds an overlap.
     """
-    main = program.main
-    chained = with_statements(
-        main,
-        [replace(statement, deps=(n - 1,) if n else ()) for n, statement in enumerate(main.statements)],
-    )
-    entry = with_statements(
-        program.entry,
-        [chained if statement is main else statement for statement in program.entry.statements],
-    )
+    statements = program.main.statements
+    chain = [replace(statement, deps=(n - 1,) if n else ()) for n, statement in enumerate(statements)]
+    entry = with_main(program.entry, lambda main: with_statements(main, chain))
     bare = rewrite_blocks(entry, lambda block: _without_addresses(block, arena=block.is_main))
     ready = with_entry(program, _without_addresses(bare, arena=True))
     placement = MemoryPlacement(reqs=(), locs=(LocationSpec(name=_ARENA),), alignment=ALIGNMENT)
