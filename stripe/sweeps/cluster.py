@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from threading import Lock, Thread, Timer
 from typing import Any
@@ -71,22 +71,17 @@ def _evaluate(setup: WorkerSetup, points: tuple[DesignPoint, ...], seconds: floa
     if setup.plan.identity not in _evaluators:
         _evaluators.setdefault(setup.plan.identity, (setup.evaluator(), Lock()))
     evaluator, lock = _evaluators[setup.plan.identity]
-    rows: Rows = []
-    raised: list[BaseException] = []
+    rows: Future[Rows] = Future()
 
     def work() -> None:
         try:
             with lock:
-                rows.extend(evaluator.rows(point) for point in points)
+                rows.set_result([evaluator.rows(point) for point in points])
         except BaseException as error:  # noqa: BLE001 - the task raises it
-            raised.append(error)
+            rows.set_exception(error)
 
-    thread = Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
+    Thread(target=work, daemon=True).start()
+    if not wait([rows], seconds).done:
         Timer(1.0, os._exit, (1,)).start()  # when the answer is on its way
         raise TimeoutError
-    if raised:
-        raise raised[0]
-    return rows
+    return rows.result()

@@ -19,7 +19,7 @@ Mixing = Literal["sum", "max", "same", "mean"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number of each simulation, with its unit, and the rule by which those of a mix become one."""
+    """A number of each simulation, with its unit, and the rule that mixes the numbers of several workloads."""
 
     name: str
     unit: str
@@ -48,11 +48,7 @@ METRICS = {
         Metric("macs", "", "sum", "multiply-accumulates of one inference", lambda r, _: float(r.macs)),
         Metric("peak_bytes", "B", "max", "most bytes alive at once in the main memory", _peak_main),
         Metric(
-            "utilisation",
-            "",
-            "mean",
-            "mean share of useful cycles of the units that compute",
-            _mean_utilisation,
+            "utilisation", "", "mean", "mean share of useful cycles of execution units", _mean_utilisation
         ),
         Metric("area_mm2", "mm²", "same", "area of the machine", lambda _, m: m.total_area_mm2),
     )
@@ -75,13 +71,9 @@ def _by_path(report: SimulationJson) -> Iterator[tuple[str, float]]:
     for component, energy in report.energy.items():
         yield f"energy.{component}", energy
     for unit in report.units:
-        yield f"units.{unit.unit}.utilisation", unit.utilisation
-        yield f"units.{unit.unit}.busy_cycles", unit.busy_cycles
-        yield f"units.{unit.unit}.useful_cycles", unit.useful_cycles
+        yield from ((f"units.{unit.unit}.{last}", getattr(unit, last)) for last in PATHS["units"])
     for bus in report.buses:
-        yield f"buses.{bus.name}.bytes", bus.bytes
-        yield f"buses.{bus.name}.utilisation", bus.utilisation
-        yield f"buses.{bus.name}.busy_cycles", bus.busy_cycles
+        yield from ((f"buses.{bus.name}.{last}", getattr(bus, last)) for last in PATHS["buses"])
     peaks: dict[str, float] = {}
     for memory in report.memories:
         name = memory.memory.split("[")[0]
@@ -127,7 +119,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def mixed(rows: Sequence[tuple[float, Mapping[str, float]]]) -> Metrics:
-    """The metrics of a mix, from the weight and the metrics of each workload. A name that one lacks counts 0."""
+    """The metrics of a mix, from the weight and the metrics of each workload, where a missing metric counts 0."""
     names = dict.fromkeys(name for _, metrics in rows for name in metrics)
     total = sum(weight for weight, _ in rows)
     found: Metrics = {}

@@ -66,7 +66,7 @@ class SweepPlan:
         """Hash of all that a row depends on beside its point: templates, workloads and the program's version."""
         templates = self.space.templates
         found = hashlib.sha256(program_version().encode())
-        for template in (templates.machine, *templates.lists.values()):
+        for template in templates.all:
             found.update(f"{template.name}\0{template.path.read_bytes()!r}\0".encode())
             found.update(repr(sorted(templates.fixed.get(template.name, {}).items())).encode())
         for workload in self.workloads:
@@ -135,12 +135,11 @@ def _require_metrics(
     for number, objective in enumerate(objectives):
         fault = path_fault(objective.metric)
         if objective.metric not in metrics and fault is not None:
-            hint = (
-                fault
-                if "." in objective.metric
-                else did_you_mean(objective.metric, metrics, f"metrics: {', '.join(metrics)}")
+            near = did_you_mean(objective.metric, metrics, f"metrics: {', '.join(metrics)}")
+            reason, hint = (
+                f"there is no metric '{objective.metric}'",
+                fault if "." in objective.metric else near,
             )
-            reason = f"there is no metric '{objective.metric}'"
             errors.append(document.error(reason, ("objectives", number), hint))
     templates = space.templates
     known = sorted({*metrics, *PATHS, *templates.names, *templates.described_names, PASSES})
@@ -152,13 +151,8 @@ def _require_metrics(
             continue
         for name in unknown:
             hint = did_you_mean(name, known, f"metrics: {', '.join(metrics)}")
-            errors.append(
-                document.error(
-                    f"'{constraint}': there is no metric and no parameter '{name}'",
-                    ("constraints", number),
-                    hint,
-                )
-            )
+            reason = f"'{constraint}': there is no metric and no parameter '{name}'"
+            errors.append(document.error(reason, ("constraints", number), hint))
     if errors:
         raise combine(errors)
 
@@ -186,12 +180,8 @@ def _require_feasible(sweep: SweepFile, space: DesignSpace, document: Document) 
         if all(evaluate(constraint, known) for constraint in with_area):
             return
     if space.size <= MAX_SEARCHED:
-        listed = " and ".join(with_area)
-        raise document.error(
-            f"no point of {space.size} can be feasible: {listed}",
-            ("constraints",),
-            "loosen a constraint or add values",
-        )
+        reason = f"no point of {space.size} can be feasible: {' and '.join(with_area)}"
+        raise document.error(reason, ("constraints",), "loosen a constraint or add values")
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stripe.config.template import Parameter, evaluate
@@ -40,9 +40,8 @@ def point_result(
     point = rows[0].point
     failed = next((row for row in rows if row.status is not RowStatus.OK), None)
     if failed is not None:
-        return PointResult(
-            point, tuple(rows), {}, f"{failed.workload}: {failed.reason or failed.status.value}"
-        )
+        reason = f"{failed.workload}: {failed.reason or failed.status.value}"
+        return PointResult(point, tuple(rows), {}, reason)
     metrics = mixed([(weights[row.workload], row.metrics) for row in rows])
     known: dict[str, Parameter] = {**rows[0].parameters, **point.choices, PASSES: point.passes}
     if constraints:
@@ -61,10 +60,15 @@ def point_results(
     rows: Iterable[ResultRow], weights: Mapping[str, float], constraints: Sequence[str]
 ) -> tuple[PointResult, ...]:
     """The results of all points, in the order of their rows."""
-    by_point: dict[DesignPoint, list[ResultRow]] = {}
+    return tuple(point_result(found, weights, constraints) for found in rows_by_point(rows).values())
+
+
+def rows_by_point(rows: Iterable[ResultRow]) -> dict[DesignPoint, list[ResultRow]]:
+    """The rows of each point, one a workload."""
+    found: dict[DesignPoint, list[ResultRow]] = {}
     for row in rows:
-        by_point.setdefault(row.point, []).append(row)
-    return tuple(point_result(found, weights, constraints) for found in by_point.values())
+        found.setdefault(row.point, []).append(row)
+    return found
 
 
 def pareto_front(
@@ -81,22 +85,20 @@ def pareto_front(
     )
     front: list[tuple[tuple[float, ...], PointResult]] = []
     for outcome, result in ranked:
-        if not any(_dominates(other, outcome) for other, _ in front):
+        before = (other for other, _ in front if other != outcome)
+        if not any(all(x <= y for x, y in zip(other, outcome, strict=True)) for other in before):
             front.append((outcome, result))
     return tuple(result for _, result in front)
 
 
-def _dominates(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
-
-
 def best(results: Iterable[PointResult], objective: ObjectiveSpec, count: int = 1) -> tuple[PointResult, ...]:
     """The `count` best feasible points by one objective, in order; equal ones in the order of points."""
-    return tuple(sorted(_feasible(results, objective), key=lambda r: r.outcome((objective,)) or ())[:count])
+    feasible = [result for result in results if result.outcome((objective,)) is not None]
+    return tuple(sorted(feasible, key=lambda result: result.outcome((objective,)) or ())[:count])
 
 
 def best_point(results: Sequence[PointResult], objective: ObjectiveSpec) -> PointResult:
-    """The best feasible point by one objective. Raises ConfigError for a metric that there is not, StripeError where no
+    """The best feasible point by one objective. Raises ConfigError for a metric that no point has, StripeError where no
     point is feasible."""
     known = {name for result in results for name in result.metrics}
     if known and objective.metric not in known:
@@ -111,10 +113,6 @@ def best_point(results: Sequence[PointResult], objective: ObjectiveSpec) -> Poin
 
 
 def missing_metric(metric: str, known: Collection[str]) -> tuple[str, str]:
-    """A message and a hint about a metric that no point has."""
+    """The reason and the hint of an error about a metric that no point has."""
     hint = did_you_mean(metric, sorted(known), "'stripe-sweep export' lists the metrics")
     return f"no point has a metric '{metric}'", hint
-
-
-def _feasible(results: Iterable[PointResult], objective: ObjectiveSpec) -> Iterator[PointResult]:
-    return (result for result in results if result.outcome((objective,)) is not None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stripe.sweeps.evaluate import ResultRow
 from stripe.sweeps.plan import SweepPlan
-from stripe.sweeps.results import PointResult, point_result
+from stripe.sweeps.results import PointResult, point_result, rows_by_point
 from stripe.sweeps.space import DesignPoint
 from stripe.sweeps.store import ResultStore
 from stripe.sweeps.strategy import Outcome, Strategy
@@ -68,9 +68,7 @@ def swept(
     """The results of all points of the strategy as they come; those that have rows in the store first, of each batch.
     `seconds` is the time that a point may take."""
     weights = {workload.name: workload.weight for workload in plan.workloads}
-    known: dict[DesignPoint, list[ResultRow]] = {}
-    for row in store.rows():
-        known.setdefault(row.point, []).append(row)
+    known = rows_by_point(store.rows())
     while points := strategy.ask():
         outcomes: dict[DesignPoint, Outcome] = {}
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from math import prod
 
 from stripe.config.document import Document
@@ -84,16 +85,10 @@ class DesignSpace:
         """`count` points of the grid at random, without repetition; fewer where there are no more."""
         generator = random.Random(seed)
         if self.size <= MAX_SEARCHED:
-            numbers = generator.sample(range(self.size), self.size)
-            found = _distinct(self.at(number) for number in numbers)
+            numbers = iter(generator.sample(range(self.size), self.size))
         else:
-            draws = (generator.randrange(self.size) for _ in range(max(MAX_SEARCHED, 10 * count)))
-            found = _distinct(self.at(number) for number in draws)
-        for _ in range(count):
-            point = next(found, None)
-            if point is None:
-                return
-            yield point
+            numbers = (generator.randrange(self.size) for _ in range(max(MAX_SEARCHED, 10 * count)))
+        yield from islice(_distinct(self.at(number) for number in numbers), count)
 
     def at(self, number: int) -> DesignPoint | None:
         """The point of the grid with that number; None where a condition leaves it out."""
@@ -143,7 +138,8 @@ def design_space(sweep: SweepFile, templates: Templates, document: Document) -> 
             parameter = templates.parameter(name)
             values = spec.listed() or _described_values(parameter)
             _require_fitting(values, parameter)
-            _require_names((spec.when,) if spec.when else (), templates)
+            if spec.when:
+                _require_names(spec.when, templates)
             axes.append(DesignAxis(name, values, parameter.unit if parameter else "", spec.when))
         except ConfigError as error:
             errors.append(document.error(error.reason, place, error.hint))
@@ -157,15 +153,14 @@ def design_space(sweep: SweepFile, templates: Templates, document: Document) -> 
             errors.append(document.error(error.reason, ("fixed", name), error.hint))
     for number, condition in enumerate(sweep.conditions):
         try:
-            _require_names((condition,), templates)
+            _require_names(condition, templates)
         except ConfigError as error:
             errors.append(document.error(error.reason, ("conditions", number), error.hint))
     if errors:
         raise combine(errors)
     space = DesignSpace(templates, tuple(axes), dict(sweep.fixed), sweep.conditions)
     # conditions that contradict each other leave no point
-    first = next((p for n in range(min(space.size, MAX_SEARCHED)) if (p := space.at(n)) is not None), None)
-    if first is None:
+    if all(space.at(number) is None for number in range(min(space.size, MAX_SEARCHED))):
         listed = " and ".join(space.conditions)
         raise document.error(
             f"no point of {space.size} is left: {listed}", ("conditions",), "loosen a condition or add values"
@@ -214,9 +209,8 @@ def _require_fitting(values: tuple[Scalar, ...], parameter: Parameter | None) ->
             raise ConfigError(wrong, hint=parameter.description or None)
 
 
-def _require_names(expressions: tuple[str, ...], templates: Templates) -> None:
+def _require_names(expression: str, templates: Templates) -> None:
     known = sorted({*templates.names, *templates.described_names, PASSES})
-    for expression in expressions:
-        for name in sorted(names_in(expression) - set(known)):
-            hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
-            raise ConfigError(f"'{expression}': there is no parameter '{name}'", hint=hint)
+    for name in sorted(names_in(expression) - set(known)):
+        hint = did_you_mean(name, known, f"parameters: {', '.join(known)}")
+        raise ConfigError(f"'{expression}': there is no parameter '{name}'", hint=hint)

@@ -113,24 +113,14 @@ class ResultStore:
 
     def rows(self) -> Iterator[ResultRow]:
         """All rows, in the order of points."""
-        columns = (
-            "point, passes, given, workload, status, reason, parameters, metrics, provenance, layers, seconds"
-        )
-        for found in self._database.execute(f"SELECT {columns} FROM rows ORDER BY number, rowid"):
-            _, passes, given, workload, status, reason, parameters, metrics, provenance, layers, seconds = (
-                found
-            )
+        columns = "passes, given, workload, status, reason, parameters, metrics, provenance, layers, seconds"
+        for row in self._database.execute(f"SELECT {columns} FROM rows ORDER BY number, rowid"):
+            passes, given, workload, status, reason, *documents, layers, seconds = row
             choices = cast("dict[str, Scalar]", json.loads(given))
+            point = DesignPoint(passes, tuple(sorted(choices.items())))
+            parameters, metrics, provenance = map(json.loads, documents)
             yield ResultRow(
-                DesignPoint(passes, tuple(sorted(choices.items()))),
-                workload,
-                RowStatus(status),
-                reason,
-                json.loads(parameters),
-                json.loads(metrics),
-                json.loads(provenance),
-                layers,
-                seconds,
+                point, workload, RowStatus(status), reason, parameters, metrics, provenance, layers, seconds
             )
 
     def results(self) -> tuple[PointResult, ...]:

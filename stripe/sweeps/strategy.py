@@ -34,7 +34,7 @@ def strategy_of(plan: SweepPlan, limit: int | None) -> Strategy:
     counts = [count for count in (plan.points, limit) if count is not None]
     most = min(counts, default=None)
     if plan.strategy.name == "grid":
-        return Listed(plan.space.grid(), most)
+        return Listed(islice(plan.space.grid(), most))
     if most is None:
         raise ConfigError(
             f"the strategy '{plan.strategy.name}' needs a number of points",
@@ -43,7 +43,7 @@ def strategy_of(plan: SweepPlan, limit: int | None) -> Strategy:
             hint='add "points": 100',
         )
     if plan.strategy.name == "random":
-        return Listed(plan.space.sample(most, plan.strategy.seed), most)
+        return Listed(plan.space.sample(most, plan.strategy.seed))
     return Sampled(plan, most)
 
 
@@ -52,15 +52,10 @@ class Listed:
     """Points of a list, whatever the results."""
 
     points: Iterator[DesignPoint]
-    most: int | None
     batch: int = 1000
-    asked: int = 0
 
     def ask(self) -> tuple[DesignPoint, ...]:
-        room = self.batch if self.most is None else min(self.batch, self.most - self.asked)
-        found = tuple(islice(self.points, room))
-        self.asked += len(found)
-        return found
+        return tuple(islice(self.points, self.batch))
 
     def tell(self, outcomes: Mapping[DesignPoint, Outcome]) -> None:
         """Nothing depends on outcomes."""
@@ -69,8 +64,8 @@ class Listed:
 @dataclass(slots=True)
 class Sampled:
     """Points that a multi-objective sampler of Optuna proposes, a generation at a time. A generation does not depend on
-    the order in which the one before it was evaluated: with one seed
-    and one number of points all runs, parallel or resumed, propose the same.
+    the order in which the generation before was evaluated: with equal seeds and numbers of points all runs, parallel or
+    resumed, propose the same points.
     """
 
     plan: SweepPlan
@@ -104,10 +99,8 @@ class Sampled:
         optuna = extra("optuna", "the strategy")
         for point, trial in self._asked.items():
             outcome = outcomes[point]
-            if outcome is None:
-                self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            else:
-                self._study.tell(trial, list(outcome))
+            state = optuna.trial.TrialState.FAIL if outcome is None else None
+            self._study.tell(trial, outcome, state=state)
 
 
 def _distributions(optuna: Any, axes: tuple[DesignAxis, ...]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from stripe.config.document import Document, read_text
 from stripe.config.files import find_file, is_path, load_parameters, parameter_file, resolve_parameters
 from stripe.config.model import Scalar
-from stripe.config.parameters import Parameter, ParameterFile
+from stripe.config.parameters import Parameter
 from stripe.config.template import free_names, names_in
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
@@ -29,19 +29,19 @@ from stripe.sweeps.schema import PassListSpec, SweepFile
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template with the description of its parameters, if it has one."""
+    """A template with the descriptions of its parameters."""
 
     name: str
     path: Path
     reference: str
     """Its name, or its absolute path, as the commands take it."""
-    described: ParameterFile | None
+    parameters: Mapping[str, Parameter]
+    """The parameters that its params file describes."""
 
     @property
     def names(self) -> frozenset[str]:
         """The parameters that may be given."""
-        computed = self.described.parameters if self.described else {}
-        return names_of(self.path) - {name for name, p in computed.items() if p.expression is not None}
+        return names_of(self.path) - {name for name, p in self.parameters.items() if p.expression is not None}
 
     def content(self) -> str | None:
         """The texts of the template and its params file; None where it includes other files."""
@@ -58,13 +58,12 @@ class Template:
         if includes_files(self.path):
             return None
         used = set(free_names(self.path))
-        parameters = self.described.parameters if self.described else {}
-        waiting = [name for name in used if name in parameters]
+        waiting = used & self.parameters.keys()
         while waiting:
-            expression = parameters[waiting.pop()].expression
+            expression = self.parameters[waiting.pop()].expression
             inner = names_in(expression) - used if expression is not None else frozenset[str]()
             used |= inner
-            waiting += inner & parameters.keys()
+            waiting |= inner & self.parameters.keys()
         return frozenset(used)
 
 
@@ -80,22 +79,23 @@ class Templates:
     )
     """By name and the values that the list depends on, as JSON."""
 
+    @property
+    def all(self) -> tuple[Template, ...]:
+        """The templates: hardware model, then pass lists."""
+        return (self.machine, *self.lists.values())
+
     def parameter(self, name: str) -> Parameter | None:
         """The description of a parameter, where a params file has one."""
-        for template in (self.machine, *self.lists.values()):
-            if template.described and name in template.described.parameters:
-                return template.described.parameters[name]
-        return None
+        return next((t.parameters[name] for t in self.all if name in t.parameters), None)
 
     @property
     def names(self) -> frozenset[str]:
         """All parameters that an axis may vary."""
-        return self.machine.names.union(*(template.names for template in self.lists.values()))
+        return frozenset[str]().union(*(template.names for template in self.all))
 
     def readers(self, name: str) -> tuple[str, ...]:
         """The templates that depend on a parameter."""
-        templates = (self.machine, *self.lists.values())
-        return tuple(t.name for t in templates if (read := t.read) is None or name in read)
+        return tuple(t.name for t in self.all if (read := t.read) is None or name in read)
 
     def resolved(self, defines: Mapping[str, Scalar], list_name: str) -> dict[str, Scalar]:
         """The parameters of machine and list, those computed included. Raises ConfigError."""
@@ -113,8 +113,7 @@ class Templates:
     @property
     def described_names(self) -> frozenset[str]:
         """All parameters with a description, those computed included."""
-        templates = (self.machine, *self.lists.values())
-        return frozenset(name for t in templates if t.described for name in t.described.parameters)
+        return frozenset(name for template in self.all for name in template.parameters)
 
     def rendered(self, defines: Mapping[str, Scalar], list_name: str) -> tuple[HardwareModel, PassList]:
         """The machine and the pass list of a design point. Raises ConfigError."""
@@ -151,15 +150,11 @@ def find_templates(sweep: SweepFile, document: Document, folder: Path) -> Templa
 
 
 def _machine_of(lists: Iterable[Template], document: Document) -> str:
-    named = {
-        located_hardware(found, template.path)
-        for template in lists
-        if (found := hardware_of(template.path)) is not None
-    }
+    paths = [template.path for template in lists]
+    named = {located_hardware(found, path) for path in paths if (found := hardware_of(path)) is not None}
     if len(named) != 1:
-        reason = (
-            f"the pass lists are for {', '.join(sorted(named))}" if named else "no pass list names a machine"
-        )
+        listed = ", ".join(sorted(named))
+        reason = f"the pass lists are for {listed}" if named else "no pass list names a machine"
         raise document.error(f"the key 'hardware' is missing: {reason}", (), 'add "hardware": "NAME"')
     return next(iter(named))
 
@@ -184,4 +179,5 @@ def _template(
             raise
         raise document.error(error.reason, place, error.hint) from None
     reference = str(path.absolute()) if is_path(name_or_path) else name_or_path
-    return Template(name or path.name.split(".")[0], path, reference, described[1] if described else None)
+    parameters = described[1].parameters if described else {}
+    return Template(name or path.name.split(".")[0], path, reference, parameters)

@@ -114,7 +114,7 @@ def evaluated(
     seconds: float | None,
 ) -> Iterator[tuple[ResultRow, ...]]:
     """The rows of all points as they come. `batch` points are one task; `seconds` is the time that a point may take."""
-    tasks = _batches(points, batch)
+    tasks = iter(lambda: tuple(islice(points, batch)), ())
     running: dict[Future[Rows], tuple[DesignPoint, ...]] = {}
     waiting: list[tuple[DesignPoint, ...]] = []
     while True:
@@ -136,11 +136,6 @@ def evaluated(
                 waiting += [(point,) for point in task]
             else:
                 yield _failure(plan, task[0], error, seconds)
-
-
-def _batches(points: Iterator[DesignPoint], size: int) -> Iterator[tuple[DesignPoint, ...]]:
-    while batch := tuple(islice(points, size)):
-        yield batch
 
 
 def _failure(

@@ -36,7 +36,7 @@ def test_a_sweep_has_its_points(name: str) -> None:
 def test_points_of_small_sweeps_compile(name: str, tmp_path: Path) -> None:
     plan = read_plan(SWEEPS / f"{name}.json.j2", {})
     points = list(plan.space.grid())
-    chosen = Listed(iter((points[0], points[-1])), None)
+    chosen = Listed(iter((points[0], points[-1])))
     with writing_store(tmp_path, plan, resume=False) as store:
         run_sweep(plan, store, chosen, SerialExecutor(WorkerSetup(plan, None, None)), seconds=None)
     assert [row.status for row in open_store(tmp_path).rows()] == [RowStatus.OK] * 2 * len(plan.workloads)

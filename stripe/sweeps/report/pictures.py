@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Literal, cast
 
 from stripe.config.parameters import shown
@@ -30,20 +31,16 @@ def pictures(
     if not feasible:
         return {}
     front = pareto_front(feasible, facts.objectives)
-    winners = {o.metric: best(feasible, o)[0] for o in facts.objectives if best(feasible, o)}
+    winners = {o.metric: winner for o in facts.objectives for winner in best(feasible, o)}
     drawn: dict[str, Any] = {}
 
     def draw(name: str, width: float, height: float, paint: Callable[[Any], object]) -> None:
-        if not name.startswith(only):
-            return
-        figure = figure_class(figsize=(width, height), layout="constrained")
-        paint(figure.add_subplot())
-        drawn[name] = figure
+        if name.startswith(only):
+            figure = drawn[name] = figure_class(figsize=(width, height), layout="constrained")
+            paint(figure.add_subplot())
 
-    metrics = [objective.metric for objective in facts.objectives]
-    for number, x in enumerate(metrics):
-        for y in metrics[number + 1 :]:
-            draw(f"front-{x}-{y}", 7, 4.5, lambda axes, x=x, y=y: _front(axes, feasible, front, x, y))
+    for x, y in combinations([objective.metric for objective in facts.objectives], 2):
+        draw(f"front-{x}-{y}", 7, 4.5, lambda axes, x=x, y=y: _front(axes, feasible, front, x, y))
     draw("parallel", 9, 4.5, lambda axes: _parallel(axes, facts, feasible, front))
     draw("sensitivity", 8, 3.5, lambda axes: _sensitivity(axes, facts, feasible))
     for value, unit in (("cycles", "cycles"), ("energy_pJ", "pJ")):
@@ -83,13 +80,12 @@ def _titled(metric: str) -> str:
 
 def _front(axes: Any, feasible: Sequence[PointResult], front: Sequence[PointResult], x: str, y: str) -> None:
     points = {result.point for result in front}
+    dominated = [result for result in feasible if result.point not in points]
     for chosen, color, size, name in (
-        ([r for r in feasible if r.point not in points], _DOMINATED, 14, "dominated"),
-        (front, _FRONT, 28, "not dominated"),
-    ):
-        axes.scatter(
-            [r.metrics[x] for r in chosen], [r.metrics[y] for r in chosen], s=size, color=color, label=name
-        )
+        (dominated, _DOMINATED, 14, "dominated"), (front, _FRONT, 28, "not dominated"),
+    ):  # fmt: skip
+        values = ([result.metrics[metric] for result in chosen] for metric in (x, y))
+        axes.scatter(*values, s=size, color=color, label=name)
     axes.set(xlabel=_titled(x), ylabel=_titled(y))
     axes.legend()
 
@@ -167,12 +163,9 @@ def _timeline(axes: Any, result: PointResult) -> None:
     layers = [layer for layer in _layers_of(result) if layer["units"]]
     rows = list(dict.fromkeys(unit for layer in layers for unit in layer["units"]))
     for number, layer in enumerate(layers):
+        bar = [(layer["start"], _of(layer, "cycles"))]
         for unit in layer["units"]:
-            axes.broken_barh(
-                [(layer["start"], _of(layer, "cycles"))],
-                (rows.index(unit) - 0.4, 0.8),
-                color=f"C{number % 10}",
-            )
+            axes.broken_barh(bar, (rows.index(unit) - 0.4, 0.8), color=f"C{number % 10}")
     axes.set_yticks(range(len(rows)), rows)
     axes.invert_yaxis()
     axes.set_xlabel("cycles")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from stripe.hw.schema import HardwareModel
 from stripe.ir import StripeError
 from stripe.sweeps.decisions import differing
 from stripe.sweeps.plan import SweepPlan
@@ -29,21 +28,14 @@ def report_html(facts: SweepFacts, results: Sequence[PointResult], plan: SweepPl
     unverified: list[str] = []
     options = ""
     for winner in best(results, facts.objectives[0]):
-        model, listed = _rendered(winner, plan)
+        point = winner.point
+        if point.passes not in templates.lists:
+            reason = f"the sweep file has no pass list '{point.passes}' any more"
+            raise StripeError(reason, hint="run the sweep again")
+        model, listed = templates.rendered(point.choices, point.passes)
         unverified = [entry.path for entry in model.unverified()]
         text = json.dumps(model.model_dump(mode="json", exclude_defaults=True, exclude={"sources"}), indent=1)
-        rendered = {"model": text, "list": listed}
+        rendered = {"model": text, "list": json.dumps(listed.data, indent=1)}
         options = facts.options(winner)
     explained = partial(differing, plan)
     return page_html(page_data(facts, results, faster, rendered, options, unverified, explained))
-
-
-def _rendered(result: PointResult, plan: SweepPlan) -> tuple[HardwareModel, str]:
-    """The model and the pass list of a point. Raises StripeError where a template has changed since."""
-    templates = plan.space.templates
-    if result.point.passes not in templates.lists:
-        raise StripeError(
-            f"the sweep file has no pass list '{result.point.passes}' any more", hint="run the sweep again"
-        )
-    model, listed = templates.rendered(result.point.choices, result.point.passes)
-    return model, json.dumps(listed.data, indent=1)
