@@ -6,9 +6,10 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from types import MappingProxyType
 
 from typing_extensions import override
@@ -37,6 +38,10 @@ class Domain:
     @cached_property
     def ranges(self) -> Mapping[str, Interval]:
         return MappingProxyType(dict(zip(self.names, self.intervals, strict=True)))
+
+    def volume(self, names: Iterable[str]) -> int:
+        """The points of the box over `names`, constraints left out."""
+        return prod(high - low + 1 for low, high in (self.ranges[name] for name in names))
 
     def with_constraints(self, constraints: tuple[Affine, ...]) -> Domain:
         return Domain(self.names, self.intervals, self.constraints + constraints)

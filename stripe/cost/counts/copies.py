@@ -6,11 +6,11 @@ moves between two memories, or moves each element once between a buffer and an a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from stripe.ir import Affine, Agg, Block, Buffer, ConfigError, Load, Location, Nest, Store, View
+from stripe.ir import Affine, Agg, Block, Buffer, ConfigError, Load, Location, Nest, Store
 from stripe.ir.access import determined
 from stripe.ir.frozen import replace
 from stripe.ir.index_map import IndexMap
@@ -49,12 +49,12 @@ class Transfer:
     @property
     def source(self) -> Location:
         """The memory that is read."""
-        return location_of(self.nest, self.read)
+        return location_of(self.read)
 
     @property
     def sink(self) -> Location:
         """The memory that is written."""
-        return location_of(self.nest, self.written)
+        return location_of(self.written)
 
     @property
     def aggregates(self) -> bool:
@@ -88,15 +88,16 @@ def _moves_once(block: Block, name: str) -> bool:
     return found.issuperset(index.name for index in block.iterated)
 
 
-def location_of(nest: Nest, access: Access) -> Location:
-    """Where the buffer of an access lies, over the names of the domain where its block tells the unit."""
-    ref = nest.block.ref(access.ref)
-    return ref.location.subs(dict(nest.local))
+def own_accesses(nest: Nest) -> Iterator[Access]:
+    """The accesses of the statements of the innermost block, those of blocks inside left out."""
+    for number in range(len(nest.block.statements)):
+        yield from leaf_accesses(nest, number)
 
 
-def memory_of(nest: Nest, access: Access, main_memory: str) -> str:
-    """The name of the memory of an access; a buffer without a location lies in the main memory."""
-    return nest.block.ref(access.ref).location.name or main_memory
+def location_of(access: Access) -> Location:
+    """The location of the buffer of an access, over the names of the domain where its block tells the unit."""
+    nest = access.nest
+    return nest.block.ref(access.ref).location.subs(nest.local)
 
 
 @dataclass(frozen=True)
@@ -165,12 +166,12 @@ def _moved(transfer: Transfer, outer: Held | None) -> Held | None:
     # the indices inside of the block that holds the copy
     own = transfer.nest.domain.names[len(transfer.nest.prefix(len(transfer.near.buffer.path) - 1)) :]
     far = transfer.far if outer is None else replace(transfer.far, index=outer.at(transfer.far))
+    root = outer.root if outer is not None else far.buffer
     places = tuple(map(Affine.var, element_names(len(near))))
     if len(near) == len(far.index):
         offsets = [f - n for f, n in zip(far.index, near, strict=True)]
         if not any(offset.names() & set(own) for offset in offsets):
-            forms = tuple(place + offset for place, offset in zip(places, offsets, strict=True))
-            return Held(outer.root if outer is not None else far.buffer, forms)
+            return Held(root, tuple(place + offset for place, offset in zip(places, offsets, strict=True)))
     # The transfer rearranges: its own indices follow from the place in the copy.
     ranges = transfer.nest.domain.ranges
     try:
@@ -178,10 +179,4 @@ def _moved(transfer: Transfer, outer: Held | None) -> Held | None:
     except (ConfigError, PolyLimit):
         return None
     values = dict(zip(own, back.results, strict=True))
-    forms = tuple(form.subs(values) for form in far.index)
-    return Held(outer.root if outer is not None else far.buffer, forms)
-
-
-def allocation(nest: Nest, name: str) -> View:
-    """The view called `name` of the innermost block."""
-    return nest.views[name]
+    return Held(root, tuple(form.subs(values) for form in far.index))

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from math import prod
 
-from stripe.cost.counts.copies import Copies, Transfer, as_transfer, memory_of
+from stripe.cost.counts.copies import Copies, Transfer, as_transfer, own_accesses
 from stripe.cost.counts.energy import count_energy
 from stripe.cost.counts.loops import Halo, entering
 from stripe.cost.counts.operations import Operations, point_operations
@@ -33,7 +33,6 @@ from stripe.poly import (
     count_elements,
     count_points,
     distinct_per_point,
-    leaf_accesses,
     points_of,
     touched_at,
 )
@@ -112,12 +111,8 @@ class _Counter:
             for transfer in self.transfers:
                 self._count_transfer(transfer)
             for leaf in self.leaves:
-                # what a point has read once it has
-                every = (
-                    a for number in range(len(leaf.block.statements)) for a in leaf_accesses(leaf, number)
-                )
-                reads: set[str] = set()
-                for access in every:
+                reads: set[str] = set()  # a point reads an element once
+                for access in own_accesses(leaf):
                     if access.is_write or access.ref not in reads:
                         self._count_access(leaf, access)
                     if not access.is_write:
@@ -147,7 +142,8 @@ class _Counter:
         row[0], row[1], row[2] = row[0] + read, row[1] + written, size
 
     def _memory(self, access: Access) -> str:
-        return memory_of(access.nest, access, self.main_memory)
+        """The name of the memory of an access; a buffer without a location lies in the main memory."""
+        return access.nest.block.ref(access.ref).location.name or self.main_memory
 
     def _count_transfer(self, transfer: Transfer) -> None:
         holder = transfer.nest.blocks[-2]
@@ -179,12 +175,7 @@ class _Counter:
     def _per_position(self, access: Access, memory: str) -> tuple[Access, tuple[str, ...]] | None:
         """The access of the block that computes to the elements of a copy in `memory`, and the indices that number the
         instances of this memory: each holds what its position needs. None without such instances."""
-        used = [
-            (leaf, self.copies.rooted(found))
-            for leaf in self.leaves
-            for number in range(len(leaf.block.statements))
-            for found in leaf_accesses(leaf, number)
-        ]
+        used = [(leaf, self.copies.rooted(found)) for leaf in self.leaves for found in own_accesses(leaf)]
         found = [(leaf, rooted) for leaf, rooted in used if rooted.buffer == access.buffer]
         instances = self._instances(found[0][0], memory) if len(found) == 1 else ()
         return (found[0][1], instances) if instances else None
@@ -197,7 +188,7 @@ class _Counter:
             return ()
         along = self.hardware.memory(memory).along
         spatial = _spatial_names(leaf)
-        number = place.subs(dict(leaf.local)).devices[-1].units[0]
+        number = place.subs(leaf.local).devices[-1].units[0]
         found: list[str] = []
         stride = 1
         for axis in self.hardware.exec_unit(place.name).grid:
@@ -270,7 +261,7 @@ def _per_step(leaf: Nest, access: Access, apart: Sequence[str]) -> int:
     if not domain.constraints:
         distinct = distinct_per_point(access, keys)
         if distinct is not None:
-            return prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in keys) * distinct
+            return domain.volume(keys) * distinct
     return count_points(touched_at(access, keys))
 
 
@@ -280,12 +271,9 @@ def _steps(leaf: Nest) -> int:
     spatial = _spatial_names(leaf)
     names = tuple(name for name in domain.names if name not in spatial)
     if not domain.constraints:
-        return prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in names)
-    return (
-        count_domain(domain)
-        if len(names) == len(domain.names)
-        else count_points(points_of(domain).onto(names))
-    )
+        return domain.volume(names)
+    whole = len(names) == len(domain.names)
+    return count_domain(domain) if whole else count_points(points_of(domain).onto(names))
 
 
 def _held(block: Block) -> dict[str, int]:

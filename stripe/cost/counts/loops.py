@@ -42,7 +42,7 @@ def entering(access: Access, loops: Sequence[str], halo: Halo, instances: Sequen
     running = tuple(name for name in loops if ranges[name][0] < ranges[name][1])
     box = _box(access, (*loops, *instances))
     if box is not None and not access.nest.domain.constraints:
-        copies = prod(ranges[name][1] - ranges[name][0] + 1 for name in instances)
+        copies = access.nest.domain.volume(instances)
         return copies * _entering_box(box, [(n, ranges[n][1] + 1) for n in running], halo)
     return entering_by_sets(access, running, tuple(instances), halo)
 
@@ -119,7 +119,7 @@ def entering_by_sets(access: Access, loops: tuple[str, ...], instances: tuple[st
 
 
 def _steps(loops: tuple[str, ...], ranges: dict[str, Interval]) -> Iterator[tuple[Points, dict[str, Affine]]]:
-    """For each loop that counts on: the points right after, and what the indices were before, over those after."""
+    """For each loop that counts on: the points right after, and the indices before as affines over those after."""
     for position, name in enumerate(loops):
         inner = loops[position + 1 :]
         where: dict[str, Interval] = {**ranges, name: (1, ranges[name][1]), **dict.fromkeys(inner, (0, 0))}

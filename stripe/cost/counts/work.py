@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stripe.cost.counts.copies import own_accesses
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.ir import Nest, Program
-from stripe.poly import Access, PolyLimit, count_domain, count_points, leaf_accesses
+from stripe.poly import Access, PolyLimit, count_domain, count_points
 from stripe.poly.access import element_names
 from stripe.poly.sets import union
 
@@ -39,17 +39,11 @@ def _kernel_work(kernel: Nest) -> KernelWork:
     leaves = list(kernel.walk())
     done = Operations.sum(point_operations(leaf.block).times(count_domain(leaf.domain)) for leaf in leaves)
     moved: dict[object, list[Access]] = defaultdict(list)
-    for leaf in leaves:
-        for access in _outside(leaf, kernel):
+    for access in (access for leaf in leaves for access in own_accesses(leaf)):
+        if len(access.buffer.path) < len(kernel.path):  # the buffer lives outside of the kernel
             moved[access.buffer, access.is_write].append(access)
     of_bytes = 2 * sum(count for (product, _), count in done.macs.items() if product.bytes == 1)
     return KernelWork(kernel.block.name, done.total, of_bytes, sum(map(_distinct_bytes, moved.values())))
-
-
-def _outside(leaf: Nest, kernel: Nest) -> Iterator[Access]:
-    """The accesses of a leaf to buffers that live outside of `kernel`."""
-    for number in range(len(leaf.block.statements)):
-        yield from (a for a in leaf_accesses(leaf, number) if len(a.buffer.path) < len(kernel.path))
 
 
 def _distinct_bytes(accesses: list[Access]) -> int:

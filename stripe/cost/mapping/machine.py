@@ -83,17 +83,13 @@ def _levels(
     rules: MappingRules,
 ) -> list[Level]:
     """The main memory, and the memories that it reaches, the nearest to it first."""
-    nearer = sorted(
-        (
-            name
-            for name, memory in hardware.mem_units.items()
-            if name in distances and name != main and not memory.is_cache
-        ),
-        key=lambda name: (distances[name], name),
-    )
+    reached = {
+        name: memory for name, memory in hardware.mem_units.items() if name in distances and name != main
+    }
+    explicit = [name for name, memory in reached.items() if not memory.is_cache]
     host = hardware.memory(main)
     levels = [Level(main, everything, None, host.read_pJ_per_byte, host.write_pJ_per_byte)]
-    for name in nearer:
+    for name in sorted(explicit, key=lambda name: (distances[name], name)):
         memory = hardware.memory(name)
         whole = rules.whole.get(name, frozenset[str]())
         levels.append(

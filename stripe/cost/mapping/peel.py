@@ -47,9 +47,8 @@ class PlannedNest:
 
     @property
     def price(self) -> float:
-        return {"energy": self.energy_pJ, "latency": self.cycles, "edp": self.energy_pJ * self.cycles}[
-            self.objective
-        ]
+        prices = {"energy": self.energy_pJ, "latency": self.cycles, "edp": self.energy_pJ * self.cycles}
+        return prices[self.objective]
 
     @property
     def gap(self) -> float:
@@ -142,13 +141,8 @@ class _NestSearch:
                 continue
             parts[0] = (self.cut(first, parts[0].price) or parts)[0]
             assert parts[0] is not None
-            plan = PlannedNest(
-                nest,
-                (name, size),
-                parts[0].bound + parts[1].bound,
-                self.mapper.objective,
-                (parts[0], parts[1]),
-            )
+            bound = parts[0].bound + parts[1].bound
+            plan = PlannedNest(nest, (name, size), bound, self.mapper.objective, (parts[0], parts[1]))
             if plan.price < price:
                 best, price = [plan], plan.price
         return best

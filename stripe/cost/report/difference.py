@@ -28,21 +28,14 @@ def difference_tables(a: SimulationJson, b: SimulationJson) -> list[Table]:
         _statements(a, b),
         _changed("stalls that differ, cycles", _stalls(a), _stalls(b)),
         _changed("energy that differs, pJ", a.energy, b.energy),
-        _changed(
-            "bytes on buses that differ",
-            {bus.name: bus.bytes for bus in a.buses},
-            {bus.name: bus.bytes for bus in b.buses},
-        ),
+        _changed("bytes on buses that differ", *({bus.name: bus.bytes for bus in r.buses} for r in (a, b))),
     ]
 
 
 def _parameters(a: SimulationJson, b: SimulationJson) -> Table:
     names = dict.fromkeys((*a.parameters, *b.parameters))
-    rows = tuple(
-        (name, str(a.parameters.get(name, "")), str(b.parameters.get(name, "")))
-        for name in names
-        if a.parameters.get(name) != b.parameters.get(name)
-    )
+    values = [(name, a.parameters.get(name), b.parameters.get(name)) for name in names]
+    rows = tuple((name, *("" if x is None else str(x) for x in (p, q))) for name, p, q in values if p != q)
     return Table("parameters that differ", ("", "A", "B"), rows)
 
 

@@ -14,14 +14,8 @@ _MOST_UNITS = 16
 
 def simulation_tables(report: SimulationJson) -> list[Table]:
     """The tables of a simulation, with rows or without."""
-    return [
-        _summary(report),
-        _statements(report),
-        _units(report),
-        _buses(report),
-        _memories(report),
-        _energy(report),
-    ]
+    parts = (_summary, _statements, _units, _buses, _memories, _energy)
+    return [part(report) for part in parts]
 
 
 def simulation_notes(report: SimulationJson) -> list[str]:
@@ -71,14 +65,11 @@ def _units(report: SimulationJson) -> Table:
     busy = [unit for unit in report.units if unit.busy_cycles > 0]
     rows = [
         (
-            u.unit,
-            u.kind,
-            percent(u.busy_cycles, report.latency_cycles),
-            f"{100 * u.utilisation:.1f} %",
+            u.unit, u.kind, percent(u.busy_cycles, report.latency_cycles), f"{100 * u.utilisation:.1f} %",
             _largest(u.stalls, 3),
         )
         for u in busy[:_MOST_UNITS]
-    ]
+    ]  # fmt: skip
     idle = len(report.units) - len(busy)
     hidden = len(busy) - len(rows)
     title = "units" + (f" ({idle} more did nothing)" if idle else "")
@@ -130,13 +121,10 @@ def _kernel(kernel: KernelCountsJson, halo: str) -> list[Table]:
         (b.name, b.memory, whole(b.elements), whole(b.bytes), "" if b.address is None else whole(b.address))
         for b in kernel.buffers
     ]
+    buffers = Table("", ("buffer", "memory", "elements", "bytes", "address"), tuple(held), left=2)
     return [
         Table(f"{kernel.name}, halo: {halo}", ("", ""), tuple(facts)),
-        *(
-            [Table("", ("buffer", "memory", "elements", "bytes", "address"), tuple(held), left=2)]
-            if held
-            else ()
-        ),
+        *([buffers] if held else ()),
         Table("", ("operand", "from", "to", "elements read", "elements written"), rows, left=3),
     ]
 

@@ -47,13 +47,8 @@ def _names(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
     yield {"ph": "M", "name": "process_name", "pid": _MEMORIES, "args": {"name": f"{machine}: memories"}}
     for unit, number in tracks.items():
         yield {"ph": "M", "name": "thread_name", "pid": _UNITS, "tid": number, "args": {"name": unit}}
-        yield {
-            "ph": "M",
-            "name": "thread_sort_index",
-            "pid": _UNITS,
-            "tid": number,
-            "args": {"sort_index": number},
-        }
+        order: JsonValue = {"sort_index": number}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": _UNITS, "tid": number, "args": order}
 
 
 def _slices(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
@@ -95,10 +90,5 @@ def _flows(found: Simulation, tracks: dict[str, int]) -> Iterator[Event]:
             # an arrow leaves from inside its slice, hence not quite at its end
             begin = earlier.start + 0.999 * (earlier.end - earlier.start)
             yield {**shared, "ph": "s", "tid": track, "ts": micro(begin)}
-            yield {
-                **shared,
-                "ph": "f",
-                "bp": "e",
-                "tid": tracks[(run.units or (here.units.name,))[0]],
-                "ts": micro(run.start),
-            }
+            track = tracks[(run.units or (here.units.name,))[0]]
+            yield {**shared, "ph": "f", "bp": "e", "tid": track, "ts": micro(run.start)}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import Literal, NamedTuple
 
 from stripe.cost.time.pieces import Compute, Stream
 from stripe.hw.engines import SystolicArray
-from stripe.ir import Affine, Agg, Block, Load, Nest, Store
+from stripe.ir import Agg, Block, Load, Nest, Store
 from stripe.ir.frozen import replace
 
 Role = Literal["reduction", "pixels", "filters", "batches"]
@@ -45,16 +45,12 @@ def array_use(compute: Compute, array: SystolicArray) -> ArrayUse | None:
         return ArrayUse(
             compute.runs * _row_stationary(array, product), compute.streams, "row-stationary array"
         )
+    swapped = product.shape._replace(pixels=product.shape.filters, filters=product.shape.pixels)
     cycles, order, shape = min(
-        (systolic_cycles(array, *shape), order, shape)
-        for order, shape in enumerate((product.shape, _swapped(product.shape)))
+        (systolic_cycles(array, *shape), order, shape) for order, shape in enumerate((product.shape, swapped))
     )
     streams = tuple(_streams(compute, array, product, order, shape))
     return ArrayUse(compute.runs * cycles, streams, "systolic array")
-
-
-def _swapped(shape: ProductShape) -> ProductShape:
-    return shape._replace(pixels=shape.filters, filters=shape.pixels)
 
 
 def systolic_cycles(array: SystolicArray, reduction: int, pixels: int, filters: int, batches: int = 1) -> int:
@@ -129,10 +125,12 @@ def _product(compute: Compute) -> _Product | None:
     (leaf,) = compute.leaves
     outside = set(compute.nest.prefix(compute.nest.depth - 1))
     names = [name for name in leaf.domain.names if name not in outside]
-    roles = matmul_roles(leaf.block, names, lambda ref: _names(leaf.views[ref].origin))
+    roles = matmul_roles(
+        leaf.block, names, lambda ref: {name for affine in leaf.views[ref].origin for name in affine.names()}
+    )
     if roles is None:
         return None
-    extents = {name: leaf.domain.ranges[name][1] - leaf.domain.ranges[name][0] + 1 for name in names}
+    extents = {name: leaf.domain.volume([name]) for name in names}
     shape = ProductShape(*(prod(extents[name] for name in names if roles[name] == role) for role in ROLES))
     first, second = (s.ref for s in leaf.block.statements if isinstance(s, Load))
     (output,) = (s.ref for s in leaf.block.statements if isinstance(s, Store))
@@ -176,7 +174,3 @@ def matmul_roles(
         else:
             found[name] = "filters" if name in second else "pixels"
     return found
-
-
-def _names(access: Iterable[Affine]) -> set[str]:
-    return {name for affine in access for name in affine.names()}

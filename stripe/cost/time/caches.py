@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from math import ceil, gcd, prod
 from typing import NamedTuple, TypeAlias
 
+from stripe.cost.counts.copies import own_accesses
 from stripe.hw.schema import MemUnit
-from stripe.ir import Block, Buffer, Nest, Path
+from stripe.ir import Buffer, Nest, Path
 from stripe.ir.frozen import replace
-from stripe.poly import Access, distinct_values, leaf_accesses
+from stripe.poly import Access, distinct_values
 
 
 class _StridedCoordinate(NamedTuple):
@@ -139,11 +140,10 @@ def kernel_touches(nest: Nest, registers: int) -> dict[tuple[int, ...], list[Tou
     `registers` bytes."""
     found: dict[tuple[int, ...], list[Touch]] = {}
     for inner in nest.walk():
-        for number, statement in enumerate(inner.block.statements):
-            for access in leaf_accesses(inner, number) if not isinstance(statement, Block) else ():
-                touch = _touch(access)
-                if len(access.buffer.path) < len(nest.path) or touch.whole > registers:
-                    found.setdefault(inner.path, []).append(touch)
+        for access in own_accesses(inner):
+            touch = _touch(access)
+            if len(access.buffer.path) < len(nest.path) or touch.whole > registers:
+                found.setdefault(inner.path, []).append(touch)
     return found
 
 

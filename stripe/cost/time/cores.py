@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from stripe.cost.counts.copies import location_of, own_accesses
 from stripe.cost.time.pieces import Stream
 from stripe.hw.schema import ExecUnit
 from stripe.ir import Agg, Buffer, Location, Nest
-from stripe.poly import Access, distinct_values, leaf_accesses
+from stripe.poly import Access, distinct_values
 
 HELD_BYTES = 2048
 """The largest allocation of a kernel that emission names as variables."""
@@ -112,7 +113,7 @@ def core_work(leaf: Nest, depth: int, unit: ExecUnit) -> CoreWork | None:
     if not isinstance(lanes, int) or lanes < 2 or not leaf.own or unit.registers is None:
         return None
     lanes = 1 << (lanes.bit_length() - 1)
-    accesses = [a for n in range(len(leaf.block.statements)) for a in leaf_accesses(leaf, n)]
+    accesses = list(own_accesses(leaf))
     held = frozenset(
         a.buffer for a in accesses if len(a.buffer.path) >= depth and _bytes(leaf, a) <= HELD_BYTES
     )
@@ -123,10 +124,9 @@ def core_work(leaf: Nest, depth: int, unit: ExecUnit) -> CoreWork | None:
     streams: list[Stream] = []
 
     def add(access: Access, vectors: int, *, writes: bool) -> None:
-        ref = leaf.block.ref(access.ref)
         elements = tile.ranges[tile.last] / tile.pieces if tile.is_vector(access) else 1
-        size = round(vectors * elements * ref.dtype.bytes)
-        streams.append(Stream(access.buffer.name, ref.location.subs(dict(leaf.local)), writes, size))
+        size = round(vectors * elements * leaf.block.ref(access.ref).dtype.bytes)
+        streams.append(Stream(access.buffer.name, location_of(access), writes, size))
 
     operands = [a for a in accesses if not a.is_write and a.buffer not in held]
     for access in operands:

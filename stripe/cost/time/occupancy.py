@@ -60,11 +60,11 @@ def lives(
 
 def _inside(block: Block) -> list[Refinement]:
     """The buffers that a kernel allocates, the larger of blocks one after the other."""
-    below: list[Refinement] = []
-    for inner in block.blocks:
-        found = _inside(inner)
-        if sum(ref.bytes for ref in found) > sum(ref.bytes for ref in below):
-            below = found
+    below = max(
+        map(_inside, block.blocks),
+        key=lambda refs: sum(ref.bytes for ref in refs),
+        default=list[Refinement](),
+    )
     return [*block.allocs, *below]
 
 

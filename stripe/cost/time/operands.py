@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from stripe.cost.counts.copies import location_of
 from stripe.cost.time.caches import (
     CacheTraffic,
     KernelLoop,
@@ -47,8 +48,7 @@ def _uses(touches: Iterable[Touch]) -> dict[Buffer, _BufferUse]:
     found: dict[Buffer, _BufferUse] = {}
     for touch in touches:
         access = touch.access
-        location = access.nest.block.ref(access.ref).location.subs(dict(access.nest.local))
-        known = found.get(touch.buffer) or _BufferUse(location)
+        known = found.get(touch.buffer) or _BufferUse(location_of(access))
         found[touch.buffer] = _BufferUse(
             known.location,
             known.reads or not access.is_write,

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from typing_extensions import override
 
-from stripe.cost.counts.copies import Copies, Transfer, as_transfer
+from stripe.cost.counts.copies import Copies, Transfer, as_transfer, location_of, own_accesses
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.ir import Agg, Block, Location, Nest, nest_at, unfolded_nest
 from stripe.ir.frozen import replace
@@ -24,7 +24,6 @@ from stripe.poly import (
     count_elements,
     count_touched,
     distinct_per_point,
-    leaf_accesses,
     within,
 )
 
@@ -126,7 +125,7 @@ def content_of(nest: Nest, merging: Set[str]) -> StatementContent | None:
 
 def merging_views(block: Block) -> frozenset[str]:
     """The views of a block that direct statements without blocks inside use while they add to results."""
-    leaves = (inner for inner in block.blocks if not any(True for _ in inner.blocks))
+    leaves = (inner for inner in block.blocks if not any(inner.blocks))
     merging = (leaf for leaf in leaves if any(ref.agg is not Agg.ASSIGN for ref in leaf.outputs))
     return frozenset(ref.source for leaf in merging for ref in leaf.refinements)
 
@@ -140,7 +139,7 @@ def piece_of_content(content: StatementContent, units: Sequence[str]) -> Piece:
 def piece_of(nest: Nest, units: Sequence[str], location: Location = Location(), runs: int = 1) -> Piece:
     """The innermost block of `nest` as a piece; `location` is where the blocks around it run."""
     block = nest.block
-    here = block.location.subs(dict(nest.local)) or location
+    here = block.location.subs(nest.local) or location
     transfer = _moved(nest, units)
     if transfer is not None:
         number, bound = _points(nest, runs)
@@ -185,7 +184,7 @@ def _moved(nest: Nest, units: Sequence[str]) -> Transfer | None:
 
 def _leaf_places(nest: Nest, location: Location) -> Iterator[tuple[Nest, Location]]:
     """The blocks that compute with where they run: their own location, or that of the nearest block around them."""
-    here = nest.block.location.subs(dict(nest.local)) or location
+    here = nest.block.location.subs(nest.local) or location
     if any(not isinstance(statement, Block) for statement in nest.block.statements):
         yield nest, here
     for _, child in nest.children():
@@ -199,55 +198,41 @@ def _points(nest: Nest, runs: int) -> tuple[int, bool]:
 
 
 def _compute(nest: Nest, location: Location, runs: int) -> Compute:
-    leaves: list[Nest] = []
-    points: list[int] = []
-    operations: list[Operations] = []
-    streams: dict[tuple[str, bool], Stream] = {}
     placed = list(_leaf_places(nest, location))
+    leaves = tuple(inner for inner, _ in placed)
+    points = tuple(_points(leaf, runs)[0] for leaf in leaves)
+    done = (point_operations(leaf.block).times(times) for leaf, times in zip(leaves, points, strict=True))
+    streams: dict[tuple[str, bool], Stream] = {}
+    for stream in (stream for leaf in leaves for stream in _streams(leaf, nest)):
+        key = (stream.buffer, stream.writes)
+        if key in streams:
+            known = streams[key]
+            size, bound = known.bytes + stream.bytes, known.bound or stream.bound
+            stream = replace(known, bytes=size, bound=bound)
+        streams[key] = stream
     place = placed[-1][1] if placed else location
-    for inner, _ in placed:
-        leaves.append(inner)
-        times, _ = _points(inner, runs)
-        points.append(times)
-        operations.append(point_operations(inner.block).times(times))
-        for stream in _streams(inner, nest):
-            key = (stream.buffer, stream.writes)
-            if key in streams:
-                known = streams[key]
-                size, bound = known.bytes + stream.bytes, known.bound or stream.bound
-                stream = replace(known, bytes=size, bound=bound)
-            streams[key] = stream
-    return Compute(
-        nest.block.name,
-        nest,
-        tuple(leaves),
-        tuple(points),
-        place,
-        runs,
-        Operations.sum(operations),
-        tuple(streams.values()),
-    )
+    operations = Operations.sum(done)
+    return Compute(nest.block.name, nest, leaves, points, place, runs, operations, tuple(streams.values()))
 
 
 def _streams(leaf: Nest, root: Nest) -> Iterator[Stream]:
     seen: set[tuple[str, bool]] = set()
-    for number in range(len(leaf.block.statements)):
-        for access in leaf_accesses(leaf, number):
-            ref = leaf.block.ref(access.ref)
-            key = (access.ref, access.is_write)
-            if key in seen or (not ref.location and len(access.buffer.path) > len(root.path) - 1):
-                continue  # allocations of a kernel without a location are in registers
-            seen.add(key)
-            count, bound = _per_run(leaf, access)
-            location = ref.location.subs(dict(leaf.local))
-            yield Stream(access.buffer.name, location, access.is_write, count * ref.dtype.bytes, bound)
-            if access.is_write and _comes_back(leaf, access):
-                yield Stream(access.buffer.name, location, False, count * ref.dtype.bytes, bound)
+    for access in own_accesses(leaf):
+        ref = leaf.block.ref(access.ref)
+        key = (access.ref, access.is_write)
+        if key in seen or (not ref.location and len(access.buffer.path) > len(root.path) - 1):
+            continue  # allocations of a kernel without a location are in registers
+        seen.add(key)
+        count, bound = _per_run(leaf, access)
+        location = location_of(access)
+        yield Stream(access.buffer.name, location, access.is_write, count * ref.dtype.bytes, bound)
+        if access.is_write and _comes_back(leaf, access):
+            yield Stream(access.buffer.name, location, False, count * ref.dtype.bytes, bound)
 
 
 def _comes_back(leaf: Nest, access: Access) -> bool:
     """Whether runs of the leaf accumulate into elements that earlier runs left partial."""
-    if access.agg.value == "assign":
+    if access.agg is Agg.ASSIGN:
         return False
     inside = leaf.prefix(max(len(access.buffer.path) - 1, 0))
     outer = leaf.prefix(leaf.depth - 1)
@@ -259,7 +244,7 @@ def _comes_back(leaf: Nest, access: Access) -> bool:
 def _first_contributions(leaf: Nest, access: Access, number: int, units: Sequence[str]) -> int:
     """The elements, out of the `number` that a transfer writes, without a partial result before: neither of their own
     nor of the tensor that they copy."""
-    if access.agg.value == "assign" or not _comes_back(leaf, access):
+    if not _comes_back(leaf, access):
         return number
     around = [nest_at(leaf.blocks[0], leaf.path[:depth]) for depth in range(1, len(leaf.path))]
     found = (as_transfer(child, units) for nest in around for _, child in nest.children())
@@ -274,7 +259,7 @@ def _per_run(leaf: Nest, access: Access) -> tuple[int, bool]:
     outer = leaf.prefix(leaf.depth - 1)
     ranges = leaf.domain.ranges
     outer = tuple(name for name in outer if ranges[name][0] < ranges[name][1])
-    times = prod(ranges[name][1] - ranges[name][0] + 1 for name in outer)
+    times = leaf.domain.volume(outer)
     if not leaf.domain.constraints:
         found = distinct_per_point(access, outer)
         if found is not None:

@@ -14,7 +14,7 @@ from stripe.cost.time.pieces import Compute, Stream
 from stripe.cost.time.stencils import body_of, unfit
 from stripe.hw.engines import Stencil
 from stripe.hw.schema import ExecUnit
-from stripe.ir import Block, ConfigError, DType, Index, Nest, step
+from stripe.ir import Block, ConfigError, DType, Nest, step
 from stripe.ir.frozen import replace
 
 
@@ -84,7 +84,7 @@ def _core_effort(compute: Compute, name: str, unit: ExecUnit, plain: float) -> E
 def _point_streams(leaf: Nest, points: int) -> Iterator[Stream]:
     """The operands of a block that loads and stores at each point."""
     for ref in leaf.block.refinements:
-        place = ref.location.subs(dict(leaf.local))
+        place = ref.location.subs(leaf.local)
         for writes in (False,) * ref.dir.reads + (True,) * ref.dir.writes:
             yield Stream(ref.name, place, writes, points * ref.dtype.bytes)
 
@@ -176,13 +176,9 @@ def stencil_use(block: Block, unit: ExecUnit) -> StencilUse | None:
 
 def _stencil_effort(compute: Compute, use: StencilUse, plain: float) -> Effort:
     """Uses of the stencil, each as long as a full one: lanes that have no point idle."""
-    outer = compute.leaves[0].domain
-    last = set(compute.leaves[0].own)
-    runs = compute.runs * prod(
-        high - low + 1
-        for name, (low, high) in zip(outer.names, outer.intervals, strict=True)
-        if name not in last and name not in compute.nest.prefix(compute.nest.depth - 1)
-    )
+    (leaf,) = compute.leaves
+    outside = {*leaf.own, *compute.nest.prefix(compute.nest.depth - 1)}
+    runs = compute.runs * leaf.domain.volume(name for name in leaf.domain.names if name not in outside)
     instructions = runs * use.times * use.instructions
     rule = f"stencil {use.stencil.name or ''}".strip()
     if use.stencil.cycles is not None:
@@ -195,22 +191,11 @@ def _stencil_effort(compute: Compute, use: StencilUse, plain: float) -> Effort:
 
 def vector_share(block: Block, vector_bytes: int) -> float:
     """Useful lanes of vectors along the index that walks the output contiguously and wastes least."""
-    best = 0.0
-    for index, lanes in _vector_candidates(block, vector_bytes):
-        best = max(best, index.range / (ceil(index.range / lanes) * lanes))
-    return best or 1.0 / max(1, max((lanes for lanes in _lanes(block, vector_bytes)), default=1))
-
-
-def _lanes(block: Block, vector_bytes: int) -> Iterator[int]:
-    for ref in block.refinements:
-        if ref.dir.writes:
-            yield max(1, vector_bytes // ref.dtype.bytes)
-
-
-def _vector_candidates(block: Block, vector_bytes: int) -> Iterator[tuple[Index, int]]:
-    for ref in block.refinements:
-        if not ref.dir.writes:
-            continue
-        for index in block.iterated:
-            if step(ref, index.name) in (1, -1):
-                yield index, max(1, vector_bytes // ref.dtype.bytes)
+    written = [(ref, max(1, vector_bytes // ref.dtype.bytes)) for ref in block.refinements if ref.dir.writes]
+    shares = [
+        index.range / (ceil(index.range / lanes) * lanes)
+        for ref, lanes in written
+        for index in block.iterated
+        if step(ref, index.name) in (1, -1)
+    ]
+    return max(shares, default=1.0 / max((lanes for _, lanes in written), default=1))

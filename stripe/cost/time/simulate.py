@@ -90,11 +90,8 @@ class Simulation:
             largest = sorted(alive, key=lambda life: -life.bytes)
             text = ", ".join(f"{life.buffer} {life.bytes:,}" for life in largest[:3])
             more = f" and {len(largest) - 3} more" if len(largest) > 3 else ""
-            names = [
-                cost.name
-                for cost, run in zip(self.costs, self.runs, strict=True)
-                if run.start <= time < run.end
-            ]
+            pairs = zip(self.costs, self.runs, strict=True)
+            names = [cost.name for cost, run in pairs if run.start <= time < run.end]
             raise StripeError(
                 f"{unit} has {size:,} bytes, and {max(need, end):,} are needed at one time ({text}{more})",
                 where=f"kernel {names[0]}" if names else None,
@@ -133,11 +130,8 @@ def simulate_program(program: Program, model: HardwareModel) -> Simulation:
     else:
         deps = tuple((position - 1,) if position else () for position in range(len(costs)))
     tasks = [_task(cost, machine, own) for cost, own in zip(costs, deps, strict=True)]
-    channels = {
-        unit: model.tx_units[name].channels
-        for name in model.tx_units
-        for unit in machine.graph.instances(name)
-    }
+    transfers = model.tx_units.items()
+    channels = {unit: tx.channels for name, tx in transfers for unit in machine.graph.instances(name)}
     runs = simulate(tasks, channels)
     found = lives(program, costs, runs, machine)
     return Simulation(program, machine, scheduled, tuple(costs), tuple(runs), deps, tuple(found))

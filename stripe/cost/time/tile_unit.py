@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stripe.cost.counts.operations import Operations, point_operations
 from stripe.cost.time.rates import StencilUse, missing_rates, rated, stencil_use
 from stripe.hw.engines import SystolicArray
 from stripe.hw.schema import ExecUnit, HardwareModel
-from stripe.ir import Block, Location
+from stripe.ir import Block, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ def find_unit(hardware: HardwareModel, block: Block, named: str = "") -> TileUni
     """
     operations = nest_operations(block)
     units = hardware.exec_units
-    located = (location.name for location in _locations(block) if location.name in units)
+    located = (inner.location.name for _, inner in walk(block) if inner.location.name in units)
     stencils = (name for name, unit in units.items() if _stencil_use(unit, block) is not None)
     quickest = min(units, key=lambda name: _slowness(units[name], operations), default="")
     name = named or next(located, "") or next(stencils, quickest)
@@ -41,31 +40,21 @@ def find_unit(hardware: HardwareModel, block: Block, named: str = "") -> TileUni
     cycles, missing = unit_cycles(unit, operations)
     use = _stencil_use(unit, block)
     if use is not None:
-        (inner,) = block.blocks
-        cycles = _stencil_cycles(unit, inner, use)
+        # the stated cycles of a stencil, or its full size at the unit's speed, idle lanes included
+        cycles = use.times * use.instructions
+        if use.stencil.cycles is not None:
+            cycles *= use.stencil.cycles
+        else:
+            (inner,) = block.blocks
+            cycles *= use.full + use.stencil.startup_cost
+            cycles *= unit_cycles(unit, nest_operations(inner))[0]
     return TileUnit(name, cycles, unit.latency_cycles, unit.pipeline_depth, missing, unit.array)
-
-
-def _locations(block: Block) -> Iterator[Location]:
-    yield block.location
-    for inner in block.blocks:
-        yield from _locations(inner)
 
 
 def _stencil_use(unit: ExecUnit, block: Block) -> StencilUse | None:
     """The only block inside as a use of a stencil of the unit, if it is one."""
     inner = list(block.blocks)
     return stencil_use(inner[0], unit) if len(inner) == 1 else None
-
-
-def _stencil_cycles(unit: ExecUnit, block: Block, use: StencilUse) -> float:
-    """Cycles of the uses of a stencil in one point: those that it states, or its full size at the unit's speed, idle
-    lanes included.
-    """
-    instructions = use.times * use.instructions
-    if use.stencil.cycles is not None:
-        return instructions * use.stencil.cycles
-    return instructions * (use.full + use.stencil.startup_cost) * unit_cycles(unit, nest_operations(block))[0]
 
 
 def _slowness(unit: ExecUnit, operations: Operations) -> tuple[int, float]:

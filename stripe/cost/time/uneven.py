@@ -85,7 +85,7 @@ def _domain_points(domain: Domain, outer: tuple[str, ...]) -> Counts | None:
         tied = [link & set(names) if link else not names for link in links]
         constraints = [c for c, is_tied in zip(domain.constraints, tied, strict=True) if is_tied]
         if not constraints:
-            total *= prod(domain.ranges[name][1] - domain.ranges[name][0] + 1 for name in names)
+            total *= domain.volume(names)
             continue
         table = _table(domain, outer, names, constraints)
         if table is None:

@@ -205,14 +205,13 @@ class CostModel:
             slowest += self._add(
                 replace(flow, source=sink, sink=source, bytes=move.back, route=returning), move.back, tally
             )
-        latency = route.latency_cycles
-        latency += (
-            machine.memory_of(source).read_latency_cycles + machine.memory_of(sink).write_latency_cycles
+        reading, writing = (
+            machine.memory_of(source).read_latency_cycles,
+            machine.memory_of(sink).write_latency_cycles,
         )
         if name in machine.model.tx_units:
-            channels = machine.model.tx_units[name].channels
-            tally.demand[resource] += slowest / channels
-        return latency, slowest
+            tally.demand[resource] += slowest / machine.model.tx_units[name].channels
+        return route.latency_cycles + (reading + writing), slowest
 
     def _compute(self, piece: Compute, tally: Tally) -> Busy:
         units = self._units_of(piece)
@@ -220,7 +219,11 @@ class CostModel:
         work = effort(piece, units.name, unit)
         latency = unit.latency_cycles
         for flow, way in self._operands.near(work.streams or piece.streams, units):
-            latency = max(latency, unit.latency_cycles + self._first_byte(flow, way))
+            memory = self.machine.model.mem_units.get(
+                parse_unit(way.hops[0].source if way.hops else flow.source)[0]
+            )
+            first_byte = way.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
+            latency = max(latency, unit.latency_cycles + first_byte)
             if way.stages:
                 via = ", ".join(dict.fromkeys(parse_unit(unit)[0] for unit in way.stages))
                 ends = " to ".join(parse_unit(unit)[0] for unit in (flow.source, flow.sink))
@@ -228,8 +231,7 @@ class CostModel:
         flows, compute, operands = self._operand_flows(piece, work, units)
         for flow in flows:
             self._add(flow, flow.bytes, tally)
-        for component, value in [(f"compute {units.name}", operations_energy(piece.operations, unit))]:
-            tally.energy[component] += value
+        tally.energy[f"compute {units.name}"] += operations_energy(piece.operations, unit)
         fill = latency * piece.runs
         tally.parts.append(ComputePart(units, compute, work, max(0.0, operands - compute), fill))
         if units.numbers is not None:
@@ -249,12 +251,6 @@ class CostModel:
         return Busy(
             max(compute, operands) + fill, latency, Resource("unit", units.name, (units.numbers or (0,))[0])
         )
-
-    def _first_byte(self, flow: Flow, way: Route) -> float:
-        memory = self.machine.model.mem_units.get(
-            parse_unit(way.hops[0].source if way.hops else flow.source)[0]
-        )
-        return way.latency_cycles + (memory.read_latency_cycles if memory else 0.0)
 
     def _operand_flows(self, piece: Compute, work: Effort, units: UnitSet) -> tuple[list[Flow], float, float]:
         """The flows of operands, the cycles in which each unit computes, and those of the busiest bus.
@@ -335,11 +331,8 @@ class CostModel:
             numbers = self.machine.numbers(location, leaf.domain.ranges)
             unit = self.machine.model.exec_unit(location.name)
             if numbers is None or (len(numbers) == 1 and _spread(piece, unit) > 1):
-                return UnitSet(location.name, None, _spread(piece, unit), defaulted=False)
-            return UnitSet(location.name, numbers, len(numbers), defaulted=False)
-        return self._default_units(piece)
-
-    def _default_units(self, piece: Compute) -> UnitSet:
+                return UnitSet(location.name, None, _spread(piece, unit))
+            return UnitSet(location.name, numbers, len(numbers))
         best: tuple[float, UnitSet] | None = None
         able = {
             name: unit
@@ -359,11 +352,8 @@ class CostModel:
             if best is None or cycles < best[0]:
                 best = (cycles, units)
         if best is None:
-            ops = (
-                ", ".join(sorted({f"{op}:{dtype}" for op, dtype in piece.operations.counts}))
-                or "no operation"
-            )
-            raise ConfigError(f"no execution unit computes {ops} on data that it reaches")
+            ops = ", ".join(sorted({f"{op}:{dtype}" for op, dtype in piece.operations.counts}))
+            raise ConfigError(f"no execution unit computes {ops or 'no operation'} on data that it reaches")
         return best[1]
 
 
