@@ -113,7 +113,7 @@ class SweepRun:
 
     @property
     def results(self) -> tuple[PointResult, ...]:
-        """All points, with the metrics of their mix of workloads; evaluates those that are left."""
+        """All points, with the metrics of their mix of workloads; evaluates the points that are left."""
         for _ in self._rows:
             pass
         return tuple(self._results)

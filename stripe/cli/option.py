@@ -65,7 +65,7 @@ def option(
     content: bool = False,
     complete: str | tuple[str, ...] = (),
 ) -> Any:
-    """A field that is an option. `choices` are all its values beside those that `more` finds; `many` collects them in a
+    """A field that is an option. `choices` are its values, beside those of `more`; `many` collects them in a
     tuple; an `optional` value may be left out (then it is empty). `replayed` tells whether the result of the command
     depends on the option, and `content` whether it depends on the file that the option names.
     """

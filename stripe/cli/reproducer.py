@@ -56,7 +56,7 @@ def write(job: Job, reason: str, raised: BaseException | None) -> Path | None:
 
 
 def read_into(job: Job, path: str) -> CompileSpec:
-    """Makes `job` the one that a reproducer holds, watched as its command line asks; gives the recorded command line.
+    """Turns `job` into the job of a reproducer, watched as its own command line asks; gives the recorded command line.
 
     Raises ConfigError when the file is no reproducer.
     """
@@ -92,7 +92,7 @@ def read_into(job: Job, path: str) -> CompileSpec:
 
 
 def _require_replayed(spec: CompileSpec, files: Mapping[str, str]) -> None:
-    """UsageError for options that no reproducer records: those that write files, or read files of this machine."""
+    """UsageError for options that no reproducer records: they write files, or read files of this machine."""
     for name, made in spec.options():
         given = getattr(spec, name) != getattr(type(spec)(), name)
         flag = made.flags[0] if made.flags else "INPUT"

@@ -43,7 +43,7 @@ def write_text(path: str | None, text: str) -> None:
 
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Those that a terminal obeys, and those that turn the direction of text."""
+"""Characters that a terminal obeys, and characters that turn the direction of text."""
 _PROGRESS = re.compile("^\r\x1b\\[K")
 """Our own beginning of a line of progress."""
 

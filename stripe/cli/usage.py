@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for every complaint; those that speak of its insides are put in other words."""
+        """Called by argparse for every complaint; complaints about its insides are put in other words."""
         if match := re.fullmatch(r"argument (\S+): expected one argument", message):
             metavar = self._option_string_actions[match[1].split("/")[0]].metavar
             raise UsageError(f"{match[1]} needs a value", f"write {match[1]} {metavar}")
@@ -72,7 +72,7 @@ def suggestion(word: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple[str, ...]) -> Callable[[str], str]:
-    """An argparse type for a closed set of words, which names the nearest; `more` are those that take long to find."""
+    """An argparse type for a closed set of words, which names the nearest; `more` finds further words late."""
 
     def check(text: str) -> str:
         if text in words or text in (found := tuple(more())):

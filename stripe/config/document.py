@@ -19,7 +19,7 @@ MAX_SOURCE = 1_000_000
 class Piece(str):
     """A piece of output that knows its origin: the template and line where it starts.
 
-    `exact` tells that its line breaks are those of the template; else it all comes from one expression.
+    `exact` tells that its line breaks stand in the template; else all of it comes from one expression.
     """
 
     __slots__ = ("exact", "line", "name")

@@ -36,16 +36,14 @@ def find_file(name_or_path: str, kind: str) -> Path:
         return file
     known = (*shipped(kind), NATIVE) if kind == "hwmodels" else shipped(kind)
     thing = {"hwmodels": "hardware model", "optconfigs": "pass list"}.get(kind, kind)
-    beside = next(
-        (f"./{name_or_path}{end}" for end in SUFFIXES if Path(f"{name_or_path}{end}").is_file()), None
-    )
+    beside = [f"./{name_or_path}{end}" for end in SUFFIXES if Path(f"{name_or_path}{end}").is_file()]
     otherwise = f"there are {', '.join(known) or 'none'}; or give the path of a file"
-    hint = f"did you mean '{beside}'?" if beside else did_you_mean(name_or_path, known, otherwise)
+    hint = f"did you mean '{beside[0]}'?" if beside else did_you_mean(name_or_path, known, otherwise)
     raise ConfigError(f"there is no {thing} called '{name_or_path}'", hint=hint)
 
 
 def is_path(text: str) -> bool:
-    """Whether a text names a file by its path, and not one that is shipped."""
+    """Whether a text names a file by its path, not by a shipped name."""
     return any(sign in text for sign in "/\\.")
 
 

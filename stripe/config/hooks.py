@@ -23,12 +23,10 @@ class Hooks(NodeTransformer):
         return node
 
     def _emit(self, child: nodes.Expr) -> nodes.Expr:
-        exact = isinstance(child, nodes.TemplateData)
-        value = (
-            nodes.Const(child.data, lineno=child.lineno) if isinstance(child, nodes.TemplateData) else child
-        )
-        origin: list[nodes.Expr] = [nodes.Const(part) for part in (self._name, child.lineno, exact)]
-        return nodes.Filter(value, EMIT, origin, [], None, None, lineno=child.lineno)
+        exact, line = isinstance(child, nodes.TemplateData), child.lineno
+        value = nodes.Const(child.data, lineno=line) if isinstance(child, nodes.TemplateData) else child
+        origin: list[nodes.Expr] = [nodes.Const(part) for part in (self._name, line, exact)]
+        return nodes.Filter(value, EMIT, origin, [], None, None, lineno=line)
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
@@ -80,7 +78,5 @@ def _weighed(node: _Body) -> _Body:
 
 def _hook(method: str, place: nodes.Node, *arguments: nodes.Expr) -> nodes.Expr:
     """A call of one of the environment's own methods."""
-    line = place.lineno
-    return nodes.Call(
-        nodes.EnvironmentAttribute(method, lineno=line), [*arguments], [], None, None, lineno=line
-    )
+    function = nodes.EnvironmentAttribute(method, lineno=place.lineno)
+    return nodes.Call(function, [*arguments], [], None, None, lineno=place.lineno)

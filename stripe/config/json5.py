@@ -201,11 +201,8 @@ class _JsonParser:
             hint = "numbers have at most 400 characters"
             raise JsonSyntaxError("this number is too long", match.start(), hint, len(match.group()))
         if _NAME.match(self._text, match.end()) or self._text[match.end() : match.end() + 1].isdigit():
-            raise JsonSyntaxError(
-                f"'{match.group()}' goes on with a character that numbers do not have",
-                match.end(),
-                "put quotes around a text",
-            )
+            reason = f"'{match.group()}' goes on with a character that numbers do not have"
+            raise JsonSyntaxError(reason, match.end(), "put quotes around a text")
         self._pos = match.end()
         negative = match.group().startswith("-")
         digits = match.group("hex") or match.group("int")
@@ -230,9 +227,8 @@ class _JsonParser:
             else:
                 raise self._unexpected("a key")
             if key in items:
-                raise JsonSyntaxError(
-                    f"the key '{key}' stands here twice", start, "take one of them out", self._pos - start
-                )
+                reason = f"the key '{key}' stands here twice"
+                raise JsonSyntaxError(reason, start, "take one of them out", self._pos - start)
             inner = (*path, key)
             self._keys[inner] = start
             if self._peek() != ":":
@@ -270,25 +266,19 @@ class _JsonParser:
                     reason = "an escape '\\u' in this string gives half a character"
                     raise JsonSyntaxError(reason, start) from None
             if char != "\\":
-                raise self._typographic() or JsonSyntaxError(
-                    "this string has no end",
-                    start,
-                    f"write {quote} where it ends; it cannot go on in the next line",
-                )
+                hint = f"write {quote} where it ends; it cannot go on in the next line"
+                raise self._typographic() or JsonSyntaxError("this string has no end", start, hint)
             parts.append(self._escape())
 
     def _escape(self) -> str:
         start = self._pos
         char = self._text[start + 1 : start + 2]
         if char in ("x", "u"):
-            digits = self._text[start + 2 : start + (4 if char == "x" else 6)]
-            if not re.fullmatch(r"[0-9a-fA-F]{2}|[0-9a-fA-F]{4}", digits) or len(digits) != (
-                2 if char == "x" else 4
-            ):
-                raise JsonSyntaxError(
-                    f"'\\{char}' wants {2 if char == 'x' else 4} hexadecimal digits", start, length=2
-                )
-            self._pos += 2 + len(digits)
+            length = 2 if char == "x" else 4
+            digits = self._text[start + 2 : start + 2 + length]
+            if not re.fullmatch(f"[0-9a-fA-F]{{{length}}}", digits):
+                raise JsonSyntaxError(f"'\\{char}' wants {length} hexadecimal digits", start, length=2)
+            self._pos += 2 + length
             return chr(int(digits, 16))
         self._pos += 3 if self._text.startswith("\r\n", start + 1) else 2
         if char in ("\n", "\r", "\u2028", "\u2029"):
@@ -299,9 +289,8 @@ class _JsonParser:
         """An error about a typographic quote in the last string, which then did not end where its writer thought."""
         start, end = self._string or (0, 0)
         for offset in range(start, end):
-            if _STRAIGHT.get(self._text[offset]) != self._text[start]:
-                continue
-            if _ENDS_STRING.match(self._text, offset + 1):
+            is_quote = _STRAIGHT.get(self._text[offset]) == self._text[start]
+            if is_quote and _ENDS_STRING.match(self._text, offset + 1):
                 return _typographic_error(self._text[offset], offset)
         return None
 
@@ -315,9 +304,8 @@ class _JsonParser:
             hint = "it stands for something left out; fill that in"
             return JsonSyntaxError("an ellipsis '…' (U+2026) is no part of JSON", self._pos, hint)
         if not char:
-            return JsonSyntaxError(
-                f"the text ends where {wanted} should be", self._pos, "is a bracket or a quote left open?"
-            )
+            hint = "is a bracket or a quote left open?"
+            return JsonSyntaxError(f"the text ends where {wanted} should be", self._pos, hint)
         word = _NAME.match(self._text, self._pos)
         found = word.group() if word else char
         hint = f'strings take quotes: "{found}"' if word and wanted == "a value" else _SYNTAX
@@ -327,8 +315,5 @@ class _JsonParser:
 
 def _typographic_error(char: str, offset: int) -> JsonSyntaxError:
     straight = _STRAIGHT[char]
-    return JsonSyntaxError(
-        f"a typographic quote {char} (U+{ord(char):04X}) stands where a straight {straight} belongs",
-        offset,
-        f"write {straight}",
-    )
+    reason = f"a typographic quote {char} (U+{ord(char):04X}) stands where a straight {straight} belongs"
+    return JsonSyntaxError(reason, offset, f"write {straight}")

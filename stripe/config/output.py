@@ -70,7 +70,7 @@ def writing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
         if isinstance(target, int) or (target.exists() and not target.is_file()):
             buffer = io.BytesIO()  # devices lie about positions
             yield buffer
-            # A descriptor keeps its position: what a shell writes before and after into the same file stays.
+            # A descriptor keeps its position: a shell may write into the same file before and after.
             with os.fdopen(os.dup(target), "wb") if isinstance(target, int) else target.open("wb") as device:
                 device.write(buffer.getbuffer())
         else:

@@ -163,7 +163,7 @@ def find_cycle(needs: Mapping[str, Collection[str]]) -> tuple[str, ...]:
 
 
 def resolve(document: Document, file: ParameterFile, defines: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The value of each parameter: what is defined, else its default, else computed.
+    """The value of each parameter: from `defines`, else its default, else computed.
 
     Names in `defines` that are no parameters are left out. Raises ConfigError for a value of a wrong kind, out of
     range or none of the choices, for one given to a computed parameter, and for a check that fails.

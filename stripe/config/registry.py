@@ -1,4 +1,4 @@
-"""Classes by name: built-in ones, and those that other packages register in an entry-point group."""
+"""Classes by name: built in, or registered by other packages in an entry-point group."""
 
 from __future__ import annotations
 

@@ -185,14 +185,8 @@ class ConfigEnvironment(SandboxedEnvironment):
         return counted
 
     def _charge_arguments(self, arguments: Iterable[object]) -> None:
-        self.charge(
-            1
-            + sum(
-                len(item)
-                for item in arguments
-                if isinstance(item, Sized) and not isinstance(item, (Undefined, Context))
-            )
-        )
+        sized = (item for item in arguments if not isinstance(item, (Undefined, Context)))
+        self.charge(1 + sum(len(item) for item in sized if isinstance(item, Sized)))
 
     def _range(self, *bounds: int | float) -> range:
         for bound in bounds:

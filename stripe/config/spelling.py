@@ -97,13 +97,8 @@ def read_one(text: str, source: str, noun: str) -> Spelled:
     """The only entry of `text`. Raises ConfigError."""
     first, *others = read_spelled(text, source, noun)
     if others:
-        raise ConfigError(
-            f"one {noun} is due, found {1 + len(others)}",
-            path=source,
-            line=1,
-            col=others[0].column,
-            source=text,
-        )
+        reason = f"one {noun} is due, found {1 + len(others)}"
+        raise ConfigError(reason, path=source, line=1, col=others[0].column, source=text)
     return first
 
 
@@ -118,9 +113,7 @@ def _print_value(value: JsonValue) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(_print_value, value))}]"
     if isinstance(value, dict):
-        return (
-            "{" + ",".join(f"{_print_value(key)}:{_print_value(item)}" for key, item in value.items()) + "}"
-        )
+        return f"{{{','.join(f'{_print_value(key)}:{_print_value(item)}' for key, item in value.items())}}}"
     if isinstance(value, str) and _WORD.fullmatch(value) and isinstance(_read_word(value), str):
         return value
     return json.dumps(value)
@@ -172,9 +165,8 @@ class _SpellingParser:
             if key in into:
                 raise self._error(f"'{key}' stands here twice", "take one of them out")
             if not (self._accept("=") or self._accept(":")):
-                raise self._error(
-                    f"expected '{sign}' after '{key}'", f"options are written {{{key}{sign}value}}"
-                )
+                hint = f"options are written {{{key}{sign}value}}"
+                raise self._error(f"expected '{sign}' after '{key}'", hint)
             into[key] = self._value(depth + 1)
 
         self._separated(member, closing)
@@ -188,9 +180,8 @@ class _SpellingParser:
                 return
             item()
         if not self._accept(closing):
-            raise self._error(
-                f"expected ',' or '{closing}'", f"write '{closing}' where the options or the list end"
-            )
+            hint = f"write '{closing}' where the options or the list end"
+            raise self._error(f"expected ',' or '{closing}'", hint)
 
     def _value(self, depth: int) -> JsonValue:
         if depth > _MAX_DEPTH:
@@ -218,13 +209,13 @@ class _SpellingParser:
             raise self._error("expected a value, found '#'", "tags are written without '#'")
         raise self._error("expected a value", 'a word, a number, a "text", a list [a,b] or an object {k:v}')
 
-    def _key(self, what: str) -> str:
+    def _key(self, noun: str) -> str:
         self._blank()
         if string := self._match(_STRING):
             return str(_read_word(string))
         if word := self._match(_WORD):
             return word
-        raise self._error(f"expected {what}", "passes are written as 'fusion{a_reqs=[conv]},dce'")
+        raise self._error(f"expected {noun}", "passes are written as 'fusion{a_reqs=[conv]},dce'")
 
     def _blank(self) -> None:
         match = _BLANK.match(self._text, self._pos)

@@ -29,11 +29,6 @@ Parameter: TypeAlias = "Scalar | list[Parameter] | Mapping[Any, Parameter] | Non
 """A value that a template sees."""
 
 
-def render(path: Path, parameters: Mapping[str, Parameter]) -> str:
-    """The text of the template at `path` with `parameters` in scope. Raises ConfigError with the template's line."""
-    return TemplateFile(path).render(parameters)
-
-
 def render_json(path: Path, parameters: Mapping[str, Scalar]) -> Document:
     """The template at `path` rendered and read as JSON5. Raises ConfigError with the template's line."""
     pieces, sources = TemplateFile(path).pieces(parameters)
@@ -54,11 +49,10 @@ def free_names(path: Path) -> frozenset[str]:
 def _free_names(path: Path, source: str) -> frozenset[str]:
     environment = ConfigEnvironment(path.parent, path.name, source)
     try:
-        return (
-            frozenset(meta.find_undeclared_variables(environment.parse(source))) - environment.globals.keys()
-        )
+        names = meta.find_undeclared_variables(environment.parse(source))
     except _TEMPLATE_FAULTS as error:
         _raise_config_error(error, path, {path.name: source}, {})
+    return frozenset(names) - environment.globals.keys()
 
 
 @lru_cache(maxsize=1024)
@@ -112,7 +106,7 @@ class TemplateFile:
         try:
             template = environment.get_template(path.name)
             for chunk in template.root_render_func(template.new_context(dict(parameters))):
-                # a call of a macro loses its places; what it wrote counts to the line before
+                # a call of a macro loses its places; its output counts to the line before
                 line = pieces[-1].line if pieces else 1
                 pieces.append(chunk if isinstance(chunk, Piece) else Piece.of(chunk, path.name, line, False))
         except _TEMPLATE_FAULTS as error:

@@ -65,7 +65,7 @@ def checked_text(data: bytes, name: str) -> bytes:
     if b"\0" in text:
         raise StripeError("this is a binary file", path=name, hint="a .tile or .stripe file is text")
     try:
-        text.decode("utf-8")
+        shown = text.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         column = error.start - text.rfind(b"\n", 0, error.start)
@@ -73,17 +73,12 @@ def checked_text(data: bytes, name: str) -> bytes:
             f"the file is not UTF-8: byte 0x{text[error.start]:02x}", path=name, line=line, col=column,
             hint="save it as UTF-8",
         ) from None  # fmt: skip
-    return _without_control(text.replace(b"\r\n", b"\n"), name)
-
-
-def _without_control(data: bytes, name: str) -> bytes:
-    text = data.decode("utf-8")
-    if (found := CONTROL.search(text)) is not None:
-        line = text.count("\n", 0, found.start()) + 1
-        column = found.start() - text.rfind("\n", 0, found.start())
+    if (found := CONTROL.search(shown)) is not None:
+        line = shown.count("\n", 0, found.start()) + 1
+        column = found.start() - shown.rfind("\n", 0, found.start())
         reason = f"the control character U+{ord(found[0]):04X} is no part of a program"
         raise StripeError(reason, path=name, line=line, col=column, hint="take it out")
-    return data
+    return text.replace(b"\r\n", b"\n")
 
 
 def first_line(text: str) -> tuple[int, str]:

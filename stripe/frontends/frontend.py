@@ -47,8 +47,8 @@ class ReadOptions:
     """Whether the value of each layer of a network is an output (`--compare-layers`)."""
 
 
-def refuse_network_options(options: ReadOptions, language: str) -> None:
-    """Raises ConfigError for options that only networks have."""
+def refuse_options(options: ReadOptions, language: str, *, takes_shapes: bool = False) -> None:
+    """Raises ConfigError for options that only networks have, and for shapes unless the language takes them."""
     from stripe.ir.errors import ConfigError
 
     given = {
@@ -59,9 +59,10 @@ def refuse_network_options(options: ReadOptions, language: str) -> None:
     }
     for option, value in given.items():
         if value:
-            raise ConfigError(
-                f"{option} is for networks; the input is in {language}", hint=f"leave {option} out"
-            )
+            reason = f"{option} is for networks; the input is in {language}"
+            raise ConfigError(reason, hint=f"leave {option} out")
+    if options.shapes and not takes_shapes:
+        raise ConfigError(f"--shape is for Tile inputs; {language} says its shapes", hint="leave --shape out")
 
 
 def refusal(found: Sequence[Diagnostic], place: Callable[[Diagnostic], StripeError]) -> StripeError:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_network_options
-from stripe.ir import ConfigError, Diagnostic, StripeError, check_magnitude, verify_structural
+from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_options
+from stripe.ir import Diagnostic, StripeError, check_magnitude, verify_structural
 from stripe.ir.text.json_ir import parse_json
 from stripe.ir.text.json_place import json_path
 
@@ -14,9 +14,7 @@ _FIELDS = {"index": "indices", "constraint": "constraints", "refinement": "refin
 
 def load(source: Source, options: ReadOptions) -> Loaded:
     """The program of a JSON text. Raises StripeError with all findings, each with its JSON path."""
-    refuse_network_options(options, "JSON")
-    if options.shapes:
-        raise ConfigError("--shape is for Tile inputs; JSON says its shapes", hint="leave --shape out")
+    refuse_options(options, "JSON")
     program = parse_json(source.text, source.name)
     place = partial(_located, source.name)
     if found := verify_structural(program) or check_magnitude(program):

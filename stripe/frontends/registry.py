@@ -18,24 +18,16 @@ BUILTIN = {
             "tile", (".tile",), "stripe.frontends.tile:load", {"numpy": "stripe.frontends.tile:evaluate"}
         ),
         FrontEnd(
-            "stripe",
-            (".stripe",),
-            "stripe.frontends.stripe:load",
-            starts=r"\d+\s*(\[[\d,\s]*\])?\s*:",
-            out_of_bounds=True,
+            "stripe", (".stripe",), "stripe.frontends.stripe:load",
+            starts=r"\d+\s*(\[[\d,\s]*\])?\s*:", out_of_bounds=True,
         ),
         FrontEnd(
-            "onnx",
-            (".onnx",),
-            "stripe.frontends.onnx:load",
-            {"onnx": "stripe.frontends.onnx:evaluate"},
-            as_tile="stripe.frontends.onnx:as_tile",
-            binary=True,
-            rounds_alike=False,
+            "onnx", (".onnx",), "stripe.frontends.onnx:load", {"onnx": "stripe.frontends.onnx:evaluate"},
+            as_tile="stripe.frontends.onnx:as_tile", binary=True, rounds_alike=False,
         ),
         FrontEnd("json", (".json",), "stripe.frontends.json_ir:load", starts=r"\{", out_of_bounds=True),
     )
-}
+}  # fmt: skip
 TEXT_DEFAULT = "tile"
 """The language of a text that begins like none of the others."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_network_options
+from stripe.frontends.frontend import Loaded, ReadOptions, Source, refusal, refuse_options
 from stripe.ir import (
-    ConfigError,
     Diagnostic,
     ParsedProgram,
     StripeError,
@@ -18,9 +17,7 @@ from stripe.ir import (
 
 def load(source: Source, options: ReadOptions) -> Loaded:
     """The program that a text denotes. Raises StripeError with all findings, each at its place in the text."""
-    refuse_network_options(options, "Stripe")
-    if options.shapes:
-        raise ConfigError("--shape is for Tile inputs; Stripe says its shapes", hint="leave --shape out")
+    refuse_options(options, "Stripe")
     parsed = parse_with_spans(source.text, source.name)
     place = partial(_located, parsed, source)
     if found := verify_structural(parsed.program) or check_magnitude(parsed.program):

@@ -36,10 +36,7 @@ def config_schema() -> dict[str, JsonValue]:
     }
     for name, pass_class in classes.items():
         for key in (name, *short_names(name)):
-            keys[key] = {
-                **places[(pass_class, "validation")],
-                "description": inspect.getdoc(pass_class) or "",
-            }
+            keys[key] = {**places[pass_class, "validation"], "description": inspect.getdoc(pass_class) or ""}
     keys["tune"] = {
         "type": "object", "additionalProperties": {"type": "array"},
         "description": "options with the values that `--tune` tries beside that of the pass",
@@ -53,30 +50,23 @@ def config_schema() -> dict[str, JsonValue]:
         "oneOf": [{"required": [key]} for key in keys if key not in ("name", "tune", "optional")],
         "description": "a name and exactly one pass with its options", "properties": keys,
     }  # fmt: skip
-    return {
-        "$schema": _DRAFT,
-        "title": "pass list",
-        "type": "object",
-        "required": ["passes"],
-        "additionalProperties": False,
-        "properties": {
-            **_SCHEMA_KEY,
-            "hardware": {
-                "type": "string",
-                "description": "the hardware model that the list is for: its name, or its path from the list's folder",
-            },
-            "optional": {
-                **optional,
-                "description": "`optional` of all entries that do not say it themselves",
-            },
-            "passes": {
-                "type": "array",
-                "items": entry,
-                "description": "the passes, in the order in which they run",
-            },
+    properties: dict[str, JsonValue] = {
+        **_SCHEMA_KEY,
+        "hardware": {
+            "type": "string",
+            "description": "the hardware model that the list is for: its name, or its path from the list's folder",
         },
-        "$defs": definitions.get("$defs", {}),
+        "optional": {**optional, "description": "`optional` of all entries that do not say it themselves"},
+        "passes": {
+            "type": "array",
+            "items": entry,
+            "description": "the passes, in the order in which they run",
+        },
     }
+    return {
+        "$schema": _DRAFT, "title": "pass list", "type": "object", "required": ["passes"],
+        "additionalProperties": False, "properties": properties, "$defs": definitions.get("$defs", {}),
+    }  # fmt: skip
 
 
 def hardware_schema() -> dict[str, JsonValue]:
@@ -104,11 +94,9 @@ def describe_pass(name: str) -> str:
     """One pass, by any of its names. Raises ConfigError for an unknown one."""
     name, pass_class = SHORT_NAMES.get(name, name), find_pass(name)
     also = short_names(name)
-    stages: list[str] = []
-    if pass_class.requires is not Stage.TILED:
-        stages.append(f"requires the stage {pass_class.requires.name.lower()}")
-    if pass_class.ensures is not None:
-        stages.append(f"ensures the stage {pass_class.ensures.name.lower()}")
+    requires = pass_class.requires if pass_class.requires is not Stage.TILED else None
+    declared = (("requires", requires), ("ensures", pass_class.ensures))
+    stages = [f"{word} the stage {stage.name.lower()}" for word, stage in declared if stage is not None]
     title = f"{name} (also {', '.join(also)})" if also else name
     return "\n".join(describe_options(title, pass_class, stages))
 
@@ -149,7 +137,7 @@ def options_of(model: type[BaseModel]) -> tuple[OptionRow, ...]:
 
 
 def parts_of(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:
-    """The models that options of `model` are made of, those inside these included, each once."""
+    """The models that options of `model` are made of, nested ones included, each once."""
     found: dict[type[BaseModel], None] = {}
     for field in model.model_fields.values():
         for part in _models_in(field.annotation):
@@ -194,9 +182,8 @@ def type_words(annotation: object) -> str:
     if origin is dict:
         return f"object {{NAME: {type_words(arguments[1])}}}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return (
-            f"object {{{', '.join(field.alias or name for name, field in annotation.model_fields.items())}}}"
-        )
+        names = (field.alias or name for name, field in annotation.model_fields.items())
+        return f"object {{{', '.join(names)}}}"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return " or ".join(_json(member) for member in annotation)
     return _WORDS.get(cast("object", annotation), str(cast("object", annotation)))

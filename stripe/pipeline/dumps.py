@@ -60,7 +60,7 @@ class Dumps(Instrument):
     @override
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
         self._count += 1
-        name = re.sub(r"[^\w.+-]", "_", entry.name)[:100] or "pass"  # without what a file name cannot hold
+        name = re.sub(r"[^\w.+-]", "_", entry.name)[:100] or "pass"  # characters that a file name may hold
         self._save(f"{self._count:02d}_{name}.stripe", print_program(after))
 
     def _save(self, name: str, text: str) -> None:

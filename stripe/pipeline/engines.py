@@ -50,7 +50,7 @@ class Engine(BaseModel):
     """Options that can run anything, which a reproducer may not set."""
 
     def with_options(self, options: Mapping[str, object]) -> Self:
-        """The engine with some options set. Raises ConfigError for one that it does not have."""
+        """The engine with some options set. Raises ConfigError for an unknown option."""
         if unknown := sorted(options.keys() - type(self).model_fields.keys()):
             reason = f"the engine '{self.engine_name}' has no option '{unknown[0]}'"
             raise ConfigError(reason, where=f"--{unknown[0]}", hint="the engine c has it: --engine c")
@@ -80,10 +80,8 @@ class CEngine(Engine):
 
     openmp: bool = Field(default=False, description="blocks tagged thread or parallel run on several threads")
     threads: int | None = Field(
-        default=None,
-        ge=1,
-        description="threads of these blocks, with openmp where more than 1; all cores by default",
-    )
+        default=None, ge=1, description="threads of these blocks, with openmp where more than 1; all cores by default"
+    )  # fmt: skip
     cc: str | None = Field(default=None, description="C compiler; by default the first of cc, gcc and clang")
     cflags: str = Field(default="", description="more flags for it, after -O3 and that for this processor")
 
@@ -134,13 +132,9 @@ class _Compiled:
 
 
 ENGINES = Registry(
-    "engine",
-    "stripe.engines",
-    Engine,
-    "stripe.pipeline",
-    {"interp": "engines:InterpEngine", "c": "engines:CEngine"},
-    "stripe-run --list-engines",
-)
+    "engine", "stripe.engines", Engine, "stripe.pipeline",
+    {"interp": "engines:InterpEngine", "c": "engines:CEngine"}, "stripe-run --list-engines",
+)  # fmt: skip
 
 
 def parse_engine(text: str, source: str = "--engine") -> Engine:

@@ -43,7 +43,7 @@ def read_files(
 def _hardware(
     given: str | None, lists: Iterable[Path], defines: Mapping[str, Scalar], elsewhere: frozenset[str]
 ) -> HardwareModel | None:
-    """The model that `--hw` names, else the one that the pass lists are for."""
+    """The model that `--hw` names, else the model that the pass lists name."""
     if given is not None:
         return find_hardware(given, defines, elsewhere)
     named = {

@@ -19,7 +19,7 @@ class PassEntry:
     name: str
     pass_: Pass
     tune: tuple[tuple[str, tuple[JsonValue, ...]], ...] = ()
-    """Options with the values that tuning may try beside that of the pass."""
+    """Options with the values that tuning may try beside the pass's own."""
     optional: bool = False
     """Whether programs are expected in which no block has its tags."""
 
@@ -70,7 +70,7 @@ class Instrument:
         """Just before a pass."""
 
     def after(self, entry: PassEntry, before: Program, after: Program) -> None:
-        """Just after a pass; the same object twice when it changed nothing. What this raises ends the run."""
+        """Just after a pass; the same object twice when it changed nothing. An exception ends the run."""
 
     def asked_list(self, entry: PassEntry) -> None:
         """The running pass asks about its list: for the price of a candidate, which the entries behind it decide

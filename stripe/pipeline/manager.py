@@ -28,7 +28,7 @@ class Pricing(Protocol):
 
 
 class PriceMemo:
-    """The prices of one run, those inside prices included: equal programs before equal entries are priced once."""
+    """The prices of one run, prices inside prices included: equal programs before equal entries are priced once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, Program], Price | StripeError] = {}
@@ -58,7 +58,7 @@ class PassManager:
     hardware: HardwareModel | None = None
     instruments: tuple[Instrument, ...] = ()
     pricing: Pricing = field(default_factory=PriceMemo, compare=False)
-    """Answers questions of passes for prices, those of passes inside a price included."""
+    """The source of prices for passes, also for passes that run inside a price."""
     is_price: bool = False
     """Whether the run is one for a price."""
 
@@ -187,13 +187,17 @@ def require_stage(program: Program, entry: PassEntry, ran: Sequence[PassEntry]) 
     missing = [] if program.stage >= wanted else unmet_demands(program, wanted)
     if not missing:
         return
-    names = ", ".join(f"'{other.name}'" for other in ran)
     first = missing[0]
+    names = ", ".join(f"'{other.name}'" for other in ran)
+    classes = {name: find_pass(name) for name in pass_names()}
+    able = [name for name, c in classes.items() if c.requires < wanted <= (c.ensures or Stage.TILED)]
+    quoted = " or ".join(f"'{name}'" for name in able)
+    advice = f"put {quoted}" if able else first.hint or "put the passes that establish it"
     raise ConfigError(
         f"pass {entry.label} requires the stage '{wanted.word}', and the program is '{program.stage.word}' "
         + (f"after {names}" if names else "as given")
         + f": {first.message} ({first.name or 'the program'})",
-        hint=f"{_who_ensures(wanted) or first.hint or 'put the passes that establish it'} before it",
+        hint=f"{advice} before it",
     )
 
 
@@ -229,11 +233,3 @@ def require_no_addresses(program: Program, entry: PassEntry) -> None:
             f"pass {entry.label} may change sizes and lifetimes, and '{name}' already has its address",
             hint="put it before the passes that give addresses",
         )
-
-
-def _who_ensures(stage: Stage) -> str:
-    """The passes that establish a stage by themselves, empty when it takes several."""
-    classes = {name: find_pass(name) for name in pass_names()}
-    able = [name for name, c in classes.items() if c.requires < stage <= (c.ensures or Stage.TILED)]
-    quoted = " or ".join(f"'{name}'" for name in able)
-    return f"put {quoted}" if quoted else ""

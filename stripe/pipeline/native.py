@@ -24,7 +24,7 @@ _UNMEASURED = "no C compiler is here to measure with"
 def find_hardware(
     name_or_path: str, defines: Mapping[str, Scalar] | None = None, elsewhere: Collection[str] = ()
 ) -> HardwareModel:
-    """The hardware model with that name or path, as `load_hardware` gives it; for `native` that of this processor."""
+    """The hardware model with that name or path, as `load_hardware` gives it; for `native` this processor's model."""
     if name_or_path != NATIVE:
         return load_hardware(name_or_path, defines, elsewhere)
     processor, given = this_processor(), defines or {}

@@ -137,10 +137,9 @@ def _one_pass(document: Document, name: str, keys: list[str], at: JsonPath) -> t
         raise document.error(reason, (*at, known[1]), "give each an entry of its own", on_key=True)
     if known and errors:
         stray = next(key for key in keys if key not in known)
+        reason = f"unknown key '{stray}' beside the pass '{known[0]}'"
         hint = f'options stand inside "{known[0]}": {{ … }}'
-        raise document.error(
-            f"unknown key '{stray}' beside the pass '{known[0]}'", (*at, stray), hint, on_key=True
-        )
+        raise document.error(reason, (*at, stray), hint, on_key=True)
     if errors:
         raise combine(errors)
     return find_pass(known[0])

@@ -58,7 +58,6 @@ def read_reproducer(path: Path) -> tuple[Reproducer, Document]:
     """A reproducer's file, and its text. Raises ConfigError when the file is no reproducer."""
     document = read_json(path)
     if not isinstance(document.data, dict) or "stripe_reproducer" not in document.data:
-        raise document.error(
-            "this is no crash reproducer", (), "it is the file that the report of a fault names"
-        )
+        hint = "it is the file that the report of a fault names"
+        raise document.error("this is no crash reproducer", (), hint)
     return validate(Reproducer, document), document

@@ -41,8 +41,8 @@ class Timing(Instrument):
         ]
         total = self.reading + passes + watching
         lines = ["  seconds   share  what"]
-        for what, seconds in rows:
+        for name, seconds in rows:
             share = 100 * seconds / total if total else 0.0
-            lines.append(f"{seconds:9.4f} {share:6.1f}%  {what}")
+            lines.append(f"{seconds:9.4f} {share:6.1f}%  {name}")
         lines.append(f"{total:9.4f} {100:6.1f}%  total")
         return "\n".join(lines)

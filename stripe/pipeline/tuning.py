@@ -33,7 +33,7 @@ _SECONDS = 0.02
 """Length of a round of one program, at least one run."""
 
 Measure = Callable[[Sequence[Program]], Sequence[float]]
-"""The seconds that each program takes; infinity for one that cannot be compiled."""
+"""The seconds that each program takes; infinity for a program that cannot be compiled."""
 
 
 @dataclass(frozen=True, slots=True)

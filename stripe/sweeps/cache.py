@@ -50,7 +50,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class KeptResult:
-    """A result, with the packed layers of its simulation. `number` is that of its row."""
+    """A result, with the packed layers of its simulation and the number of its row."""
 
     value: JsonValue
     layers: bytes
@@ -58,7 +58,7 @@ class KeptResult:
 
 
 class ResultCache:
-    """A file of results. Its own faults never become those of a sweep: a result that cannot be read is computed."""
+    """A file of results. Faults of the file never fail a sweep: a result that cannot be read is computed."""
 
     def __init__(self, path: Path, most: int = MAX_RESULTS) -> None:
         self._path, self._most = path, most
@@ -164,7 +164,7 @@ class ResultCache:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """The database at `path`; one that is damaged, or of another format, is removed first."""
+    """The database at `path`; a damaged file, or a file of another format, is removed first."""
     for attempt in (1, 2):
         database = sqlite3.connect(path, timeout=20.0, check_same_thread=False)
         try:

@@ -1,4 +1,4 @@
-"""The decisions of passes at a design point, and those in which two points differ: tiles, units, places, fusions."""
+"""The decisions of passes at a design point, and the differences of two points: tiles, units, places, fusions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stripe.sweeps.plan import SweepPlan
 from stripe.sweeps.space import DesignPoint
 
 Decisions = dict[tuple[str, str, str], str]
-"""By workload, entry of the pass list and block: what the pass said that it did."""
+"""Remarks of passes that did something, by workload, entry of the pass list and block."""
 
 
 def decisions(plan: SweepPlan, point: DesignPoint) -> Decisions:

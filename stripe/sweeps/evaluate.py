@@ -93,7 +93,7 @@ class RenderedFacts:
 
 @dataclass(slots=True)
 class Evaluator:
-    """Evaluates points of a plan, one after the other, keeping what does not change between them."""
+    """Evaluates points of a plan, one after the other; programs and results are kept between them."""
 
     plan: SweepPlan
     cache: ResultCache | None
@@ -131,7 +131,7 @@ class Evaluator:
         )
 
     def _broken(self, point: DesignPoint, parameters: dict[str, Scalar]) -> str | None:
-        """The first constraint that is broken, among those over known names."""
+        """The first broken constraint whose names are all known."""
         known = {**parameters, "passes": point.passes}
         for constraint in self.plan.constraints:
             if names_in(constraint) <= known.keys() and not evaluate(constraint, known):

@@ -119,7 +119,7 @@ class PassMemo:
     def _node_after(
         self, node: _KnownProgram, program: Program, known: list[_Result], priced: bool
     ) -> _KnownProgram:
-        """The node of a program that an entry made: one that is there, if the program is equal to it."""
+        """The node of a program that an entry made: a known node, if its program is equal."""
         if program is node.program:
             return node
         nodes = (found.after for found in known if isinstance(found.after, _KnownProgram))
@@ -173,7 +173,7 @@ class _SpelledEntries:
 
 @dataclass(frozen=True, slots=True)
 class _KnownPrices:
-    """Prices of candidates on one machine, those known included. `reads` receives the fields that they depend on."""
+    """Prices of candidates on one machine, from the memo where it has them. `reads` receives the fields read."""
 
     memo: PassMemo
     listed: _SpelledEntries

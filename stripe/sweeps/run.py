@@ -17,7 +17,7 @@ from stripe.sweeps.workers import PointExecutor, evaluated
 
 @dataclass(slots=True)
 class SweepProgress:
-    """The state of a run, for those who watch it."""
+    """The state of a run, for progress lines and notebooks."""
 
     total: int | None
     """Points of the whole run; None where the strategy decides as it goes."""
@@ -33,7 +33,7 @@ class SweepProgress:
 
     @property
     def rate(self) -> float:
-        """Points a second, of those evaluated in this run."""
+        """Points evaluated in this run, per second."""
         return (self.done - self.reused) / max(1e-9, time.monotonic() - self.start)
 
     @property
@@ -65,7 +65,7 @@ def swept(
     seconds: float | None,
     batch: int = 1,
 ) -> Iterator[PointResult]:
-    """The results of all points of the strategy as they come; those that have rows in the store first, of each batch.
+    """The results of all points of the strategy as they come; in each batch the points with rows in the store first.
     `seconds` is the time that a point may take."""
     weights = {workload.name: workload.weight for workload in plan.workloads}
     known = rows_by_point(store.rows())

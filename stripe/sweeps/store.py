@@ -142,9 +142,9 @@ def _packed(number: int, row: ResultRow) -> tuple[object, ...]:
 
 @contextmanager
 def writing_store(folder: Path, plan: SweepPlan, resume: bool) -> Generator[ResultStore]:
-    """The store in a folder for one sweep at a time: a new one, or with `resume` the one that is there.
+    """The store in a folder for one sweep at a time: a new store, or with `resume` the present one.
 
-    Raises ConfigError: a folder that cannot be written, a store that is there (or, with `resume`, is that of another
+    Raises ConfigError: a folder that cannot be written, a store that is there (or, with `resume`, belongs to another
     sweep), a sweep that is running on it.
     """
     try:

@@ -98,7 +98,7 @@ class Templates:
         return tuple(t.name for t in self.all if (read := t.read) is None or name in read)
 
     def resolved(self, defines: Mapping[str, Scalar], list_name: str) -> dict[str, Scalar]:
-        """The parameters of machine and list, those computed included. Raises ConfigError."""
+        """The parameters of machine and list, computed ones included. Raises ConfigError."""
         template = self.lists[list_name]
         given = {**self.fixed[list_name], **defines}
         known = self.names
@@ -112,7 +112,7 @@ class Templates:
 
     @property
     def described_names(self) -> frozenset[str]:
-        """All parameters with a description, those computed included."""
+        """All parameters with a description, computed ones included."""
         return frozenset(name for template in self.all for name in template.parameters)
 
     def rendered(self, defines: Mapping[str, Scalar], list_name: str) -> tuple[HardwareModel, PassList]:

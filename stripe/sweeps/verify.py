@@ -31,7 +31,7 @@ class Verified:
 
 
 def verified(plan: SweepPlan, row: ResultRow, workload: Workload, run_below: int) -> Verified:
-    """Compiles the row's point again with `--verify exact`, compares the metrics with those of the row, and runs
+    """Compiles the row's point again with `--verify exact`, compares the metrics with the row's, and runs
     the programs before and after the passes where they do fewer than `run_below` multiply-accumulates.
     """
     point = row.point

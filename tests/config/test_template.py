@@ -8,7 +8,7 @@ import pytest
 
 from stripe.config.document import read_json
 from stripe.config.model import Scalar
-from stripe.config.template import evaluate, free_names, render, render_json
+from stripe.config.template import TemplateFile, evaluate, free_names, render_json
 from stripe.ir.errors import ConfigError
 
 PARAMETERS: dict[str, Scalar] = {"SIZE": 512, "NUM": 4, "RATE": 2.5, "ON": True, "KIND": "HBM"}
@@ -41,14 +41,14 @@ def _error(folder: Path, text: str) -> ConfigError:
     ],
 )  # fmt: skip
 def test_values(tmp_path: Path, expression: str, text: str) -> None:
-    assert render(_file(tmp_path, "{{ " + expression + " }}"), PARAMETERS) == text
+    assert TemplateFile(_file(tmp_path, "{{ " + expression + " }}")).render(PARAMETERS) == text
 
 
 def test_blocks_and_comments_leave_no_lines(tmp_path: Path) -> None:
     source = (
         "a\n  {% for i in range(2) %}\n  b{{ i }}\n  {% endfor %}\nc ## gone {{ nothing }}\n{# gone #}d\n"
     )
-    assert render(_file(tmp_path, source), {}) == "a\n  b0\n  b1\nc\nd\n"
+    assert TemplateFile(_file(tmp_path, source)).render({}) == "a\n  b0\n  b1\nc\nd\n"
 
 
 def test_name_spaces_macros_and_loops(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_name_spaces_macros_and_loops(tmp_path: Path) -> None:
         "{{ n.sum }} {{ twice(n.sum) }}{% for k, v in {'a': 1, 'b': 2}.items() %} {{ k }}{{ v }}"
         "{{ '.' if loop.last else ',' }}{% endfor %}"
     )
-    assert render(_file(tmp_path, source), {}) == "6 12 a1, b2."
+    assert TemplateFile(_file(tmp_path, source)).render({}) == "6 12 a1, b2."
 
 
 def test_includes_come_from_the_templates_own_folder(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_includes_come_from_the_templates_own_folder(tmp_path: Path) -> None:
     assert render_json(_file(inner, '{ {% include "part.j2" %} }'), PARAMETERS).data == {"n": 4}
     for name in ("../outside.j2", str(tmp_path / "outside.j2"), "link.j2", "..\\\\outside.j2"):
         with pytest.raises(ConfigError, match="does not lie in the template's own folder"):
-            render(_file(inner, f'{{% include "{name}" %}}'), PARAMETERS)
+            TemplateFile(_file(inner, f'{{% include "{name}" %}}')).render(PARAMETERS)
 
 
 @pytest.mark.parametrize(

@@ -48,17 +48,11 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         help="threads of the engine c: more than one run blocks tagged thread or parallel",
     )  # fmt: skip
     cc: str | None = _running(
-        "--cc",
-        metavar="COMPILER",
-        replayed=False,
-        help="C compiler of the engine c (default: cc, gcc or clang)",
-    )
+        "--cc", metavar="COMPILER", replayed=False, help="C compiler of the engine c (default: cc, gcc or clang)"
+    )  # fmt: skip
     cflags: str | None = _running(
-        "--cflags",
-        metavar="FLAGS",
-        replayed=False,
-        help="more flags for it, after -O3 and that for this processor",
-    )
+        "--cflags", metavar="FLAGS", replayed=False, help="more flags for it, after -O3 and that for this processor"
+    )  # fmt: skip
     list_engines: str | None = _running(
         "--list-engines", metavar="NAME", optional=True, complete="engines", replayed=False,
         help="list the engines with their options, or that of one, and end",
@@ -79,11 +73,9 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         help="compare the value of each layer of a network as well, in order: the first that differs comes first",
     )
     bench: int | None = _running(
-        "--bench",
-        metavar="N",
-        read=number(1),
+        "--bench", metavar="N", read=number(1),
         help="run N times more and show times and speeds, of the engine c beside those that this machine reaches",
-    )
+    )  # fmt: skip
     out: str | None = _running(
         "--out",
         metavar="FILE.npz",

@@ -77,12 +77,8 @@ stopped at any moment goes on with --resume; it repeats no point that has its ro
         help="evaluate on the Dask cluster whose scheduler has this address, as tcp://10.0.0.1:8786",
     )  # fmt: skip
     batch: int = _running(
-        "--batch",
-        metavar="N",
-        read=number(1),
-        default=1,
-        help="points that a process takes at a time (default: 1)",
-    )
+        "--batch", metavar="N", read=number(1), default=1, help="points that a process takes at a time (default: 1)"
+    )  # fmt: skip
     point_timeout: float = _running(
         "--point-timeout", metavar="SECONDS", read=_seconds, default=600.0,
         help="time after which a point is stopped (default: 600)",

@@ -1,4 +1,4 @@
-"""`stripe-run --compare`: results beside those of a reference, and the part that is to blame where they differ."""
+"""`stripe-run --compare`: results beside a reference's, and the part at fault where they differ."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def error_messages(error: StripeError, source: Source) -> list[Message]:
 
 
 def all_errors(error: StripeError) -> Iterator[StripeError]:
-    """The error, and those found in the same go."""
+    """The error, and the errors found in the same go."""
     if isinstance(error, TileErrors):
         yield from error.errors
     else:
@@ -79,11 +79,11 @@ def all_errors(error: StripeError) -> Iterator[StripeError]:
 
 def expectations(source: Source) -> list[Message]:
     """The diagnostics that the comments of a source announce."""
-    found: list[Message] = []
-    for number, line in enumerate(source.text.splitlines(), start=1):
-        for match in _EXPECTED.finditer(line):
-            found.append(Message(match["kind"], _line(match["place"], number), match["text"]))
-    return found
+    return [
+        Message(match["kind"], _line(match["place"], number), match["text"])
+        for number, line in enumerate(source.text.splitlines(), start=1)
+        for match in _EXPECTED.finditer(line)
+    ]
 
 
 def _line(place: str | None, number: int) -> int | None:
@@ -101,16 +101,14 @@ def unmet(source: Source, produced: Iterable[Message]) -> list[str]:
     left = list(produced)
     problems: list[str] = []
     for message in wanted:
-        found = next(
-            (m for m in left if (m.kind, m.line) == (message.kind, message.line) and message.text in m.text),
-            None,
+        same = (
+            m for m in left if (m.kind, m.line) == (message.kind, message.line) and message.text in m.text
         )
-        if found is None:
-            problems.append(
-                f"{_place(source, message)}: error: expected {message.kind} was not produced: {message.text}"
-            )
-        else:
+        if (found := next(same, None)) is not None:
             left.remove(found)
+        else:
+            reason = f"expected {message.kind} was not produced: {message.text}"
+            problems.append(f"{_place(source, message)}: error: {reason}")
     strict = {"error", "warning", *(message.kind for message in wanted)}
     problems += [
         f"{_place(source, m)}: error: unexpected {m.kind}: {m.text}" for m in left if m.kind in strict

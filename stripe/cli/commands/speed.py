@@ -17,8 +17,10 @@ def measure(
     runner: Runner, engine: Engine, original: Program, program: Program, inputs: Arrays, count: int
 ) -> TimesJson:
     """Times `count` runs of `program`, whose meaning is that of `original`, and its kernels where the engine can."""
-    threads = _threads(engine)
-    machine = measurement() if isinstance(engine, CEngine) else None
+    threads, machine = 1, None
+    if isinstance(engine, CEngine):
+        threads = engine.threads or (this_processor().cores if engine.openmp else 1)
+        machine = measurement()
     times = runner.bench(inputs, count)
     works = program_work(original)
     operations, of_bytes = sum(work.operations for work in works), sum(work.of_bytes for work in works)
@@ -28,7 +30,6 @@ def measure(
         for work, seconds in zip(program_work(program), runner.profile(inputs, count), strict=False)
     )
     least = times.min if threads > 1 else min(times.processor)
-    speed = _speed(whole, least, machine, threads)
     return TimesJson(
         runs=len(times.wall),
         threads=threads,
@@ -37,15 +38,9 @@ def measure(
         max=max(times.wall),
         processor_min=min(times.processor),
         processor_median=statistics.median(times.processor),
-        speed=speed,
+        speed=_speed(whole, least, machine, threads),
         kernels=kernels,
     )
-
-
-def _threads(engine: Engine) -> int:
-    if not isinstance(engine, CEngine):
-        return 1
-    return engine.threads or (this_processor().cores if engine.openmp else 1)
 
 
 def _speed(work: KernelWork, seconds: float, machine: Measurement | None, threads: int) -> SpeedJson:
@@ -64,7 +59,7 @@ def _speed(work: KernelWork, seconds: float, machine: Measurement | None, thread
 
 
 def _least_seconds(work: KernelWork, machine: Measurement) -> float:
-    """Seconds of the operations on one core at its peak: that of products of bytes is another one."""
+    """Seconds of the operations on one core at its peaks, of which products of bytes have their own."""
     others = work.operations - work.of_bytes
     return (others / machine.gflops + work.of_bytes / machine.dot_gops) / 1e9
 

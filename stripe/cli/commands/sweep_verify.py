@@ -27,9 +27,7 @@ def perform(_job: Job, spec: VerifySweepSpec) -> int:
             path=str(folder),
             hint="run the sweep again",
         )
-    chosen = dict.fromkeys(
-        r.point for objective in facts.objectives for r in best(results, objective, spec.best)
-    )
+    chosen = {r.point for objective in facts.objectives for r in best(results, objective, spec.best)}
     if not chosen:
         raise StripeError(
             "no point is feasible", hint="'stripe-sweep export' tells why, in the column reason"

@@ -89,7 +89,7 @@ def _moves_once(block: Block, name: str) -> bool:
 
 
 def own_accesses(nest: Nest) -> Iterator[Access]:
-    """The accesses of the statements of the innermost block, those of blocks inside left out."""
+    """The accesses of the innermost block's own statements; accesses of blocks inside are left out."""
     for number in range(len(nest.block.statements)):
         yield from leaf_accesses(nest, number)
 

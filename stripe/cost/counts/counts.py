@@ -235,7 +235,7 @@ class _Counter:
 
 
 def _distinct(access: Access, instances: Sequence[str]) -> int:
-    """Distinct elements, those of each instance apart."""
+    """Distinct elements, counted for each instance apart."""
     return count_points(touched_at(access, instances)) if instances else count_elements(access)
 
 

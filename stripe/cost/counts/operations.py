@@ -84,7 +84,7 @@ def _narrow_factors(block: Block) -> dict[str, DType]:
 
 
 def point_operations(block: Block) -> Operations:
-    """The operations of the statements of one point of `block`, those of blocks inside left out. A product of widened
+    """The operations of the statements of one point of `block`, without those of blocks inside. A product of widened
     loads that is added to a sum counts in the dtype of the loads, and widening them is no operation."""
     narrow = _narrow_factors(block)
     counts: Counter[tuple[str, DType]] = Counter()
@@ -120,7 +120,7 @@ def point_operations(block: Block) -> Operations:
                         macs[products[value], view.dtype] += 1
             case Special(op, outputs, inputs):
                 name = outputs[-1]
-                # each element of the result, or of what is scattered, is one step of the special
+                # each element of the result, or of the scattered input, is one step of the special
                 views = [block.ref(name)] + ([block.ref(inputs[0])] if op == "scatter" else [])
                 counts[op, views[0].dtype] += max(prod(view.sizes) for view in views)
             case Block():

@@ -15,7 +15,7 @@ from stripe.poly.sets import union
 
 @dataclass(frozen=True, slots=True)
 class KernelWork:
-    """`operations`: a multiply-add is two; `of_bytes` are those of them that multiply bytes and add the products.
+    """Operations, of which a multiply-add is two, and `of_bytes`, the multiply-adds of bytes among them.
     `bytes`: each element that the kernel reads from outside once, and each that it writes outside once."""
 
     name: str

@@ -189,7 +189,7 @@ def search(
         problem.left_out = inf
         combined += problem.search(best, WIDEST, most - combined)
         bound = min(bound, problem.left_out if problem.is_complete else 0.0)
-    bound = inf if bound >= best.bound else bound  # what was left out is no better
+    bound = inf if bound >= best.bound else bound  # the mappings left out are no better
     if bound < inf:  # the beam may have found better plans than the part of the search that was made
         for price, plan in beam.entries():
             if price < best.bound and plan not in best.plans():

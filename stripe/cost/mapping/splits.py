@@ -25,7 +25,7 @@ class IndexSplit:
 
 
 class IndexSplits:
-    """The splits of the indices of a nest, but for those that a limit of a level or axis excludes on its own.
+    """The splits of the indices of a nest within the limits of each level and axis on its own.
 
     Only nodes whose operand depends on an index split it, so orders of the nodes that agree on these share a table.
     """

@@ -82,7 +82,7 @@ class PriceTerms:
             self.cycles["array"] = {self._add("steps", 0.0): target.step_cycles}
 
     def _add_moved(self, name: str, pJ: float, places: Sequence[tuple[str, str]], size: int) -> None:
-        """The elements that go between the two `places`, and where time counts those of one position alone."""
+        """The elements that go between the two `places`, and where time counts the elements of one position alone."""
         number = self._add(name, pJ)
         alone = self._add(f"{name}, one position", 0.0) if self._timed else number
         for place in places:
@@ -193,7 +193,7 @@ class PriceTerms:
         self, node: Node, group: Sequence[str], within: Extents, inside: Extents, held: Extents, fills: Floats
     ) -> Floats:
         """Elements that an instance which holds boxes of `held` gets: a box for each fill; where a window slides, the
-        first box, then what each step adds."""
+        first box, then the new elements of each step."""
         slide = next((s for s in self.skeleton.slides if s.node is node and s.index in group), None)
         if slide is None:
             return fills * _volume(node.operand, group, held)

@@ -40,7 +40,7 @@ def _parameters(a: SimulationJson, b: SimulationJson) -> Table:
 
 
 def _statements(a: SimulationJson, b: SimulationJson) -> Table:
-    """Statements by name; those of one name count together."""
+    """Cycles of statements by name; statements of equal names count together."""
     cycles_a, cycles_b = _cycles(a), _cycles(b)
     bound_a, bound_b = ({s.name: s.bound for s in report.statements} for report in (a, b))
     rows = tuple(

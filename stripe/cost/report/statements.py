@@ -14,7 +14,7 @@ from stripe.ir import Block
 
 
 def statement_reports(found: Simulation, *, slices: bool = True) -> tuple[StatementJson, ...]:
-    """Every statement of main; with what happens inside where `slices`."""
+    """Every statement of main; with the steps of its tiles where `slices`."""
     owned = _transfers_of(found)
     return tuple(
         _statement(position, owned.get(cost.number, ()), found, slices=slices)

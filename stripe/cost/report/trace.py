@@ -21,7 +21,7 @@ def chrome_trace(found: Simulation) -> dict[str, JsonValue]:
     used = list(dict.fromkeys(unit for run in found.runs for unit in run.units))
     names = (*found.model.exec_units, *found.model.tx_units)
     order = [unit for name in names for unit in found.machine.graph.instances(name) if unit in used]
-    # every statement has a track, without a unit that of its bus; units that work inside have one too
+    # tracks of statements (of their buses, where they have no unit) and of units that work inside statements
     pairs = zip(found.costs, found.runs, strict=True)
     others = {unit for cost, run in pairs for unit in (run.units or (cost.units.name,))}
     others |= {piece.unit for cost in found.costs for piece in cost.slices}

@@ -67,8 +67,8 @@ def _unit(unit: str, kind: str, positions: list[int], found: Simulation) -> Unit
 
 
 def _moved(unit: str, costs: Sequence[StatementCost]) -> float:
-    """Cycles for which a transfer unit is needed: by transfers one after the other, and by its busiest bus, since what
-    streams through it to and from other units goes in both directions at once."""
+    """Cycles for which a transfer unit is needed: by transfers one after the other, and by its busiest bus, since
+    streams to and from other units pass through it in both directions at once."""
     through: dict[int, float] = defaultdict(float)
     for cost in costs:
         for flow in cost.flows:

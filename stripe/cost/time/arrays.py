@@ -26,7 +26,7 @@ class ProductShape(NamedTuple):
 
 @dataclass(frozen=True)
 class ArrayUse:
-    """The cycles of computing on an array, and what streams in and out in all its folds."""
+    """The cycles of computing on an array, and the streams in and out in all its folds."""
 
     cycles: float
     streams: tuple[Stream, ...]
@@ -95,7 +95,7 @@ def _streams(
 
 def _row_stationary(array: SystolicArray, product: _Product) -> int:
     """Rows of the filter lie along the rows of the array and rows of the output along its columns, so that sums run up
-    a column and rows of the input along a diagonal; what is left of the array takes further channels and filters (Chen
+    a column and rows of the input along a diagonal; the rest of the array takes further channels and filters (Chen
     et al., Eyeriss, ISCA 2016). Of several windows the better one."""
     points = prod(product.shape)
     return min(

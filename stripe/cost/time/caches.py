@@ -119,7 +119,7 @@ def kernel_loops(
     nest: Nest, touches: Mapping[tuple[int, ...], Sequence[Touch]], *, split_leaves: bool
 ) -> KernelLoop:
     """The loops of the innermost block of `nest`; `touches` by the path of the block whose statements they are. Loops
-    of a block without blocks inside count where it is to be split: else registers hold what it touches again."""
+    of a block without blocks inside count where it is to be split: else registers hold the elements in between."""
     parts = [kernel_loops(child, touches, split_leaves=split_leaves) for _, child in nest.children()]
     own = tuple(touches.get(nest.path, ()))
     if not parts and not split_leaves:
@@ -295,7 +295,7 @@ class CacheTraffic:
         return total
 
     def _with_conflicts(self, loop: KernelLoop, outer: frozenset[str], found: Regions) -> Bytes:
-        """Bytes of a loop whose iterations fit: each line once, and those again that conflicts in sets let go."""
+        """Bytes of a loop whose iterations fit: each line once, and again the lines that conflicts in sets evict."""
         copies = self.regions.copies(loop)
         owners = loop.owners
         total = {(buffer, owners[buffer]): float(copies * region.bytes) for buffer, region in found.items()}
@@ -349,7 +349,7 @@ class CacheTraffic:
 
 
 def _without(sizes: Bytes, kept: Mapping[Buffer, float]) -> Bytes:
-    """Bytes less those that a cache has kept, which the first block that touches a buffer finds there."""
+    """Bytes without the bytes that a cache has kept, which the first block that touches a buffer finds there."""
     left = dict(kept)
     found: Bytes = {}
     for (buffer, path), size in sizes.items():

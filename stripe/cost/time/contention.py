@@ -116,7 +116,7 @@ def _start(
 
 
 def _advance(working: Sequence[_Working], runs: Sequence[Run], step: float) -> list[_Working]:
-    """Lets all work for `step` cycles; gives those that are done."""
+    """Lets all tasks work for `step` cycles; gives the tasks that are done."""
     done: list[_Working] = []
     for work in working:
         if work.latency > _EPSILON:

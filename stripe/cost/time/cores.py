@@ -148,7 +148,7 @@ def core_work(leaf: Nest, depth: int, unit: ExecUnit) -> CoreWork | None:
         if sums:
             loads += vectors * times
             add(access, vectors * times, writes=False)
-    # beside the results one vector of each operand but the one that is used at once, and one for that
+    # beside the results one vector of each operand but the last, and one that the last operand passes through
     others = sorted(tile.vectors(a) for a in operands)[:-1] if tile.sums_go_on else []
     spilled = max(0, results + sum(others) + 1 - unit.registers) * tile.steps if tile.sums_go_on else 0
     if spilled:

@@ -72,8 +72,8 @@ def find_lanes(block: Block, unit: ExecUnit) -> list[TileLanes]:
 class Instructions:
     """The instructions of tiles by kinds of lanes: results have a row for each kind and a column for each candidate.
 
-    Kinds agree along most indices. So what depends on one index and its lanes is computed once for all kinds that have
-    them: a *pair* of a column and its lanes.
+    Kinds agree along most indices. So numbers that depend on one index and its lanes are computed once for all kinds
+    with them: a *pair* of a column and its lanes.
     """
 
     def __init__(self, kinds: Sequence[TileLanes], ranges: Sequence[int]) -> None:

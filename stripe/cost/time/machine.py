@@ -111,7 +111,7 @@ class Machine:
         return self._near[key]
 
     def unit(self, location: Location) -> str:
-        """The unit that a location means, the first of those that it may mean."""
+        """The unit that a location means; the first where it may mean several."""
         numbers = location.devices[-1].units
         constant = numbers[0].offset if numbers and numbers[0].is_constant else 0
         return f"{location.name}[{constant}]"

@@ -25,8 +25,8 @@ class Life:
 def lives(
     program: Program, costs: Sequence[StatementCost], runs: Sequence[Run], machine: Machine
 ) -> list[Life]:
-    """The life of each buffer: the program's tensors throughout, others from first to last use; what a kernel
-    allocates while it runs, once for each tile in flight."""
+    """The life of each buffer: the program's tensors throughout, others from first to last use; allocations of a
+    kernel while it runs, once for each tile in flight."""
     end = max((run.end for run in runs), default=0.0)
     main = program.main
     by_number = {cost.number: run for cost, run in zip(costs, runs, strict=True)}

@@ -77,8 +77,8 @@ class Operands:
     def below(self, piece: Compute, units: UnitSet, *, split_leaves: bool) -> Iterator[tuple[Flow, Path]]:
         """The flows between caches and the next cache or memory below them, with the block that causes each.
 
-        Partial results come in again but for their first time; other results only where the cache reads what is
-        written.
+        Partial results come in again but for their first time; other results only where the cache reads lines
+        before it writes them.
         """
         caches = {name: memory for name, memory in self.machine.model.mem_units.items() if memory.is_cache}
         if not caches:
@@ -117,7 +117,7 @@ class Operands:
         self, cache: str, uses: Mapping[Buffer, _BufferUse], units: UnitSet
     ) -> dict[Buffer, list[tuple[_RoutePart, bool]]]:
         """For each buffer whose way leads through caches of a name, the parts of the ways of all units between that
-        cache and what lies below; with each whether it writes."""
+        cache and the memory below; with each whether it writes."""
         found: dict[Buffer, list[tuple[_RoutePart, bool]]] = {}
         for buffer, use in uses.items():
             for unit in units.units:

@@ -183,7 +183,7 @@ def _moved(nest: Nest, units: Sequence[str]) -> Transfer | None:
 
 
 def _leaf_places(nest: Nest, location: Location) -> Iterator[tuple[Nest, Location]]:
-    """The blocks that compute with where they run: their own location, or that of the nearest block around them."""
+    """The blocks that compute, each with its location: its own, or the location of the nearest block around it."""
     here = nest.block.location.subs(nest.local) or location
     if any(not isinstance(statement, Block) for statement in nest.block.statements):
         yield nest, here
@@ -275,7 +275,7 @@ def _per_run(leaf: Nest, access: Access) -> tuple[int, bool]:
 
 
 def reads_and_writes(statement: Block) -> tuple[frozenset[str], frozenset[str]]:
-    """The names outside that a block reads, and those that it writes."""
+    """The names outside that a block reads, and the names that it writes."""
     reads = frozenset(ref.source for ref in statement.refinements if ref.dir.reads and ref.source)
     writes = frozenset(ref.source for ref in statement.refinements if ref.dir.writes and ref.source)
     return reads, writes

@@ -1,4 +1,4 @@
-"""The price of a program on a machine, for searches: what the simulator says of it."""
+"""The price of a program on a machine, for searches: numbers of the simulator."""
 
 from __future__ import annotations
 

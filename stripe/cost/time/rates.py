@@ -90,7 +90,7 @@ def _point_streams(leaf: Nest, points: int) -> Iterator[Stream]:
 
 
 def rated(operations: Operations) -> dict[tuple[str, DType], int]:
-    """How many operations go at the rate of each: the add of a multiply-accumulate at that of its multiply."""
+    """The numbers of operations by rate: the add of a multiply-accumulate goes at the rate of its multiply."""
     found = dict(operations.counts)
     for (product, result), number in operations.macs.items():
         found["mul", product] = found.get(("mul", product), 0) + number
@@ -136,7 +136,7 @@ def unnamed_rates(operations: Operations, unit: ExecUnit) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StencilUse:
-    """A block that does what a stencil does. Over the indices of the stencil it has `matched` points, which take so
+    """A block that a stencil computes. Over the indices of the stencil it has `matched` points, which take so
     many `instructions` of `full` points each, idle lanes too; and all that `times` over its other indices."""
 
     stencil: Stencil

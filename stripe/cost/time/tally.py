@@ -50,7 +50,7 @@ class ComputePart:
     compute: float
     effort: Effort
     operands: float
-    """Cycles for which it waits for operands beyond those in which it computes."""
+    """Cycles for which it waits for operands and does not compute."""
     fill: float
     """Cycles before the first results."""
 

@@ -21,7 +21,7 @@ from stripe.hw.schema import HardwareModel, MemUnit
 from stripe.ir import Block, step
 
 OPERAND_WEIGHT = 0.1
-"""Weight of the cycles of operands beside those of all: caches and loads are shared with more than the rules know."""
+"""Weight of the cycles of operands: caches and loads are shared with more traffic than the rules know."""
 
 
 class CoreTiles:
@@ -131,8 +131,8 @@ def core_tiles(block: Block, hardware: HardwareModel) -> CoreTiles | None:
 
 
 def _lane(block: Block) -> int | None:
-    """The column of the index that vectors of results run along. One that a constraint tests is none: at the rim of a
-    window its vectors are cut, which the cycles of a tile do not have."""
+    """The column of the index that vectors of results run along. An index that a constraint tests is left out: at
+    the rim of a window its vectors are cut, which the cycles of a tile do not have."""
     tested = {name for constraint in block.constraints for name in constraint.affine.names()}
     outputs, inputs = block.outputs, [ref for ref in block.refinements if ref.dir.reads]
     for column, index in reversed(list(enumerate(block.iterated))):

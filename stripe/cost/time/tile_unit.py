@@ -63,7 +63,7 @@ def _slowness(unit: ExecUnit, operations: Operations) -> tuple[int, float]:
 
 
 def unit_cycles(unit: ExecUnit, operations: Operations) -> tuple[float, tuple[str, ...]]:
-    """Cycles for the operations, and those without a rate, which go at the slowest there is."""
+    """Cycles of the operations, and the operations without a rate, which go at the unit's slowest rate."""
     slowest = min(unit.ops_per_cycle.values(), default=1.0)
     rates = rated(operations).items()
     cycles = sum(times / (unit.rate(op, dtype) or slowest) for (op, dtype), times in rates)

@@ -1,4 +1,4 @@
-"""The cost of one statement of `main` that has the machine for itself: time, bytes, energy, and what bounds it."""
+"""The cost of one statement of `main` that has the machine for itself: time, bytes, energy, and bounds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CostModel:
     def statement(self, nest: Nest, number: int) -> StatementCost:
         """The cost of the innermost block of `nest`, which is statement `number` of `main`.
 
-        Costs are kept by content: a schedule asks for those of statements that the simulation asks for again.
+        Costs are kept by content: a schedule and the simulation after it ask for the same statements.
 
         Raises ConfigError when the machine cannot run it: a unit without the operation, a memory out of reach.
         """
@@ -167,8 +167,8 @@ class CostModel:
             transfers = tuple(isinstance(inner, Move) for inner in piece.pieces)
             tally.loop = TileLoop(tuple(stages), names, transfers, trips, depth)
         if not found.exact or mean:
-            what = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
-            tally.notes.append(f"{what}: the pipeline runs with the mean")
+            cause = "tiles of unequal size" if found.exact else "a rhythm that does not settle"
+            tally.notes.append(f"{cause}: the pipeline runs with the mean")
         # the loop occupies its first unit that computes, else the resource of its first piece
         computing = [each for each in resources if each.name in self.machine.model.exec_units]
         resource = next(iter(computing + resources), Resource("unit", ""))
@@ -308,7 +308,7 @@ class CostModel:
             if memory is not None:
                 picojoules = memory.read_pJ_per_byte if word == "read" else memory.write_pJ_per_byte
                 energy.append((f"{name} {word}", picojoules))
-        # what a memory on the route takes in, it gives out again
+        # a memory on the route gives out all bytes that it takes in
         for unit, accesses in ((source, 1), *((unit, 2) for unit in route.units), (sink, 1)):
             memory = model.mem_units.get(parse_unit(unit)[0])
             if memory is not None and memory.port_bytes_per_cycle is not None:

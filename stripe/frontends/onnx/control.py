@@ -9,14 +9,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, NodeProto
 
-from stripe.frontends.onnx.values import (
-    AbsentValue,
-    SequenceValue,
-    TensorType,
-    TensorValue,
-    Value,
-    constant,
-)
+from stripe.frontends.onnx.values import AbsentValue, SequenceValue, TensorType, TensorValue, Value, constant
 
 MAX_TRIPS = 10_000
 """Rounds of a loop that is unrolled."""
@@ -126,15 +119,9 @@ def scan(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Seque
     _check_outputs(body, len(inputs) - count - (scope.opsets[""] < 9))
     if scope.opsets[""] >= 9:
         outputs = len(body.output) - (len(inputs) - count)
-        return _scanned(
-            scope,
-            inputs,
-            body,
-            _ints(node, "scan_input_directions", count),
-            _ints(node, "scan_input_axes", count),
-            _ints(node, "scan_output_directions", outputs),
-            _ints(node, "scan_output_axes", outputs),
-        )
+        taken = (_ints(node, f"scan_input_{word}", count) for word in ("directions", "axes"))
+        given = (_ints(node, f"scan_output_{word}", outputs) for word in ("directions", "axes"))
+        return _scanned(scope, inputs, body, *taken, *given)
     if inputs and not isinstance(inputs[0], AbsentValue):
         raise Unsupported("Scan of opset 8 with lengths of its sequences", "convert the model to opset 9")
     values = inputs[1:]
@@ -212,8 +199,10 @@ def _sequence(value: Value) -> SequenceValue:
     return value
 
 
-def _at(sequence: SequenceValue, place: Value) -> Value:
-    return sequence.items[_position(place, len(sequence.items))]
+def sequence_at(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
+    """`SequenceAt`: the item at a position, from the end where it is negative."""
+    items = _sequence(inputs[0]).items
+    return [items[_position(inputs[1], len(items))]]
 
 
 def sequence_insert(_: Surroundings, __: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -266,10 +255,8 @@ def split_sequence(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]
     """`SplitToSequence`: parts of given sizes, of one size with a smaller last part, or of single elements. Raises
     Unsupported for sizes that are computed or do not add up."""
     source, axis = inputs[0], integer(node, "axis", 0)
-    if not isinstance(source, TensorValue):
-        raise Unsupported("the type of its input is unknown")
     _check_axis(source, axis)
-    size = source.type.sizes[axis]
+    size = _type(source).sizes[axis]
     sizes, keeps = [1] * size, integer(node, "keepdims", 1)
     if len(inputs) > 1 and isinstance(inputs[1], TensorValue):
         given, keeps = inputs[1].data, 1
@@ -313,8 +300,8 @@ HANDLERS: Mapping[str, Handler] = {
     "Size": lambda _, __, inputs: [constant(np.asarray(_type(inputs[0]).count, np.int64))],
     "SequenceConstruct": lambda _, __, inputs: [SequenceValue(tuple(inputs))],
     "SequenceEmpty": lambda _, __, ___: [SequenceValue(())],
-    "SequenceAt": lambda _, __, inputs: [_at(_sequence(inputs[0]), inputs[1])],
-    "SequenceInsert": sequence_insert, "SequenceErase": sequence_erase, "SequenceMap": sequence_map,
+    "SequenceAt": sequence_at, "SequenceInsert": sequence_insert, "SequenceErase": sequence_erase,
+    "SequenceMap": sequence_map,
     "SequenceLength": lambda _, __, inputs: [constant(np.asarray(len(_sequence(inputs[0]).items), np.int64))],
     "ConcatFromSequence": concat_sequence, "SplitToSequence": split_sequence,
     "Optional": lambda _, __, inputs: [inputs[0] if inputs else AbsentValue()],
@@ -323,4 +310,4 @@ HANDLERS: Mapping[str, Handler] = {
     ],
     "OptionalGetElement": _same,
 }  # fmt: skip
-"""How each makes its outputs."""
+"""The functions that make the outputs of nodes, by operator."""

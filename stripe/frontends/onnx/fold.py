@@ -58,7 +58,7 @@ def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema | None:
 def infer(
     node: NodeProto, schema: OpSchema, inputs: Sequence[Value], opsets: Mapping[str, int]
 ) -> list[TypeProto | None]:
-    """The types of the outputs, None where they do not follow from those of the inputs and from constants.
+    """The types of the outputs, None where they do not follow from the inputs' types and from constants.
 
     Raises Unsupported for inputs that contradict the operator.
     """

@@ -27,7 +27,7 @@ def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def names_used(node: NodeProto) -> set[str]:
-    """The values that a node reads, those of graphs inside it included."""
+    """The values that a node and the graphs inside it read."""
     used = set(node.input)
     for graph in inner_graphs(node):
         for inner in graph.node:

@@ -86,12 +86,11 @@ class GraphScope:
 
     def subgraph(self, graph: GraphProto, inputs: Sequence[Value]) -> list[Value]:
         """The outputs of a graph that a node holds, which sees the values around it."""
-        if len(graph.input) != len(inputs):
-            raise Unsupported(
-                f"its graph '{graph.name}' takes {len(graph.input)} values, and gets {len(inputs)}"
-            )
+        named, count = f"its graph '{graph.name}'", len(graph.input)
+        if count != len(inputs):
+            raise Unsupported(f"{named} takes {count} values, and gets {len(inputs)}")
         if graph.sparse_initializer:
-            raise Unsupported(f"its graph '{graph.name}' has sparse initializers", "make them dense")
+            raise Unsupported(f"{named} has sparse initializers", "make them dense")
         env = {**self.env, **{info.name: value for info, value in zip(graph.input, inputs, strict=True)}}
         env |= {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
         inner = GraphScope(
@@ -113,7 +112,7 @@ class GraphScope:
         return GraphScope(self.writer, MODERN, {}, self.prefix).node(node, inputs)[0]
 
     def name(self, node: NodeProto) -> str:
-        """The name of a node: its own, else that of its first output."""
+        """The name of a node: its own, else the name of its first output."""
         return self.prefix + (node.name or next(iter(node.output), "") or node.op_type)
 
     def node(self, node: NodeProto, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -176,9 +175,9 @@ class GraphScope:
             return self._called(node, schema, inputs, types)
         if (body := definition(node, schema, inputs, self.opsets)) is not None:
             return self._expanded(node, body, inputs)
-        others = f"the library has {'no' if schema.deprecated else 'not'} this operator"
+        reason = f"the library has {'no' if schema.deprecated else 'not'} this operator"
         raise Unsupported(
-            others, "write it as a template, NAME.tile.j2, and name its folder with --operators"
+            reason, "write it as a template, NAME.tile.j2, and name its folder with --operators"
         )
 
     def _folded(self, node: NodeProto, schema: OpSchema, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -198,7 +197,8 @@ class GraphScope:
             if result is None:
                 found.append(AbsentValue())
             elif isinstance(result, (np.ndarray, np.generic)):
-                array = np.ascontiguousarray(cast("Array", result)).reshape(np.shape(cast("Array", result)))
+                given = cast("Array", result)
+                array = np.ascontiguousarray(given).reshape(np.shape(given))
                 if type is not None and array.shape != type.sizes:
                     raise Unsupported(f"its constant has the sizes {array.shape}, and onnx infers {type}")
                 if type is not None:
@@ -218,10 +218,8 @@ class GraphScope:
             said = static_type(self.declared.get(name))
             type = static_type(proto) or said
             if type is not None and said is not None and type != said:
-                hint = "export the network again, or leave the shapes of values out"
-                raise Unsupported(
-                    f"its output '{printable_name(name)}' is {type}, and the model says {said}", hint
-                )
+                reason = f"its output '{printable_name(name)}' is {type}, and the model says {said}"
+                raise Unsupported(reason, "export the network again, or leave the shapes of values out")
             if type is None and self.used is not None and name not in self.used:
                 found.append(None)
                 continue
@@ -230,12 +228,9 @@ class GraphScope:
                 raise Unsupported(reason, "convert the model to a newer opset, or give the type of the value")
             if type is None:
                 reason = f"the shape of its output '{printable_name(name)}' depends on data"
-                raise Unsupported(
-                    reason, "give the inputs that hold sizes as constants, or bind dimensions: --dim N=1"
-                )
-            if type.dtype is None:
-                element = element_name(type.element)
-                raise Unsupported(f"elements of type {element} have no counterpart")
+                hint = "give the inputs that hold sizes as constants, or bind dimensions: --dim N=1"
+                raise Unsupported(reason, hint)
+            _require_dtype(type)
             found.append(type)
         return found
 
@@ -281,9 +276,7 @@ class GraphScope:
             if not isinstance(value, TensorValue):
                 reason = "is left out" if isinstance(value, AbsentValue) else "is no tensor"
                 raise Unsupported(f"its input '{item.name}' {reason}", "give the node a tensor for it")
-            if value.type.dtype is None:
-                element = element_name(value.type.element)
-                raise Unsupported(f"elements of type {element} have no counterpart")
+            _require_dtype(value.type)
             hint = self.prefix + (node.input[places[item.name]] or f"{self.name(node)}_{item.name}")
             found.append(tensor_id(self.writer.hold(value, hint)))
         return found
@@ -309,6 +302,11 @@ class GraphScope:
         inner.run(body.node)
         return [inner.env[name] if wanted else AbsentValue()
                 for name, wanted in zip(body.output, node.output, strict=False)]  # fmt: skip
+
+
+def _require_dtype(type: TensorType) -> None:
+    if type.dtype is None:
+        raise Unsupported(f"elements of type {element_name(type.element)} have no counterpart")
 
 
 def _empty(type: TensorType) -> Value:

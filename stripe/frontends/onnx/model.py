@@ -28,12 +28,11 @@ def parse_model(data: bytes, path: str) -> ModelProto:
     try:
         model = ModelProto.FromString(data)
     except DecodeError:
-        reason = "this is no ONNX model, or a part of it is missing"
-        raise StripeError(reason, path=path, hint="export the network again") from None
+        raise _broken("this is no ONNX model, or a part of it is missing", path) from None
     if not model.HasField("graph") or not model.graph.output:
-        raise StripeError("the model has no graph with outputs", path=path, hint="export the network again")
+        raise _broken("the model has no graph with outputs", path)
     if not model.opset_import:
-        raise StripeError("the model imports no opset", path=path, hint="export the network again")
+        raise _broken("the model imports no opset", path)
     newest = onnx.defs.onnx_opset_version()
     for item in model.opset_import:
         if item.domain in ("", "ai.onnx") and not 0 < item.version <= newest:
@@ -43,10 +42,13 @@ def parse_model(data: bytes, path: str) -> ModelProto:
         try:
             model = inline_local_functions(model)
         except Exception as error:  # noqa: BLE001 - of the C++ core
-            reason = f"its functions cannot be inlined: {' '.join(str(error).split())}"
-            raise StripeError(reason, path=path, hint="export the network again") from None
+            raise _broken(f"its functions cannot be inlined: {' '.join(str(error).split())}", path) from None
     check_graph(model.graph, path)
     return model
+
+
+def _broken(reason: str, path: str, where: str | None = None) -> StripeError:
+    return StripeError(reason, path=path, where=where, hint="export the network again")
 
 
 def check_graph(
@@ -61,15 +63,11 @@ def check_graph(
     for kind, infos in (("input", graph.input), ("output", graph.output)):
         name, count = next(iter(Counter(info.name for info in infos).most_common(1)), ("", 0))
         if count > 1 and where is None:
-            reason = f"the {kind} '{printable_name(name)}' appears {count} times"
-            raise StripeError(reason, path=path, hint="export the network again")
+            raise _broken(f"the {kind} '{printable_name(name)}' appears {count} times", path)
     for place, node in enumerate(graph.node):
         for name in node.output:
             if name and (name in makers or name in own):
-                reason = f"'{printable_name(name)}' is made twice"
-                raise StripeError(
-                    reason, path=path, where=_where(graph, place), hint="export the network again"
-                )
+                raise _broken(f"'{printable_name(name)}' is made twice", path, _where(graph, place))
             makers[name] = place
     known = outside | own
     order = TopologicalSorter[int]()
@@ -80,22 +78,18 @@ def check_graph(
         missing = [name for name in node.input if name and name not in makers and name not in known]
         if missing:
             reason = f"nothing makes its input '{printable_name(missing[0])}'"
-            raise StripeError(reason, path=path, where=_where(graph, place), hint="export the network again")
+            raise _broken(reason, path, _where(graph, place))
         order.add(place, *(makers[name] for name in used if name in makers and name))
     for info in graph.output:
         if info.name not in makers and info.name not in known:
-            reason = f"nothing makes the output '{printable_name(info.name)}'"
-            raise StripeError(reason, path=path, where=where, hint="export the network again")
+            raise _broken(f"nothing makes the output '{printable_name(info.name)}'", path, where)
     try:
         places = list(order.static_order())
     except CycleError as error:
         cycle: list[int] = error.args[1]
-        names = " -> ".join(
-            printable_name(graph.node[place].name or graph.node[place].op_type) for place in cycle
-        )
-        raise StripeError(
-            f"the graph has a cycle: {names}", path=path, where=_where(graph, cycle[0])
-        ) from None
+        nodes = (graph.node[place] for place in cycle)
+        reason = f"the graph has a cycle: {' -> '.join(printable_name(n.name or n.op_type) for n in nodes)}"
+        raise StripeError(reason, path=path, where=_where(graph, cycle[0])) from None
     if any(graph.node[place].output and place != at for at, place in enumerate(places)):
         nodes = [graph.node[place] for place in places]
         copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
@@ -116,12 +110,8 @@ def with_layers(model: ModelProto) -> ModelProto:
     used = {info.name for info in graph.output}.union(*map(names_used, graph.node))
     given = {info.name: info for info in model.graph.output}
     del graph.output[:]
-    for node in graph.node:
-        for name in node.output:
-            if name in used:
-                graph.output.append(
-                    given.pop(name, None) or onnx.helper.make_value_info(name, onnx.TypeProto())
-                )
+    for name in (name for node in graph.node for name in node.output if name in used):
+        graph.output.append(given.pop(name, None) or onnx.helper.make_value_info(name, onnx.TypeProto()))
     graph.output.extend(given.values())
     return found
 
@@ -142,9 +132,7 @@ def read_constants(
             found[tensor.name] = constant(drawn, type.element)
             continue
         if any(size < 0 for size in tensor.dims):
-            raise StripeError(
-                "it has a negative size", path=path, where=where, hint="export the network again"
-            )
+            raise _broken("it has a negative size", path, where)
         found[tensor.name] = constant(_read_tensor(tensor, path, where, folder), tensor.data_type)
     for sparse in graph.sparse_initializer:
         reason = "sparse constants are not supported"
@@ -179,8 +167,8 @@ def _read_tensor(tensor: TensorProto, path: str, where: str, folder: Path | None
     try:
         return onnx.numpy_helper.to_array(tensor)
     except Exception:  # noqa: BLE001 - numpy raises anything for bytes that do not fit
-        reason = f"its bytes are no tensor of the type {TensorType(tuple(tensor.dims), tensor.data_type)}"
-        raise StripeError(reason, path=path, where=where, hint="export the network again") from None
+        type = TensorType(tuple(tensor.dims), tensor.data_type)
+        raise _broken(f"its bytes are no tensor of the type {type}", path, where) from None
 
 
 def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | None) -> None:
@@ -211,8 +199,7 @@ def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | No
         reason = f"its data '{shown}' cannot be read: {getattr(error, 'strerror', None) or error}"
         raise StripeError(reason, path=path, where=where, hint="put the file beside the model") from None
     if length >= 0 and len(data) != length:
-        reason = f"its data '{shown}' end after {len(data)} of {length} bytes"
-        raise StripeError(reason, path=path, where=where, hint="export the network again")
+        raise _broken(f"its data '{shown}' end after {len(data)} of {length} bytes", path, where)
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]

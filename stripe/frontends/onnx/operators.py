@@ -75,13 +75,8 @@ def formal_names(formals: Sequence[OpSchema.FormalParameter], count: int) -> lis
 
 def attributes(node: NodeProto, schema: OpSchema) -> dict[str, Parameter]:
     """The attributes of a node, defaults included, None where there is none; graphs and tensors are left out."""
-    found: dict[str, Parameter] = {}
-    for name, declared in schema.attributes.items():
-        default = declared.default_value
-        found[name] = _plain(default) if default.type != onnx.AttributeProto.UNDEFINED else None
-    for attribute in node.attribute:
-        found[attribute.name] = _plain(attribute)
-    return found
+    found = {name: _plain(declared.default_value) for name, declared in schema.attributes.items()}
+    return found | {attribute.name: _plain(attribute) for attribute in node.attribute}
 
 
 def _plain(attribute: onnx.AttributeProto) -> Parameter:
@@ -125,7 +120,7 @@ def _not_finite(node: NodeProto) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A rendered operator: its function, those that it calls, and their text."""
+    """A rendered operator: its function, and the text of the function and of the functions that it calls."""
 
     function: ast.Function
     text: str
@@ -189,10 +184,9 @@ class Library:
     ) -> Operator:
         """The operator with results of the types `wanted`: literals and indices in a template may widen its dtypes."""
         function = operator.function
+        taken = [item.name for item in function.inputs]
         try:
-            made = bind(
-                function, {item.name: shapes[item.name] for item in function.inputs if item.name in shapes}
-            )
+            made = bind(function, {name: shapes[name] for name in taken if name in shapes})
         except StripeError:
             return operator  # binding the network finds it again, and names the node
         casts: dict[str, str] = {}
@@ -207,9 +201,8 @@ class Library:
                 casts[tensor.name] = type.dtype.name
         if not casts:
             return operator
-        inputs = ", ".join(item.name for item in function.inputs)
-        outputs = [item.name for item in function.outputs]
-        whole = fresh("Results", {*outputs, *(item.name for item in function.inputs)})
+        inputs, outputs = ", ".join(taken), [item.name for item in function.outputs]
+        whole = fresh("Results", {*outputs, *taken})
         lines = [f"  {whole} = {function.name}({inputs});"]
         for place, name in enumerate(outputs):
             result = f"element({whole}, {place})" if len(outputs) > 1 else whole

@@ -77,8 +77,8 @@ class TileFile:
             raise combine(self.problems.values())
 
     def results(self, env: Mapping[str, Value], outputs: Mapping[str, str]) -> dict[str, Array]:
-        """Writes the outputs that no call makes; gives those without elements. Raises StripeError for outputs that are
-        no tensors.
+        """Writes the outputs that no call makes; gives the outputs without elements. Raises StripeError for outputs
+        that are no tensors.
         """
         fixed: dict[str, Array] = {}
         for name, target in outputs.items():

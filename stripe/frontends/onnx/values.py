@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -32,33 +33,27 @@ and quantisation, the only operators that compute with them, know their formats.
 
 def element_name(element: int) -> str:
     """The name of an element type of ONNX."""
-    return (
-        TensorProto.DataType.Name(element).lower()
-        if element in TensorProto.DataType.values()
-        else str(element)
-    )
+    known = element in TensorProto.DataType.values()
+    return TensorProto.DataType.Name(element).lower() if known else str(element)
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Sizes and the element type as ONNX numbers it; `dtype` is None for elements that Stripe has not, as texts."""
+    """Sizes and the element type as ONNX numbers it; `dtype` is None for elements that Stripe lacks, as texts."""
 
     sizes: tuple[int, ...]
     element: int
 
     @property
     def dtype(self) -> DType | None:
-        """The element type; None for one that Stripe lacks."""
+        """The element type; None where Stripe lacks it."""
         name = _NAMES.get(self.element) or _STORED.get(self.element)
         return None if name is None else DTYPES[name]
 
     @property
     def count(self) -> int:
         """The number of elements."""
-        count = 1
-        for size in self.sizes:
-            count *= size
-        return count
+        return prod(self.sizes)
 
     def proto(self) -> TypeProto:
         return onnx.helper.make_tensor_type_proto(self.element, self.sizes)

@@ -21,7 +21,7 @@ STEPS_OF_A_RUN = 1_000
 
 class MachineCheck(Instrument):
     """Statements of main that had all their dependences keep them; at the end the program runs with each buffer at its
-    address, and its results have to be those with buffers apart."""
+    address, and its results have to be equal to the results with buffers apart."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

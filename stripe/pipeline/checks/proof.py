@@ -64,7 +64,7 @@ def raise_findings(findings: Sequence[Finding], name: str) -> None:
 
 
 def quiet(_text: str) -> None:
-    """A `write` for checks whose lines nobody reads."""
+    """A `write` that drops its lines."""
 
 
 def check_against(

@@ -21,7 +21,7 @@ Form = TypeVar("Form")
 
 @dataclass(frozen=True, slots=True)
 class ReductionInput:
-    """A program in `language` (tile or stripe); `reproducer` is the one that holds it, None for a plain file."""
+    """A program in `language` (tile or stripe); `reproducer` holds the program, None for a plain file."""
 
     text: str
     language: str
@@ -83,7 +83,7 @@ def _valid_stripe(text: str) -> bool:
 
 
 def _parses(text: str) -> bool:
-    parse_tile(text)  # what was printed parses: anything else is a fault of ours
+    parse_tile(text)  # a printed program parses: anything else is a fault of ours
     return True
 
 

@@ -53,7 +53,7 @@ def fewer_statements(program: Program) -> Iterator[Program]:
 
 
 def _without(block: Block, path: Path, gone: set[Path]) -> Block:
-    """The nest without the statements at the paths `gone`, and without those that use scalars without a definition."""
+    """The nest without the statements at the paths `gone`, and without users of scalars that lose their definition."""
     statements = [
         _without(s, (*path, n), gone) if isinstance(s, Block) and (*path, n) not in gone else s
         for n, s in enumerate(block.statements)

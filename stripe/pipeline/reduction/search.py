@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 Item = TypeVar("Item")
 Candidate = TypeVar("Candidate")
 Step: TypeAlias = Callable[[Candidate], Iterator[Candidate]]
-"""All candidates that a kind of change makes of one, those that take most away first."""
+"""All candidates that a kind of change makes of a candidate, the smallest first."""
 
 
 class Trial(Protocol):
@@ -58,7 +58,7 @@ class Search(Generic[Candidate]):
         return best
 
     def _first(self, candidates: Iterator[Candidate]) -> Candidate | None:
-        """The first candidate that fails. Trials of those behind it are cancelled, as if they had never begun."""
+        """The first candidate that fails. Trials of later candidates are cancelled, as if they had never begun."""
         running: deque[tuple[str, Candidate, Trial]] = deque()
         try:
             while True:

@@ -30,7 +30,7 @@ def _shapes(function: ast.Function) -> dict[str, ast.Input]:
     """The tensors of the function as inputs with their sizes; none when it does not compile."""
     try:
         program = compile_tile(print_tile(function), "<reduce>")
-    except Exception:  # noqa: BLE001 - a compiler that crashes may be what is being reduced
+    except Exception:  # noqa: BLE001 - crashes of the compiler are reduced too
         return {}
     return {
         ref.name: ast.Input(

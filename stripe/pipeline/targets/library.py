@@ -47,10 +47,9 @@ class LibraryTarget(FolderTarget):
     unchecked: ClassVar[bool] = True
 
     name: str = Field(
-        default="net",
-        pattern="^[a-z][a-z0-9]{0,31}$",
+        default="net", pattern="^[a-z][a-z0-9]{0,31}$",
         description="beginning of the names of files, functions and macros",
-    )
+    )  # fmt: skip
     weights: Literal["file", "object", "c"] = Field(
         default="file", description="weights in a file that is mapped into memory, in an object, or as C"
     )
@@ -101,9 +100,8 @@ class LibraryTarget(FolderTarget):
         files = dict(sources.files(weights, linked))
         if linked and self.weights == "c":
             lines = [f"// {sources.title}", "", f'#include "{self.name}_internal.h"', ""]
-            files[f"{self.name}_weights.c"] = "\n".join(
-                [*lines, *weights.as_c(f"{self.name}_weights_data"), ""]
-            )
+            lines += [*weights.as_c(f"{self.name}_weights_data"), ""]
+            files[f"{self.name}_weights.c"] = "\n".join(lines)
         files[f"{self.name}.h"] = header(sources, weights, linked, version, lower_bound(placed))
         way = self.weights if weights.slots else ""
         files |= dict(build_files(sources, tuple(files), weights=way, openmp=self.openmp))

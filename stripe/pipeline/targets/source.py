@@ -37,7 +37,7 @@ class AstTarget(SourceTarget):
 
 
 def _tree_lines(label: str, node: object, indent: str) -> Iterator[str]:
-    """The line of a node, then those of the nodes inside, indented."""
+    """The line of a node, then the lines of the nodes inside, indented."""
     if isinstance(node, tuple):
         for item in cast("tuple[object, ...]", node):
             yield from _tree_lines(label, item, indent)
