@@ -18,7 +18,7 @@ from tests.support.running import run_both
 
 LAYERS = 3
 TEXT = (
-    "function (A0[N=16, M=16]) -> (A"
+    "function (A0[N=6, M=6]) -> (A"
     + str(LAYERS)
     + ") {\n"
     + "".join(
@@ -27,7 +27,7 @@ TEXT = (
     )
     + "}\n"
 )
-PASSES = "autotile{reqs=[contraction],outer_set=[tiled],inner_set=[inner],max_total_size=300}"
+PASSES = "autotile{reqs=[contraction],outer_set=[tiled],inner_set=[inner],max_total_size=60}"
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def _broken(program: Program, number: int) -> Program:
 def test_layers_that_read_other_places_are_compared(counted: list[str]) -> None:
     """Two kernels with the same code, of which one reads the same array twice and the other two arrays."""
     text = (
-        "function (A[N=16, M=16], B[N, M]) -> (C, D) {\n"
+        "function (A[N=6, M=6], B[N, M]) -> (C, D) {\n"
         "  C[i, j : N, M] = +(A[i, k] * A[k, j]);\n  D[i, j : N, M] = +(A[i, k] * B[k, j]);\n}\n"
     )
     before = stripe.parse(text, name="two.tile")
