@@ -69,7 +69,7 @@ class Hoist(Pass):
           ) { 0: block [c:16] ( in<SRAM[0]> K[c] (1:1), out<DRAM[0]> O[c, 0] (1:8, 1:1) ) { … } }
         }
 
-    The order of the indices is that of the loops, the last one fastest, as `--counts` takes it: a box that its last
+    Loops run in the order of the indices, the last fastest, as `--counts` takes it: a box that its last
     indices do not move is loaded once for all of them, and the sum of an aggregated result leaves once.
     `reorder_indexes` gives another order. On a machine, transfers leave a loop where the block takes no more time then
     (`objective`): a loop between transfers fills and drains its pipeline anew in each run, which may take longer than
@@ -137,7 +137,7 @@ class Hoist(Pass):
         split = tile_block(block, dict.fromkeys(outside, 1))
         (inner,) = split.blocks
         back = {index.name: index.affine for index in inner.passed if index.affine is not None}
-        # no constraint is over what goes inside
+        # no constraint uses the loops that go inside
         limits = tuple(Constraint(constraint.affine.subs(back)) for constraint in inner.constraints)
         moved = {inner.statements[each.number]: each.fills for each in transfers}
         allocs: list[Refinement] = []

@@ -175,7 +175,7 @@ def begins_inside(entry: Block, nest: Nest, buffer: Buffer, agg: Agg) -> bool:
 
 
 def _written_first(nest: Nest, parts: Sequence[Access]) -> bool:
-    """Whether all writing statements of the block stand before the reading ones, and write all elements read."""
+    """Whether all writing statements of the block stand before all reading statements, and write all elements read."""
     depth = len(nest.path)
     readers = [part for part in parts if not part.is_write]
     writers = [part for part in parts if part.is_write]

@@ -1,4 +1,4 @@
-"""Rewriting blocks with the knowledge of all that surrounds them."""
+"""Rewriting blocks in their surroundings."""
 
 from __future__ import annotations
 

@@ -252,10 +252,17 @@ class _Packed:
         view of the element itself for loads and stores, or both."""
         direct = any(isinstance(s, Load | Store) and s.ref == ref.name for s in block.statements)
         through = any(r.source == ref.name for inner in block.blocks for r in inner.refinements)
-        whole = self._moved_by_blocks(ref, origins)
+        sizes, reach = list(ref.sizes), dict[int, int]()
+        for dim, origin in origins.items():
+            sizes[dim], reach[dim] = origin.box(ref.dims[dim].size)
+        firsts = {dim: origin.whole + origin.first for dim, origin in origins.items()}
+        nowhere = dict.fromkeys(origins, Affine())
+        whole = self._view(ref, firsts, nowhere, self.packing.box(sizes, reach))
         if not direct:
             return [whole]
-        element = self._element(ref, origins)
+        blocks = {dim: origin.whole + origin.blocks for dim, origin in origins.items()}
+        within = {dim: origin.within for dim, origin in origins.items()}
+        element = self._view(ref, blocks, within, (1,) * len(self.strides))
         if not through:
             return [element]
         if all(origin.pending == Affine() for origin in origins.values()):
@@ -263,26 +270,17 @@ class _Packed:
         taken = {other.name for other in block.refinements}
         return [whole, replace(element, name=fresh(f"{ref.name}_element", taken))]
 
-    def _moved_by_blocks(self, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> Refinement:
-        outer = list(ref.access)
-        sizes = list(ref.sizes)
-        within: dict[int, int] = {}
-        for dim, origin in origins.items():
-            outer[dim] = origin.whole + origin.first
-            sizes[dim], within[dim] = origin.box(ref.dims[dim].size)
-        access = self.packing.place(outer, dict.fromkeys(origins, Affine()))
-        return self._view(ref, access, self.packing.box(sizes, within))
-
-    def _element(self, ref: Refinement, origins: Mapping[int, _PackedOrigin]) -> Refinement:
-        outer = list(ref.access)
-        for dim, origin in origins.items():
-            outer[dim] = origin.whole + origin.blocks
-        within = {dim: origin.within for dim, origin in origins.items()}
-        return self._view(ref, self.packing.place(outer, within), (1,) * len(self.strides))
-
-    def _view(self, ref: Refinement, access: tuple[Affine, ...], sizes: Sequence[int]) -> Refinement:
+    def _view(
+        self,
+        ref: Refinement,
+        blocks: Mapping[int, Affine],
+        within: Mapping[int, Affine],
+        sizes: Sequence[int],
+    ) -> Refinement:
+        """`ref` packed, at the blocks and the places within them of its packed dimensions."""
+        outer = [blocks.get(dim, affine) for dim, affine in enumerate(ref.access)]
         dims = tuple(Dim(size, stride) for size, stride in zip(sizes, self.strides, strict=True))
-        return replace(ref, access=access, dims=dims)
+        return replace(ref, access=self.packing.place(outer, within), dims=dims)
 
 
 def _inside(

@@ -48,8 +48,8 @@ def padded_points(block: Block, tiles: Mapping[str, int]) -> int:
 
 
 def in_parts(block: Block, tiles: Mapping[str, int], unit: str = "", idx_tag: str = "") -> Block:
-    """The nest over parts of these tiles: the block outside has no tags, the one inside those of `block`. With `unit`
-    each part runs on the unit of its number, counted with the last index fastest."""
+    """The nest over parts of these tiles: the block outside has no tags, the block inside the tags of `block`. With
+    `unit` each part runs on the unit of its number, counted with the last index fastest."""
     tiled = tile_block(block, {i.name: tiles.get(i.name, i.range) for i in block.iterated})
     (inner,) = tiled.blocks
     inner = replace(inner, tags=block.tags, comments=block.comments)
@@ -68,6 +68,6 @@ def in_parts(block: Block, tiles: Mapping[str, int], unit: str = "", idx_tag: st
     if location:
         inner, names = passed_into(inner, sorted(location.names()))
         inner = replace(inner, location=location.subs(names))
-    # The parts are on units of that name; no one of these runs all of them.
+    # The parts are on different units of that name.
     around = Location.of(unit) if unit and block.location else Location()
     return with_statements(replace(outer, location=around), [inner])

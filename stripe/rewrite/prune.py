@@ -25,8 +25,7 @@ def prune_refinements(block: Block, user: frozenset[str]) -> Block:
 
 
 def with_interface(entry: Block, program: Program) -> Block:
-    """`entry`, rewritten from that of `program`, with a main that still reads all inputs and writes all outputs, as the
-    caller passes them."""
+    """`entry`, a rewritten entry of `program`, with a main that still reads all inputs and writes all outputs."""
     views = [ref for block in entry.blocks for ref in block.refinements]
     lost = {ref.name for ref in program.inputs} - {ref.source for ref in views if ref.dir.reads}
     lost |= {ref.name for ref in program.outputs} - {ref.source for ref in views if ref.dir.writes}

@@ -127,8 +127,8 @@ def tile_block(
 def split_block(block: Block, chosen: Mapping[str, Split]) -> Block:
     """`block` as a nest of two: each index split as `chosen` says, or inside as a whole. Otherwise as `tile_block`.
 
-    Establishes: the points of the nest are those of the block under the equations of `chosen`; where pieces overlap, a
-    point occurs once for each piece, which the caller has to make harmless.
+    Establishes: the nest has the points of the block under the equations of `chosen`; where pieces overlap, a point
+    occurs once for each piece, which the caller has to make harmless.
     """
     return _split_block(
         block, tuple([chosen.get(index.name, Split.whole(index.range)) for index in block.iterated])
@@ -189,7 +189,7 @@ def _split_block(block: Block, chosen: tuple[Split, ...]) -> Block:
 def _split_refinements(
     inner: Block, back: Mapping[str, str]
 ) -> tuple[tuple[Refinement, ...], tuple[Refinement, ...]]:
-    """Splits each view into the part that the outer block moves and the part that the inner one moves."""
+    """Splits each view into a part for the outer and a part for the inner block."""
     ranges: dict[str, Interval] = {index.name: (0, index.range - 1) for index in inner.indices}
     sides = _NestHalves(ranges, {passed: Affine.var(name) for passed, name in back.items()}, back)
     outer_refs: list[Refinement] = []

@@ -43,7 +43,7 @@ per box and a column per index."""
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One candidate with its cost."""
+    """A candidate with its cost."""
 
     sizes: tuple[int, ...]
     cost: float
@@ -97,7 +97,7 @@ class TileSearch:
         return [Ranked(tuple(sizes), cost) for sizes, cost in pairs]
 
     def _batch(self, low: Ints, high: Ints) -> int:
-        """How many boxes to take at once: at most BATCH, and of small ones so many that their members are few."""
+        """The number of boxes to take at once: at most BATCH, with at most MOST_COSTED members in small boxes."""
         members = np.prod((high - low + 1).astype(np.float64), axis=1)
         costed = np.cumsum(np.where(members <= LEAF, members, 0.0))
         return int(min(BATCH, max(1, np.searchsorted(costed, MOST_COSTED, side="right"))))
@@ -136,14 +136,14 @@ class TileSearch:
         return np.concatenate([low, right_low]), np.concatenate([left_high, high])
 
     def _promising(self, low: Ints, high: Ints) -> tuple[Ints, Ints, Floats]:
-        """The boxes that may hold one of the best, with their bounds."""
+        """The boxes that may hold a wanted candidate, with their bounds."""
         self.bounded += len(low)
         bound = _rounded(self.price(self._sizes(low), self._sizes(high)), down=True)
         kept = self._may_rank(bound, low, high)
         return low[kept], high[kept], bound[kept]
 
     def _may_rank(self, bound: Floats, low: Ints, high: Ints) -> Bools:
-        """Whether a box may hold a candidate that ranks before the last of the wanted ones."""
+        """Whether a box may hold a candidate that ranks before the last wanted candidate."""
         possible = bound < self.below
         if len(self._best_cost) < self.wanted:
             return possible
@@ -176,7 +176,7 @@ class TileSearch:
         return places
 
     def _cost(self, places: Ints) -> None:
-        """Costs candidates and keeps the best of them and those known."""
+        """Costs candidates and keeps the best of new and known ones."""
         sizes = self._sizes(places)
         self.costed += len(sizes)
         cost = _rounded(self.price(sizes, sizes), down=False)
@@ -196,9 +196,8 @@ class TileSearch:
 
 
 def _rounded(values: Floats, *, down: bool) -> Floats:
-    """To 40 bits, so that rounding errors of bounds make no difference: a bound is lowered by more than they
-    can be and then rounds to at most what the cost rounds to.
-    """
+    """`values` to 40 bits, so that rounding errors of bounds make no difference: a bound is lowered by more than they
+    can be, and then rounds to the rounded cost at most."""
     mantissa, exponent = np.frexp(values)
     grid = 2.0**40
     lowered = mantissa - 2.0**-46 if down else mantissa

@@ -140,7 +140,7 @@ class BlockTiler:
             return tiling.refusal([int(sizes[0]) for sizes in known.search.candidates])
         self.context.analysis(block, known.table)
         best = found[min(rank, len(found) - 1)] if rank else known.best
-        # Names of priced statements are those of the first of equal blocks.
+        # Of equal blocks the first has the names of the priced statements.
         cycles = tuple(known.choice.price.statements.items()) if known.choice is not None and is_first else ()
         self.context.applied(block, tiling.describe(best) if rank else known.description, cycles)
         return self._split(block, best.sizes)
@@ -183,7 +183,7 @@ class BlockTiler:
 
         @cache
         def price_of(sizes: tuple[int, ...]) -> Price:
-            # The numbers of statements that it waits for are those of the excerpt.
+            # Its dependences are numbers of statements of the excerpt.
             entry = replace_at(
                 before.entry, path, lambda alone: replace(self._split(block, sizes), deps=alone.deps)
             )
@@ -245,7 +245,7 @@ class BlockTiler:
                     continue
                 now = self._kept.get(tags, ALL_STAYS) if resident else kept
                 if answer is not None:
-                    # The excess of a price that refutes an assumption is not that of the others.
+                    # A price that refutes an assumption says nothing of the excess of others.
                     cost = tiling.assuming(now, beside).estimate(answer.ranked.sizes)
                     answer = replace(answer, ranked=replace(answer.ranked, cost=cost))
                     best = replace(known, choice=answer)

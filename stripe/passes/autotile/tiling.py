@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stripe.passes.autotile.autotile import Autotile
 
 MOVE_WEIGHT = 0.01
-"""Weight of the cycles of transfers beside the time of all: of equally quick tiles the one that moves less is best."""
+"""Weight of the cycles of transfers beside the time of all: equally quick tiles rank by their traffic."""
 
 UNSURE = 0.1
 """Excess, as a part of an estimate, above which it is taken to come from the shape of the tile."""
@@ -96,7 +96,8 @@ class Tiling:
             self.limits.append(_Limit("", max(0, memory.size - taken) // self.depth, self.footprints))
 
     def assuming(self, kept: Retention, beside: float) -> Self:
-        """The same block where data stay in the memory, with bytes beside those of a tile."""
+        """The same block where the data `kept` stay in the memory, with `beside` bytes beside a tile for each byte of
+        its results."""
         found = copy(self)
         found.times = self.times and self.times.assuming(kept)
         found.beside = beside
@@ -120,11 +121,11 @@ class Tiling:
         }
 
     def bytes_of(self, footprint: TileFootprint, sizes: Ints) -> Ints:
-        """Bytes that one tile holds of a view, as the limits count them."""
+        """Bytes of a view in a tile, as the limits count them."""
         return -(-footprint.bytes(sizes) // self.alignment) * self.alignment
 
     def held(self, sizes: Ints) -> Ints:
-        """Bytes that one tile holds of all views."""
+        """Bytes of all views in a tile."""
         return sum((self.bytes_of(f, sizes) for f in self.footprints), np.zeros(len(sizes), dtype=np.int64))
 
     def tighten(self, tile: Ranked, fullness: float) -> float:
@@ -157,7 +158,9 @@ class Tiling:
             return abs(log(max(1.0, estimate + excess) / max(1.0, cost)))
 
         flags = combinations(*((True, False)[not flag :] for flag in astuple(kept)))
-        nearest = min((Retention(*each) for each in flags), key=distance)  # of equal ones that with most data
+        nearest = min(
+            (Retention(*each) for each in flags), key=distance
+        )  # of equals the first, with most data
         return nearest if 2 * distance(nearest) < distance(kept) else kept
 
     def move_weight(self, tile: Ranked) -> float:
@@ -198,8 +201,8 @@ class Tiling:
 
             padding * (1 + lines read + lines written) / S + SPLIT_WEIGHT * log2(C)
 
-        with S the product of the sizes, C of the counts, and padding that of size*count/range over the indices. Views
-        that are read and written count on both sides. For a box, lines of all tiles together are at least the clipped
+        with S the product of the sizes, C of the counts, and padding of size*count/range over the indices. Views that
+        are read and written count on both sides. For a box, lines of all tiles together are at least the clipped
         elements divided by a line's elements, and at least the lines of the smallest tile times the fewest tiles.
         """
         counts = -(-np.asarray(self.ranges, dtype=np.int64) // high)
@@ -218,10 +221,8 @@ class Tiling:
         return max(1.0, self.options.cache_width / footprint.ref.dtype.bytes)
 
     def _lines(self, footprint: TileFootprint, sizes: Ints, reached: Ints) -> Floats:
-        """Cache lines of one tile: dimensions by rising stride, of which neighbours share a line where the gap
-        is less than one. The sharing is that of tiles `reached`, which are not smaller: more sharing, so a
-        lower bound.
-        """
+        """Cache lines of a tile: dimensions by rising stride, of which neighbours share a line where the gap is less
+        than a line. Tiles `reached`, which are not smaller, give the sharing: more of it, so a lower bound."""
         line = self._line_elements(footprint)
         extents, far = footprint.extents(sizes), footprint.extents(reached)
         lines = np.ones(len(sizes), dtype=np.float64)

@@ -61,7 +61,7 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     """The block that runs, for each point of the shared indices, the rest of `a` and then the rest of `b`.
 
     Inner blocks that would have one point and no constraint dissolve into the fused one. Tags of `a` and `b` go inside.
-    Answers are kept, as those of `split_block` are.
+    Answers are kept, as by `split_block`.
     """
     a_half = _split(a, {entry.a_index: (entry.a_split, entry.name) for entry in plan.shared})
     b_half = _split(b, {entry.b_index: (entry.b_split, entry.name) for entry in plan.shared})
@@ -75,7 +75,7 @@ def fuse(a: Block, b: Block, plan: FusionPlan) -> Fused | Refusal:
     a_homes = {ref.name: _Merged(ref.name, merged.shift(ref)) for ref in a_half.refinements}
     homes = (a_homes, merged.homes)
     # Constraints over shared indices alone that both halves have move to the fused block; of two that differ by their
-    # constants the weaker one, and the other stays with its half.
+    # constants the weaker moves, and the other stays with its half.
     inners = [next(half.blocks) for half in (a_half, b_half)]
     theirs = [c.affine for c in _outside_constraints(inners[1]).values()]
     common = tuple(
@@ -198,7 +198,7 @@ class _MergedViews:
 
 
 def _merge_views(first: Sequence[Refinement], contents: Contents, b: Block) -> _MergedViews | Refusal:
-    """Merges views that have the same source and move together, where one of them writes or both are equal."""
+    """Merges views with the same source that move together, where either writes or both are equal."""
     added: dict[str, int] = {}
     merged = _MergedViews(list(first), ChainMap(added, contents.places))
     views = merged.views

@@ -63,7 +63,7 @@ class Member:
     writes: frozenset[str]
 
     def precedes(self, later: Member) -> bool:
-        """Whether a later statement has to stay behind this one."""
+        """Whether the statement `later` has to stay behind it."""
         conflict = self.writes & (later.reads | later.writes) or self.reads & later.writes
         return bool(conflict) or not later.deps.isdisjoint(self.parts)
 
@@ -71,7 +71,7 @@ class Member:
 class Line:
     """The statements of a block in slots; a slot becomes empty where statements were fused.
 
-    A buffer is known by its allocation, which `allocations` has for each name, so that two views of one conflict.
+    A buffer is known by its allocation, which `allocations` has for each name, so that its views conflict.
     """
 
     def __init__(self, block: Block, allocations: Mapping[str, str]) -> None:
@@ -114,7 +114,7 @@ class Line:
         return self._contents[slot]
 
     def aliases(self, a: Block, b: Block) -> tuple[str, str] | None:
-        """The names of a view of `a` and of one of `b` of one buffer, where the names differ and one view writes."""
+        """The different names of a buffer that views of `a` and `b` have, where either view writes."""
         theirs = [ref for ref in b.refinements if ref.source in self._aliased]
         for mine, other in product([ref for ref in a.refinements if ref.source] if theirs else [], theirs):
             written = mine.source != other.source and (mine.dir.writes or other.dir.writes)
@@ -262,7 +262,7 @@ class PairQueue:
             self._entered.append(Candidate(slot, reader, a, b))
 
     def refresh(self, first: int, second: int) -> None:
-        """Enters the pairs of all statements from one slot to another, after a join there."""
+        """Enters the pairs of all statements from slot `first` to slot `second`, after a join there."""
         for slot in range(first, second + 1):
             if self._line.block_at(slot) is not None:
                 self._enter(slot)

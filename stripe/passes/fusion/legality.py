@@ -1,9 +1,9 @@
 """Legality of fusing two blocks: the indices that they share, their tiles, and elements computed more than once.
 
 Without recomputing, every conflicting access to one element by both blocks falls into the same fused point: for each
-shared index there is a dimension, for each pair of views, whose coordinate determines it on both sides by one rule. So
-the second block reads complete elements only: the points of the first that write them run before it in that fused
-point. With recomputing, a fused point computes all that it reads into buffers of its own.
+shared index each pair of views has a dimension whose coordinate determines it on both sides by the same rule. So the
+second block reads complete elements only: the points of the first that write them run before it in that fused point.
+With recomputing, a fused point computes all elements that it reads into buffers of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FULL_SEARCH = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class SharedIndex:
-    """One index of the fused block, and how the indices of both blocks are split by it."""
+    """An index of the fused block, and the splits of an index of each block by it."""
 
     name: str
     count: int
@@ -62,7 +62,7 @@ class _Halo:
         return NeededRange(known[0].step, min(n.low for n in known), max(n.high for n in known))
 
     def tilings(self, wanted: int | None) -> Iterator[_HaloTiling]:
-        """The index inside as a whole, and one tile for each number of tiles; only `wanted` where that is given."""
+        """The index inside as a whole, and a tile for each number of tiles; only `wanted` where it is given."""
         size = self.b.range
         if wanted is None or wanted >= size:
             yield _HaloTiling(self.a.range, 1.0, None)
@@ -85,8 +85,8 @@ class _Halo:
 
 @dataclass(frozen=True, slots=True)
 class _HaloTiling:
-    """One tiling of a halo: elements in a local buffer, work in multiples of that of the first block, and the shared
-    index; None where the index stays inside as a whole."""
+    """A tiling of a halo: elements in a local buffer, work in multiples of the first block's own, and the shared index;
+    None where the index stays inside as a whole."""
 
     extent: int
     work: float
@@ -94,7 +94,7 @@ class _HaloTiling:
 
 
 def _tile_sizes(size: int) -> list[int]:
-    """The tiles of a range to try, rising: one for each number of tiles; where the range is large, only for few tiles,
+    """The tiles of a range to try, rising: the smallest for each number of tiles; of a large range only for few tiles,
     for tiles of few values, and by powers of two between."""
     if size <= _FULL_SEARCH**2:
         return sorted(even_tiles(size, size))
@@ -104,11 +104,11 @@ def _tile_sizes(size: int) -> list[int]:
 
 
 def _smallest(choices: Sequence[Sequence[_HaloTiling]], limit: float) -> tuple[_HaloTiling, ...] | None:
-    """One tiling of each halo, not all of them whole: of those whose work keeps the limit those with the smallest local
-    buffers, then those with the least work, then the first. None where no work keeps it."""
+    """A tiling of each halo, not all of them whole: among tilings whose work keeps the limit the smallest local
+    buffers, then the least work, then the first; None where no work keeps it."""
     if not all(choices):
         return None
-    # The least that the halos from one on contribute: what cannot become better is not tried.
+    # Lower bounds of the elements and the work of all halos behind each: they cut the search.
     extents, works = [1], [1.0]
     for tilings in reversed(choices):
         extents.insert(0, extents[0] * min(tiling.extent for tiling in tilings))
@@ -136,9 +136,9 @@ def _smallest(choices: Sequence[Sequence[_HaloTiling]], limit: float) -> tuple[_
 
 
 class Legality:
-    """How the block `a` may be fused with the later block `b`, whose views `pairs` order them.
+    """The plans of fusing the block `a` with the later block `b`; `pairs` of their views order them.
 
-    `private` gives the buffers outside that no other statement uses, `tiles` gives points of an index for one fused
+    `private` gives the buffers outside that no other statement uses, `tiles` the values of an index for one fused
     point, and `max_recompute` the most work of `a`, in multiples of its own.
     """
 
@@ -177,7 +177,7 @@ class Legality:
         return Refusal(self._why_not(halos))
 
     def local_plan(self, inside: frozenset[str]) -> FusionPlan | Refusal:
-        """The shared indices with all that `a` writes in buffers of the fused block, and no halo along `inside`."""
+        """The shared indices with all outputs of `a` in buffers of the fused block, and no halo along `inside`."""
         needed = self._needed_outside()
         if needed is not None:
             return Refusal(f"{needed} is needed outside too")
@@ -196,18 +196,16 @@ class Legality:
         indices."""
         found: dict[str, SharedIndex] = {}
         taken: set[str] = set()
-        for pair in self._links:
-            for a, b in self._matches(pair):
-                if a.index in found or b.index in taken:
-                    continue
-                shared = self._shared(a, b)
-                if shared is not None:
-                    found[a.index] = shared
-                    taken.add(b.index)
+        for a, b in (match for pair in self._links for match in self._matches(pair)):
+            is_free = a.index not in found and b.index not in taken
+            if is_free and (shared := self._shared(a, b)) is not None:
+                found[a.index] = shared
+                taken.add(b.index)
         return tuple(sorted(found.values(), key=lambda shared: self._order[shared.a_index]))
 
     def _matches(self, pair: ViewPair) -> list[tuple[Reach, Reach]]:
-        """Indices that step through one dimension: first indices that the result of `b` keeps, then longer ones."""
+        """The indices that step through a common dimension: first indices that the result of `b` keeps, then the
+        longer."""
 
         def preference(match: tuple[Reach, Reach]) -> tuple[int, bool, int, str, int]:
             a, b = match
@@ -216,7 +214,7 @@ class Legality:
         return sorted(pair.matches(), key=preference)
 
     def _shared(self, a: Reach, b: Reach) -> SharedIndex | None:
-        """The two indices as one, where every pair of views allows it."""
+        """The two indices as a shared index, where every pair of views allows it."""
         tile = self._tile(a, b)
         possible = shifts(a, b, tile) if tile is not None else None
         if tile is None or possible is None:
@@ -254,16 +252,15 @@ class Legality:
     def _halos(self, inside: frozenset[str]) -> list[_Halo]:
         """Indices of the second block's result that step through a dimension with overlaps and are not in `inside`."""
         found: list[_Halo] = []
-        used = {("a", shared.a_index) for shared in self._exact} | {("b", s.b_index) for s in self._exact}
-        for pair in self._flows:
-            for a, b in self._matches(pair):
-                if {("a", a.index), ("b", b.index)} & used or b.index not in self._kept:
-                    continue
-                views = [next(other.seen_from(a.index, b.index), None) for other in self._flows]
-                known = tuple(view for view in views if view is not None)
-                if len(known) == len(views):
-                    found.append(_Halo(a, b, known))
-                    used |= {("a", a.index), ("b", b.index)}
+        used = {key for s in self._exact for key in (("a", s.a_index), ("b", s.b_index))}
+        for a, b in (match for pair in self._flows for match in self._matches(pair)):
+            if {("a", a.index), ("b", b.index)} & used or b.index not in self._kept:
+                continue
+            views = [next(other.seen_from(a.index, b.index), None) for other in self._flows]
+            known = tuple(view for view in views if view is not None)
+            if len(known) == len(views):
+                found.append(_Halo(a, b, known))
+                used |= {("a", a.index), ("b", b.index)}
         return [halo for halo in found if not {halo.a.index, halo.b.index} & inside]
 
     def _needed_outside(self) -> str | None:
@@ -295,17 +292,17 @@ class Legality:
             made = [tiling.shared for tiling in best if tiling.shared is not None]
             shared = sorted((*self._exact, *made), key=lambda entry: self._order[entry.a_index])
             return FusionPlan(tuple(shared), self._written, prod(tiling.work for tiling in best))
-        tiled = [
-            (number, tiling.work)
-            for number, tilings in enumerate(choices)
-            for tiling in tilings
-            if tiling.shared is not None
-        ]
-        if not tiled or not all(choices):
+        works = [[tiling.work for tiling in tilings if tiling.shared is not None] for tilings in choices]
+        if not any(works) or not all(choices):
             names = ", ".join(halo.b.index for halo in halos)
             return Refusal(f"no tile of {names} is smaller than the range and moves by whole steps")
-        works = [min(tiling.work for tiling in tilings) for tilings in choices]
-        least = min(work * prod(works[:number]) * prod(works[number + 1 :]) for number, work in tiled)
+        # At least one index is tiled.
+        bounds = [min(tiling.work for tiling in tilings) for tilings in choices]
+        least = min(
+            min(tiled) * prod(bounds[:number]) * prod(bounds[number + 1 :])
+            for number, tiled in enumerate(works)
+            if tiled
+        )
         return Refusal(
             f"recomputing takes at least {least:.4g} times the work, max_recompute is {self._max_recompute:g}"
         )

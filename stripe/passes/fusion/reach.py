@@ -1,4 +1,4 @@
-"""Elements that views of two blocks touch along one dimension, as affine images of one index each."""
+"""Elements that views of two blocks touch along a dimension, as affine images of an index each."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Reach:
 
     @property
     def phases(self) -> Interval:
-        """The origins p (first and last) for which tiles [T*o + p, T*o + p + T) of the dimension hold what whole groups
-        of T/step values of the index touch. Empty when neighbouring values touch the same elements.
+        """The origins p (first and last) for which tiles [T*o + p, T*o + p + T) of the dimension hold the elements of
+        whole groups of T/step values of the index. Empty when neighbouring values touch the same elements.
 
         Group o touches T*o + [low, T - step + high], which has to lie in T*o + [p, p + T - 1].
         """
@@ -76,7 +76,7 @@ def reaches(block: Block, ref: Refinement, outside: Mapping[str, Interval]) -> t
 
 @dataclass(frozen=True, slots=True)
 class ViewPair:
-    """A view of the first block and one of the second that have the same source, and one of them writes."""
+    """Views of the first and of the second block with the same source, of which either writes."""
 
     a: Refinement
     b: Refinement
@@ -89,7 +89,7 @@ class ViewPair:
         return self.a.dir.writes and self.b.dir.reads
 
     def matches(self) -> Iterator[tuple[Reach, Reach]]:
-        """The indices of both blocks that step through one dimension, the same symbol aside."""
+        """The indices of both blocks that step through a common dimension, the same symbol aside."""
         for a in self.a_reaches:
             for b in self.b_reaches:
                 if (a.dim, a.symbol) == (b.dim, b.symbol):
@@ -103,7 +103,7 @@ class ViewPair:
 def find_pairs(
     a: Block, b: Block, outside: Mapping[str, Interval], views: Sequence[Refinement] | None = None
 ) -> tuple[ViewPair, ...]:
-    """All pairs of views that order the two blocks; `views` are those of `a` whose sources `b` has too."""
+    """All pairs of views that order the two blocks; `views` are the views of `a` whose sources `b` has too."""
     sources = {ref.source for ref in b.refinements if ref.source}
     if views is None:
         views = [ref for ref in a.refinements if ref.source in sources]
@@ -149,7 +149,7 @@ class NeededRange:
             step, start = abs(self.step), offset + min(0, self.step * (count - 1))
             if step == 0:
                 return count * min(max(start, 0), size)
-            first = min(count, max(0, -(start // step)))  # tiles before have none, those from `full` on all
+            first = min(count, max(0, -(start // step)))  # tiles before have none, tiles from `full` on all
             full = min(count, max(first, -((start - size) // step)))
             rising = full - first
             return rising * start + step * (first + full - 1) * rising // 2 + (count - full) * size
@@ -158,9 +158,8 @@ class NeededRange:
 
 
 def needed_range(a: Reach, b: Reach, tile: int) -> NeededRange | None:
-    """The values i of the first index with a.step*i + [a.low, a.high] meeting what `tile` values of the second
-    index touch, b.step*tile*o + [b.low, b.step*(tile - 1) + b.high]; None when they do not move by whole steps.
-    """
+    """The values i of the first index whose elements a.step*i + [a.low, a.high] meet b.step*tile*o + [b.low,
+    b.step*(tile - 1) + b.high], the elements of tile o of the second; None when they do not move by whole steps."""
     moved = b.step * tile
     if moved % a.step:
         return None

@@ -28,7 +28,7 @@ def fusion_remark(
     parts = [f"{a.name} and {b.name} share [{_counts(plan)}]"]
     for source in sorted({ref.source for ref in contents.views(a.refinements, read) if ref.dir.writes}):
         refs = iter(block.refinements)
-        if fused.changed is not None:  # the first of them is among those of the producer
+        if fused.changed is not None:  # the first view is the producer's
             place = min([*contents.by_source[source], contents.places.get(source, len(a.refinements))])
             refs = iter([block.refinements[place]])
         view = next(ref for ref in refs if source in (ref.source, ref.name))

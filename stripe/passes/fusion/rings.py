@@ -148,7 +148,7 @@ class RingSteps:
         refusal = self._refusal()
         if refusal is not None:
             return refusal
-        # The consumer in tiles; the producer in pieces, each as much as one more tile needs.
+        # The consumer in tiles; the producer in pieces, a piece for the further needs of each tile.
         consumers = self._with_spans(self._tiled(), writes=False)
         reading = [step for step in consumers if step.spans]
         if len(reading) < 2:

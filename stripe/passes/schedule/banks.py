@@ -9,8 +9,8 @@ from stripe.ir import Location
 from stripe.ir.frozen import replace
 
 WINDOWS = (6, 3, 0)
-"""How many of the ranges given back lately are avoided, the first number that leaves room: a statement mostly has three
-ranges, so that those are of the last two statements, or of the last one."""
+"""Numbers of ranges, given back last, that an allocation avoids; the first that leaves room is taken. A statement
+mostly has three ranges, so that they are of the last two statements, or of the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,8 @@ def build_statements(
     written: WrittenElements,
 ) -> tuple[Block, list[ScheduleStep]]:
     """The innermost block of `nest` with the copies allocated and the steps as its statements, in their order, without
-    dependences; and the step of each statement: a swap of a region in several pieces takes several. Swaps move
-    elements that are `written`. Raises ConfigError where that is not all that is read.
+    dependences; and the step of each statement: a swap of several pieces takes several statements. Swaps move elements
+    that are `written`. Raises ConfigError where statements read others.
     """
     block = nest.block
     allocs: dict[NearCopy, Refinement] = {}

@@ -69,7 +69,7 @@ class Residency(Enum):
 
 
 def signature(step: ScheduleStep) -> tuple[object, ...]:
-    """Equal for steps that do the same, in plans of one block."""
+    """A key of the work of a step, for steps of one block."""
     if isinstance(step, Execute):
         names = ((name, copy.name) for name, copy in step.copies.items())
         return step.number, tuple(sorted(names)), tuple(sorted(step.streams))
@@ -162,7 +162,7 @@ class ResidencyPlanner:
 
     def _has_to_come(self, operand: OperandUse) -> bool:
         """Whether the statement needs contents of the far buffer: of a fresh buffer it reads its own writes alone. A
-        copy of a buffer that nothing reads goes back without what was written before its stay."""
+        copy of a buffer that nothing reads goes back without the elements written before its stay."""
         if operand.name in self.unread:
             return False
         return operand.name in self._far or (operand.reads and operand.name not in self.fresh)

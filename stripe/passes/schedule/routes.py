@@ -32,7 +32,7 @@ def reachable(
 
 
 def check_transfers(block: Block, units: Sequence[Location], graph: UnitGraph) -> None:
-    """Raises ConfigError for a transfer inside `block` on one of `units`, where that has no bus to a memory."""
+    """Raises ConfigError for a transfer inside `block` on one of `units` without a bus to or from a memory."""
     for _, inner in walk(block):
         unit = inner.location
         if unit not in units:

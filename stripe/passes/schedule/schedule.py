@@ -343,7 +343,7 @@ class Schedule(Pass):
 
 
 def _overlapping(block: Block) -> tuple[str, str] | None:
-    """Two views of one buffer that share elements, and through one of which elements are written."""
+    """Two views of one buffer, of which either writes, that may share elements."""
     views = [ref for ref in block.refinements if not ref.is_alloc]
     for first, second in combinations(views, 2):
         if first.source != second.source or not (first.dir.writes or second.dir.writes):

@@ -1,7 +1,6 @@
 """Loads of statements on a machine, and list scheduling of them on its units.
 
-The cycles are those of `stripe.cost` for a statement alone; `stripe-sim` simulates statements that share buses and
-ports.
+`stripe.cost` gives the cycles of a statement alone; `stripe-sim` simulates statements that share buses and ports.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Timetable:
 
 
 def list_schedule(loads: Sequence[UnitLoad], deps: Sequence[Sequence[int]]) -> Timetable:
-    """List scheduling: of the loads that may start earliest, the one with the longest path to the end goes first.
+    """List scheduling: of the loads that may start earliest, the load with the longest path to the end goes first.
 
     `deps[n]` are earlier loads that load n waits for. A load without units runs at once.
     """
@@ -132,7 +131,7 @@ def list_scheduled(
     loads = [load_of(nest, number, model) for number in range(len(nest.block.statements))]
     table = list_schedule(loads, deps)
     statements = [replace(s, deps=d) for s, d in zip(nest.block.statements, deps, strict=True)]
-    # A statement waits for earlier ones only, so that equal starts in their old order keep dependences, too.
+    # Statements wait for earlier statements only, so that equal starts in their old order keep dependences, too.
     order = sorted(range(len(statements)), key=lambda number: (table.starts[number], number))
     block = keep_statements(with_statements(nest.block, statements), order)
     ins, outs = (sum(isinstance(step, kind) for step in steps) for kind in (SwapIn, SwapOut))

@@ -67,8 +67,7 @@ def operands_of(block: Block, number: int) -> tuple[OperandUse, ...]:
 
 def scratch_of(statement: Statement, banks: Banks, depth: int) -> tuple[Scratch, ...]:
     """The allocations of a statement in the memory of `banks` that have no address yet. A copy that a copy block fills
-    is there `depth` times, so that the next tile can come while this one is worked on.
-    """
+    is there `depth` times, so that the next tile can come during the work on a tile."""
     if not isinstance(statement, Block):
         return ()
     found: list[Scratch] = []

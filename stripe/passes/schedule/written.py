@@ -11,7 +11,8 @@ from stripe.rewrite.regions import EVERYTHING, Region
 
 
 def fresh_buffers(entry: Block, block: Block) -> frozenset[str]:
-    """The buffers that hold nothing when a block begins: its own, and in main those that it writes."""
+    """The buffers that hold nothing when a block begins: its own, and in main all but given tensors that it only
+    reads."""
     given = {ref.name for ref in entry.refinements if ref.is_kept}
     given -= {ref.source for ref in block.refinements if ref.dir.writes}
     return frozenset(
