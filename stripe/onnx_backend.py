@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import ModelProto
 from onnx.backend.base import Backend, BackendRep
 from typing_extensions import override
 
 from stripe.exec.arith import Array
 from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.onnx.graphs import sizing_inputs
 from stripe.frontends.onnx.importer import Network
 from stripe.frontends.onnx.model import open_sizes, parse_model
 from stripe.frontends.onnx.reader import import_model, program
@@ -90,21 +90,9 @@ class StripeRep(BackendRep):
         return tuple(found[name] for name in self._outputs)
 
 
-SIZING = frozenset(("scales", "roi"))
-"""Formal inputs of floats on which sizes depend."""
-
-
 def _values(model: ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The inputs on which shapes and structure may depend: small ones of integers and bools, scalars, and scales."""
-    sizing = {
-        name
-        for node in model.graph.node
-        if onnx.defs.has(node.op_type, node.domain)
-        for name, formal in zip(
-            node.input, onnx.defs.get_schema(node.op_type, node.domain).inputs, strict=False
-        )
-        if formal.name in SIZING
-    }
+    sizing = set[str]().union(*map(sizing_inputs, model.graph.node))
     return {
         name: array for name, array in inputs.items()
         if (array.dtype.kind in "iub" and array.size <= 64) or array.size <= 1 or name in sizing

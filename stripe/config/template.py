@@ -55,6 +55,27 @@ def _free_names(path: Path, source: str) -> frozenset[str]:
     return frozenset(names) - environment.globals.keys()
 
 
+def template_files(path: Path) -> tuple[Path, ...]:
+    """The template and the files that it may include, those that they include as well: all of the folder where a name
+    is computed.
+    """
+    found: dict[Path, None] = {}
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        if file in found or not file.is_file():
+            continue
+        found[file] = None
+        source = read_text(file)
+        try:
+            tree = ConfigEnvironment(file.parent, file.name, source).parse(source)
+        except _TEMPLATE_FAULTS:
+            continue  # rendering says why
+        for name in meta.find_referenced_templates(tree):
+            waiting += sorted(path.parent.iterdir()) if name is None else [path.parent / name]
+    return path, *sorted(found.keys() - {path})
+
+
 @lru_cache(maxsize=1024)
 def names_in(expression: str) -> frozenset[str]:
     """The names that a Jinja expression uses. Raises ConfigError, without a place, when it is none."""

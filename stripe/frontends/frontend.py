@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     import numpy.typing as npt
 
@@ -105,6 +107,8 @@ class FrontEnd:
     reader: str
     references: Mapping[str, str] = field(default_factory=dict[str, str])
     as_tile: str = ""
+    files: str = ""
+    """Names a function of a `Source` that gives the paths of other files which its program is read from."""
     starts: str = ""
     """Regular expression for the first line of code of such a text, which tells the language of standard input."""
     out_of_bounds: bool = False
@@ -121,6 +125,12 @@ class FrontEnd:
     def tile(self, source: Source, options: ReadOptions) -> str:
         """The Tile text of a language that has one."""
         return cast("Callable[[Source, ReadOptions], str]", _function(self.as_tile))(source, options)
+
+    def files_beside(self, source: Source) -> tuple[Path, ...]:
+        """The other files that the program of `source` is read from."""
+        if not self.files:
+            return ()
+        return cast("Callable[[Source], tuple[Path, ...]]", _function(self.files))(source)
 
     def evaluate(self, reference: str, source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:
         """The outputs by `reference`. Raises KeyError when the language has no such reference."""

@@ -23,7 +23,8 @@ BUILTIN = {
         ),
         FrontEnd(
             "onnx", (".onnx",), "stripe.frontends.onnx:load", {"onnx": "stripe.frontends.onnx:evaluate"},
-            as_tile="stripe.frontends.onnx:as_tile", binary=True, rounds_alike=False,
+            as_tile="stripe.frontends.onnx:as_tile", files="stripe.frontends.onnx:files_beside",
+            binary=True, rounds_alike=False,
         ),
         FrontEnd("json", (".json",), "stripe.frontends.json_ir:load", starts=r"\{", out_of_bounds=True),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from stripe.config.model import Scalar
 from stripe.config.template import evaluate, names_in, render_json
 from stripe.config.validate import validate
 from stripe.frontends.files import read_file
-from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.frontend import ReadOptions, Source
 from stripe.frontends.registry import by_suffix, front_ends
 from stripe.ir import ConfigError, StripeError
 from stripe.ir.errors import combine, did_you_mean
@@ -36,11 +36,14 @@ class Workload:
     language: str
     options: ReadOptions
     weight: float
+    others: str = ""
+    """Hash of the other files that its program is read from."""
 
     @property
     def digest(self) -> str:
         """Hash of all that its program depends on."""
         found = hashlib.sha256(self.data)
+        found.update(self.others.encode())
         found.update(repr((self.language, self.options, self.name)).encode())
         return found.hexdigest()
 
@@ -67,7 +70,8 @@ class SweepPlan:
         templates = self.space.templates
         found = hashlib.sha256(program_version().encode())
         for template in templates.all:
-            found.update(f"{template.name}\0{template.path.read_bytes()!r}\0".encode())
+            for file in template.files:
+                found.update(f"{template.name}\0{file.name}\0{file.read_bytes()!r}\0".encode())
             found.update(repr(sorted(templates.fixed.get(template.name, {}).items())).encode())
         for workload in self.workloads:
             found.update(f"{workload.name}\0{workload.digest}\0".encode())
@@ -115,15 +119,26 @@ def _workloads(sweep: SweepFile, document: Document, folder: Path) -> tuple[Work
             raise document.error(f"two workloads are called '{name}'", place, 'give "name": …')
         try:
             data = read_file(str(path))
+            beside = front_end.files_beside(Source(data, str(path), front_end.name))
         except StripeError as error:
             raise document.error(f"'{path}': {error.reason}", place, error.hint) from None
         options = ReadOptions(
             shapes=tuple(f"{tensor}={shape}" for tensor, shape in spec.shapes.items()),
             dims=tuple(spec.dims.items()),
-            random_weights=front_end.name == "onnx",  # no simulation depends on their values
+            random_weights=front_end.name == "onnx",  # of weights; constants on which sizes depend are read
         )
-        found[name] = Workload(name, path, data, front_end.name, options, spec.weight)
+        others = _hash_of(beside) if beside else ""
+        found[name] = Workload(name, path, data, front_end.name, options, spec.weight, others)
     return tuple(found.values())
+
+
+def _hash_of(files: Iterable[Path]) -> str:
+    """Hash of the names and the contents of files."""
+    found = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            found.update(f"{file.name}\0{hashlib.file_digest(stream, 'sha256').hexdigest()}\0".encode())
+    return found.hexdigest()
 
 
 def _require_metrics(

@@ -11,7 +11,7 @@ from stripe.config.document import Document, read_text
 from stripe.config.files import find_file, is_path, load_parameters, parameter_file, resolve_parameters
 from stripe.config.model import Scalar
 from stripe.config.parameters import Parameter
-from stripe.config.template import free_names, names_in
+from stripe.config.template import free_names, names_in, template_files
 from stripe.hw.load import load_hardware
 from stripe.hw.schema import HardwareModel
 from stripe.ir import ConfigError
@@ -49,6 +49,12 @@ class Template:
             return None
         described = parameter_file(self.path)
         return f"{read_text(self.path)}\0{read_text(described) if described.exists() else ''}"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that it is rendered from: itself, its params file, and files that it may include."""
+        described = parameter_file(self.path)
+        return (*template_files(self.path), *([described] if described.exists() else []))
 
     @property
     def read(self) -> frozenset[str] | None:

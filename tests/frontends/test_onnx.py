@@ -214,3 +214,21 @@ def test_hostile_names(tmp_path: Path) -> None:
     found = program(import_model(parse_model(net.SerializeToString(), "m"), "m", ReadOptions()), "m")
     assert "\x1b" not in str(found)
     assert "\x1b" not in fails(model(helper.make_node("Nothing", ["x"], ["y"], name=hostile)))
+
+
+def test_random_weights_leave_the_constants_alone_on_which_sizes_depend() -> None:
+    """Scales of a Resize, as they are and as the product of constants; its own weights are drawn."""
+    weights = np.random.default_rng(2).standard_normal((2, 3, 1, 1)).astype(np.float32)
+    net = model(
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Mul", ["half", "four"], ["scales"]),
+        helper.make_node("Resize", ["c", "", "scales"], ["r"]),
+        helper.make_node("Resize", ["r", "", "plain"], ["y"]),
+        w=weights,
+        half=np.array([0.5, 0.5, 0.5, 0.5], np.float32), four=np.array([2, 2, 4, 4], np.float32),
+        plain=np.array([1, 1, 0.5, 1], np.float32),
+    )  # fmt: skip
+    found = program(import_model(net, "m.onnx", ReadOptions(random_weights=True)), "m.onnx")
+    assert found.outputs[0].sizes == (1, 2, 8, 16)
+    (drawn,) = (item for item in found.constants if item.name == "w")
+    assert drawn.data != weights.tobytes() and len(drawn.data) == weights.nbytes

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import pytest
 from pyarrow import parquet
 
@@ -23,6 +24,7 @@ from stripe.cli.start import sweep
 from stripe.hw.load import load_hardware
 from stripe.hw.trace import MachineFacts
 from stripe.ir import ConfigError
+from stripe.ir.package_data import data_dir
 from stripe.pipeline.files import load_pass_list
 from stripe.pipeline.manager import PassManager
 from stripe.sweeps import evaluate
@@ -35,6 +37,7 @@ from stripe.sweeps.schema import ObjectiveSpec
 from stripe.sweeps.store import csv_bytes, open_store, writing_store
 from stripe.sweeps.strategy import strategy_of
 from stripe.sweeps.workers import SerialExecutor, WorkerSetup, processes
+from tests.frontends.test_onnx import conv_net
 
 Capture = pytest.CaptureFixture[str]
 Plans = Callable[..., SweepPlan]
@@ -303,3 +306,32 @@ def test_a_row_has_the_numbers_of_a_compilation_of_its_own(plan_of: Plans, tmp_p
         )
         assert row.metrics["latency_cycles"] == alone.latency_cycles
         assert row.metrics["energy_pJ"] == alone.energy_pJ
+
+
+def test_results_of_another_included_file_or_parameter_are_not_mixed_with_new_ones(
+    plan_of: Plans, tmp_path: Path
+) -> None:
+    folder = data_dir("hwmodels")
+    for name in ("portable.json.j2", "processor.j2"):
+        (tmp_path / name).write_text((folder / name).read_text("utf-8"), "utf-8")
+    described = tmp_path / "portable.params.json"
+    described.write_text((folder / "portable.params.json").read_text("utf-8"), "utf-8")
+    keys = {"hardware": "./portable.json.j2", "passes": ["cpu"], "axes": {"CORES": {"values": [1, 2]}}}
+    before = plan_of(**keys).identity
+    assert plan_of(**keys).identity == before
+    for file in (tmp_path / "processor.j2", described):
+        text = file.read_text("utf-8")
+        file.write_text(text + "\n", "utf-8")
+        assert plan_of(**keys).identity != before, file.name
+        file.write_text(text, "utf-8")
+
+
+def test_results_of_other_weights_beside_a_network_are_not_mixed_with_new_ones(
+    plan_of: Plans, tmp_path: Path
+) -> None:
+    onnx.save(
+        conv_net(), tmp_path / "net.onnx", save_as_external_data=True, location="w.bin", size_threshold=0
+    )
+    before = plan_of(workloads=["net.onnx"]).identity
+    (tmp_path / "w.bin").write_bytes(bytes(432))
+    assert plan_of(workloads=["net.onnx"]).identity != before

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stripe.ir.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import ModuleType
 
     from stripe.frontends.frontend import Arrays, Loaded, ReadOptions, Source
@@ -32,6 +33,11 @@ def load(source: Source, options: ReadOptions) -> Loaded:
 def as_tile(source: Source, options: ReadOptions) -> str:
     """The model as a Tile file, without the contents of its constants."""
     return _module(source).as_tile(source, options)
+
+
+def files_beside(source: Source) -> tuple[Path, ...]:
+    """The files with contents of the model's tensors, those that are there."""
+    return _module(source).files_beside(source)
 
 
 def evaluate(source: Source, options: ReadOptions, inputs: Arrays) -> Arrays:

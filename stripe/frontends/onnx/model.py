@@ -15,7 +15,14 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 from onnx.inliner import inline_local_functions
 
-from stripe.frontends.onnx.graphs import inner_graphs, names_used, node_text, printable_name
+from stripe.frontends.onnx.graphs import (
+    inner_graphs,
+    location,
+    names_used,
+    node_text,
+    printable_name,
+    shaping_constants,
+)
 from stripe.frontends.onnx.values import Array, TensorType, TensorValue, constant, element_name
 from stripe.ir.errors import ConfigError, StripeError, did_you_mean
 
@@ -119,14 +126,18 @@ def with_layers(model: ModelProto) -> ModelProto:
 def read_constants(
     graph: GraphProto, path: str, folder: Path | None, *, random: bool
 ) -> dict[str, TensorValue]:
-    """The initializers of a graph; with `random`, floats are drawn instead of read. The graph has the contents of other
-    files and the drawn ones afterwards. Raises StripeError.
+    """The initializers of a graph; with `random`, floats are drawn instead of read, but for those on which sizes may
+    depend. The graph has the contents of other files and the drawn ones afterwards. Raises StripeError.
     """
     found: dict[str, TensorValue] = {}
+    read = shaping_constants(graph) if random else set[str]()
     for tensor in graph.initializer:
         where = f"initializer '{printable_name(tensor.name)}'"
         type = TensorType(tuple(tensor.dims), tensor.data_type)
-        if random and type.dtype is not None and type.dtype.is_float and len(type.sizes) > 0:
+        floats = type.dtype is not None and type.dtype.is_float and len(type.sizes) > 0
+        place = location(tensor)
+        at_hand = place is None or (folder is not None and (folder / place).exists())
+        if random and floats and not (tensor.name in read and at_hand):
             drawn = _drawn(tensor.name, type)
             tensor.CopyFrom(onnx.numpy_helper.from_array(drawn, tensor.name))
             found[tensor.name] = constant(drawn, type.element)

@@ -13,6 +13,7 @@ import onnx
 from onnx import ModelProto
 
 from stripe.frontends.frontend import Loaded, ReadOptions, Source
+from stripe.frontends.onnx.graphs import location, tensors
 from stripe.frontends.onnx.importer import Network, import_graph
 from stripe.frontends.onnx.model import (
     input_types,
@@ -77,6 +78,14 @@ def _node_at(found: Network, line: int) -> str | None:
 def as_tile(source: Source, options: ReadOptions) -> str:
     """The model as a Tile file, without the contents of its constants."""
     return network(source, options).text
+
+
+def files_beside(source: Source) -> tuple[Path, ...]:
+    """The files with contents of the model's tensors, those that are there. Raises StripeError for no model."""
+    model = parse_model(source.data, source.name)
+    folder = Path(source.name).parent
+    found = {folder / place for tensor in tensors(model.graph) if (place := location(tensor)) is not None}
+    return tuple(sorted(file for file in found if file.is_file()))
 
 
 def network(source: Source, options: ReadOptions) -> Network:
