@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from stripe.ir import Program
-
 _Value = TypeVar("_Value")
 
 
@@ -14,8 +12,3 @@ def require(value: _Value, kind: type | tuple[type, ...], wanted: str, hint: str
     if not isinstance(value, kind):
         raise TypeError(f"expected {wanted}, got {type(cast(object, value)).__name__}: {hint}")
     return value
-
-
-def require_program(program: Program) -> Program:
-    """The program itself. Raises TypeError for other values, such as a text."""
-    return require(program, Program, "a Program", "stripe.read and stripe.parse give one")

@@ -49,10 +49,8 @@ def machine_of(model: Machine, parameters: dict[str, Scalar]) -> HardwareModel:
     if not isinstance(model, HardwareModel):
         return hardware(model, **parameters)
     if parameters:
-        raise ConfigError(
-            f"the hardware model is loaded, and {', '.join(parameters)} cannot change it",
-            hint="give parameters to stripe.hardware, or the name of the model here",
-        )
+        reason = f"the hardware model is loaded, and {', '.join(parameters)} cannot change it"
+        raise ConfigError(reason, hint="give parameters to stripe.hardware, or the name of the model here")
     return model
 
 

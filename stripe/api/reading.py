@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TypeAlias
 
-from stripe.api.arguments import require, require_program
+from stripe.api.arguments import require
 from stripe.frontends.files import checked_text, first_line, printable, read_file
 from stripe.frontends.frontend import FrontEnd, ReadOptions, Source
 from stripe.frontends.registry import by_beginning, by_suffix, find_front_end, front_ends, languages
 from stripe.garbage import collected_seldom
-from stripe.ir import (
-    ConfigError,
-    Diagnostic,
-    Program,
-    StripeError,
-    check_magnitude,
-    verify_structural,
-)
+from stripe.ir import ConfigError, Program, StripeError, check_magnitude, verify_structural
 from stripe.ir.errors import combine, did_you_mean
 
 Shapes: TypeAlias = Mapping[str, str | Sequence[int]]
@@ -76,8 +69,13 @@ def check(program: Program) -> None:
 
 def require_structure(program: Program) -> Program:
     """The program itself. Raises TypeError for other values, StripeError with each violated rule of the structure."""
-    require_program(program)
-    raise_found(verify_structural(program) or check_magnitude(program))
+    require(program, Program, "a Program", "stripe.read and stripe.parse give one")
+    if found := verify_structural(program) or check_magnitude(program):
+        places = (f"block {finding.name or '.'.join(map(str, finding.path))}" for finding in found)
+        raise combine(
+            StripeError(finding.message, where=place, hint=finding.hint or None)
+            for place, finding in zip(places, found, strict=True)
+        )
     return program
 
 
@@ -91,20 +89,6 @@ def require_bounds(program: Program) -> Program:
         program, lambda text: warnings.warn(text.strip(), stacklevel=5), program.name or "the program"
     )
     return program
-
-
-def raise_found(found: Iterable[Diagnostic]) -> None:
-    """Raises StripeError for findings of the verifier; nothing happens without any."""
-    errors = [
-        StripeError(
-            finding.message,
-            where=f"block {finding.name or '.'.join(map(str, finding.path))}",
-            hint=finding.hint or None,
-        )
-        for finding in found
-    ]
-    if errors:
-        raise combine(errors)
 
 
 def _front_end(language: str) -> FrontEnd:

@@ -112,8 +112,10 @@ def run_passes(
     if spec.tune is not None and job.entries:
         from stripe.pipeline.tuning import tuned  # the C compiler, where it is asked for
 
-        say = _remark if spec.remarks else None
-        job.entries = tuned(job.entries, job.hardware, program, spec.tune, say)
+        job.entries = tuned(
+            job.entries, job.hardware, program, spec.tune,
+            (lambda line: to_stderr(f"remark: {line}\n")) if spec.remarks else None,
+        )  # fmt: skip
     timing = Timing(reading) if spec.timing else None
     instruments: list[Instrument] = [timing] if timing else []
     instruments += _watchers(job, spec)
@@ -182,10 +184,6 @@ def _watchers(job: Job, spec: CompileSpec) -> Sequence[Instrument]:
 def policy(spec: CompileSpec) -> Policy:
     """The answers of proofs that the user accepts."""
     return Policy(parse_assumptions(spec.assume), spec.verify_unknown == "fail")
-
-
-def _remark(line: str) -> None:
-    to_stderr(f"remark: {line}\n")
 
 
 def to_stderr(text: str) -> None:

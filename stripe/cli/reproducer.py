@@ -112,10 +112,8 @@ def _require_checks(spec: CompileSpec, own: CompileSpec) -> None:
         if dangerous := sorted(engine.untrusted & engine.model_fields_set):
             raise UsageError(f"a reproducer cannot set {dangerous[0]} of an engine", "take the option out")
     if runs_c and spec.verify == "none" != own.verify:
-        raise UsageError(
-            "the recorded run executes C with --verify none, which can do anything",
-            "read the program first, then add --verify none to this command line too",
-        )
+        reason = "the recorded run executes C with --verify none, which can do anything"
+        raise UsageError(reason, "read the program first, then add --verify none to this command line too")
 
 
 def _bytes(text: str, document: Document, where: JsonPath) -> bytes:

@@ -52,15 +52,11 @@ class Parser(argparse.ArgumentParser):
         if extra:
             word = extra[0]
             if not word.startswith("-"):
-                raise UsageError(
-                    f"unexpected argument '{word}'",
-                    "one input is read at a time; several options come one by one",
-                )
+                reason = f"unexpected argument '{word}'"
+                raise UsageError(reason, "one input is read at a time; several options come one by one")
             name = word.split("=", 1)[0]
-            raise UsageError(
-                f"unknown option '{name}'",
-                suggestion(name, self._option_string_actions, f"'{self.prog} --help' lists the options"),
-            )
+            hint = suggestion(name, self._option_string_actions, f"'{self.prog} --help' lists the options")
+            raise UsageError(f"unknown option '{name}'", hint)
         return namespace
 
 

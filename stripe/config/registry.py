@@ -59,10 +59,9 @@ def load_registered(noun: str, name: str, place: str, group: str) -> object:
     try:
         return _load(place)
     except Exception as error:  # noqa: BLE001 - a foreign module may raise anything
-        raise ConfigError(
-            f"the {noun} '{name}' cannot be loaded from '{place}': {type(error).__name__}: {error}",
-            hint=f"repair or remove the package that registers it in the group {group}",
-        ) from None
+        reason = f"the {noun} '{name}' cannot be loaded from '{place}': {type(error).__name__}: {error}"
+        hint = f"repair or remove the package that registers it in the group {group}"
+        raise ConfigError(reason, hint=hint) from None
 
 
 @cache

@@ -43,10 +43,8 @@ def third_party() -> dict[str, FrontEnd]:
     for name, place in registered(ENTRY_POINT_GROUP).items():
         front_end = load_registered("front end", name, place, ENTRY_POINT_GROUP)
         if not isinstance(front_end, FrontEnd):
-            raise ConfigError(
-                f"the entry point of front end '{name}' is no FrontEnd",
-                hint="it must be a stripe.frontends.frontend.FrontEnd",
-            )
+            reason = f"the entry point of front end '{name}' is no FrontEnd"
+            raise ConfigError(reason, hint="it must be a stripe.frontends.frontend.FrontEnd")
         found[name] = front_end
     return found
 

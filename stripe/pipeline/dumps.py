@@ -47,11 +47,8 @@ class Dumps(Instrument):
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(
-                f"cannot make the folder for dumps: {error.strerror}",
-                path=str(self._folder),
-                hint="--dump-dir takes a folder",
-            ) from None
+            reason = f"cannot make the folder for dumps: {error.strerror}"
+            raise ConfigError(reason, path=str(self._folder), hint="--dump-dir takes a folder") from None
         self._remove_earlier()
         for name, document in self._documents.items():
             self._save(f"{name}.json", json.dumps(document, indent=2) + "\n")

@@ -229,7 +229,5 @@ def require_no_addresses(program: Program, entry: PassEntry) -> None:
     refs = (ref for _, block in walk(program.entry) for ref in block.refinements)
     placed = (ref.name for ref in refs if ref.offset is not None)
     if not entry.pass_.keeps_addresses and (name := next(placed, None)) is not None:
-        raise ConfigError(
-            f"pass {entry.label} may change sizes and lifetimes, and '{name}' already has its address",
-            hint="put it before the passes that give addresses",
-        )
+        reason = f"pass {entry.label} may change sizes and lifetimes, and '{name}' already has its address"
+        raise ConfigError(reason, hint="put it before the passes that give addresses")

@@ -32,10 +32,8 @@ def read_setup(
         and not isinstance(machine, str)
         and (late := sorted(defines.keys() & machine.parameters.keys()))
     ):
-        raise ConfigError(
-            f"the hardware model is loaded already, and {', '.join(late)} cannot change it",
-            hint="set parameters where it is loaded",
-        )
+        reason = f"the hardware model is loaded already, and {', '.join(late)} cannot change it"
+        raise ConfigError(reason, hint="set parameters where it is loaded")
     lists = [given[1] for given in sources if not isinstance(given, PassEntry) and given[0] == "config"]
     entries_of: dict[str, tuple[PassEntry, ...]] = {}
     if lists or isinstance(machine, str):

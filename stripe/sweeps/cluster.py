@@ -53,11 +53,9 @@ def cluster(setup: WorkerSetup, address: str) -> Generator[ClusterExecutor]:
     try:
         client = distributed.Client(address, timeout=20)
     except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"no scheduler answers: {error}",
-            where=f"--scheduler {address}",
-            hint="start one with 'dask scheduler'",
-        ) from None
+        reason = f"no scheduler answers: {error}"
+        hint = "start one with 'dask scheduler'"
+        raise ConfigError(reason, where=f"--scheduler {address}", hint=hint) from None
     with client:
         yield ClusterExecutor(client, setup)
 

@@ -10,6 +10,7 @@ import zlib
 from base64 import b64encode
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -105,11 +106,11 @@ class Evaluator:
     def rows(self, point: DesignPoint) -> tuple[ResultRow, ...]:
         """The rows of a point, one a workload."""
         templates = self.plan.space.templates
+        infeasible = partial(failed_rows, self.plan, point, RowStatus.INFEASIBLE)
         try:
             parameters = templates.resolved(point.choices, point.passes)
-            broken = self._broken(point, parameters)
-            if broken is not None:
-                return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
+            if (broken := self._broken(point, parameters)) is not None:
+                return infeasible(broken, parameters)
             content = templates.content(point.passes) if self.cache else None
             if content is not None and (known := self._known_rows(point, parameters, content)):
                 return known
@@ -117,14 +118,12 @@ class Evaluator:
             if content is not None and templates.content(point.passes) != content:
                 content = None  # a template was edited meanwhile
         except StripeError as error:
-            return failed_rows(self.plan, point, RowStatus.INFEASIBLE, str(error))
-        broken = self._broken(point, {**parameters, "area_mm2": model.total_area_mm2})
-        if broken is not None:
-            return failed_rows(self.plan, point, RowStatus.INFEASIBLE, broken, parameters)
+            return infeasible(str(error))
+        if (broken := self._broken(point, {**parameters, "area_mm2": model.total_area_mm2})) is not None:
+            return infeasible(broken, parameters)
         # names and descriptions change no result
-        machine = MachineFacts(
-            model.model_copy(update={"name": "", "description": "", "parameters": {}, "sources": ()})
-        )
+        bare: dict[str, object] = {"name": "", "description": "", "parameters": {}, "sources": ()}
+        machine = MachineFacts(model.model_copy(update=bare))
         return tuple(
             self._row(point, workload, listed.entries, machine, parameters, content)
             for workload in self.plan.workloads

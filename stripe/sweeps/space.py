@@ -178,10 +178,8 @@ def _require_known(name: str, templates: Templates) -> None:
         hint = did_you_mean(name, known, f"parameters: {', '.join(known) or 'none'}")
         raise ConfigError(f"no template has a parameter '{name}'", hint=hint)
     if not templates.readers(name):
-        raise ConfigError(
-            f"the parameter '{name}' is described, but no template reads it",
-            hint="use it in the template, or take the axis out",
-        )
+        reason = f"the parameter '{name}' is described, but no template reads it"
+        raise ConfigError(reason, hint="use it in the template, or take the axis out")
 
 
 def _described_values(parameter: Parameter | None) -> tuple[Scalar, ...]:
@@ -191,10 +189,8 @@ def _described_values(parameter: Parameter | None) -> tuple[Scalar, ...]:
     if parameter is not None and isinstance(parameter.default, bool):
         return (False, True)
     if parameter is None or parameter.range is None:
-        raise ConfigError(
-            "the axis has no values, and no params file describes a range or choices",
-            hint='give "values": [ … ]',
-        )
+        reason = "the axis has no values, and no params file describes a range or choices"
+        raise ConfigError(reason, hint='give "values": [ … ]')
     low, high = parameter.range
     if parameter.scale == "log2":
         return doubled(low, high)

@@ -104,11 +104,9 @@ class ResultStore:
                 for row in rows:
                     database.execute(f"INSERT INTO rows VALUES ({places})", _packed(self._points, row))
         except sqlite3.OperationalError as error:
-            raise ConfigError(
-                f"cannot keep results: {error}",
-                path=str(self.folder / FILE),
-                hint="make room on the disk, then go on with --resume",
-            ) from None
+            reason = f"cannot keep results: {error}"
+            hint = "make room on the disk, then go on with --resume"
+            raise ConfigError(reason, path=str(self.folder / FILE), hint=hint) from None
         self._points += 1
 
     def rows(self) -> Iterator[ResultRow]:
@@ -158,18 +156,12 @@ def writing_store(folder: Path, plan: SweepPlan, resume: bool) -> Generator[Resu
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ConfigError(
-                "another sweep is running on this folder",
-                path=str(folder),
-                hint="wait for it, or name another one",
-            ) from None
+            reason = "another sweep is running on this folder"
+            raise ConfigError(reason, path=str(folder), hint="wait for it, or name another one") from None
         there = (folder / FILE).exists()
         if there and not resume:
-            raise ConfigError(
-                "there are results already",
-                path=str(folder),
-                hint="go on with --resume, or name another folder",
-            )
+            reason = "there are results already"
+            raise ConfigError(reason, path=str(folder), hint="go on with --resume, or name another folder")
         store = _open(folder) if there else _create(folder, plan)
         try:
             if store.facts().identity != plan.identity:

@@ -36,12 +36,8 @@ def strategy_of(plan: SweepPlan, limit: int | None) -> Strategy:
     if plan.strategy.name == "grid":
         return Listed(islice(plan.space.grid(), most))
     if most is None:
-        raise ConfigError(
-            f"the strategy '{plan.strategy.name}' needs a number of points",
-            path=str(plan.file),
-            where="$.strategy",
-            hint='add "points": 100',
-        )
+        reason = f"the strategy '{plan.strategy.name}' needs a number of points"
+        raise ConfigError(reason, path=str(plan.file), where="$.strategy", hint='add "points": 100')
     if plan.strategy.name == "random":
         return Listed(plan.space.sample(most, plan.strategy.seed))
     return Sampled(plan, most)

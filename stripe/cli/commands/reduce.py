@@ -36,10 +36,9 @@ def perform(job: Job, spec: ReduceSpec) -> int:
         text = job.source.text if job.source.language in REDUCED else ""
         document = ReductionInput(text, job.source.language)
     if document.language not in REDUCED:
-        raise ConfigError(
-            f"{path}: programs in {' and '.join(REDUCED)} can be reduced, not in {document.language}",
-            hint="write it as Stripe first: stripe-opt INPUT --emit stripe -o FILE.stripe",
-        )
+        reason = f"{path}: programs in {' and '.join(REDUCED)} can be reduced, not in {document.language}"
+        hint = "write it as Stripe first: stripe-opt INPUT --emit stripe -o FILE.stripe"
+        raise ConfigError(reason, hint=hint)
     command = Command(spec.test_words(), spec.exit_status, spec.timeout, TOOLS)
     steps = steps_for(document)
     if not command.start(document).fails():

@@ -92,11 +92,9 @@ def require_memory(program: Program, name: str) -> None:
     needed = sum(ref.bytes for ref in program.entry.allocs)
     present = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > present:
-        raise StripeError(
-            f"the tensors take {needed} bytes, and this machine has {present} bytes of memory",
-            path=name,
-            hint="make them smaller; stripe-opt and stripe-sim work on programs of any size",
-        )
+        reason = f"the tensors take {needed} bytes, and this machine has {present} bytes of memory"
+        hint = "make them smaller; stripe-opt and stripe-sim work on programs of any size"
+        raise StripeError(reason, path=name, hint=hint)
 
 
 def warn_of_vectors(job: Job) -> None:

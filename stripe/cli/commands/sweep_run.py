@@ -75,11 +75,9 @@ def _cache() -> Path:
     try:
         make_private(folder)
     except OSError as error:
-        raise ConfigError(
-            f"cannot write to the cache: {error.strerror}",
-            path=str(folder),
-            hint="set XDG_CACHE_HOME to a folder that can be written, or do without: --no-cache",
-        ) from None
+        reason = f"cannot write to the cache: {error.strerror}"
+        hint = "set XDG_CACHE_HOME to a folder that can be written, or do without: --no-cache"
+        raise ConfigError(reason, path=str(folder), hint=hint) from None
     return folder / "results.sqlite"
 
 

@@ -22,11 +22,8 @@ def perform(_job: Job, spec: VerifySweepSpec) -> int:
     facts, results = store.facts(), store.results()
     plan = read_plan(Path(facts.file), facts.defines)
     if plan.identity != facts.identity:
-        raise ConfigError(
-            "templates, workloads or the program changed since these results",
-            path=str(folder),
-            hint="run the sweep again",
-        )
+        reason = "templates, workloads or the program changed since these results"
+        raise ConfigError(reason, path=str(folder), hint="run the sweep again")
     chosen = {r.point for objective in facts.objectives for r in best(results, objective, spec.best)}
     if not chosen:
         raise StripeError(

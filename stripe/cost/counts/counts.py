@@ -13,7 +13,7 @@ transfer blocks tell its box. The rules are those of Timeloop, ZigZag and AccelF
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from math import prod
 
@@ -76,11 +76,9 @@ def _check_fits(counted: KernelCounts, hardware: HardwareModel) -> None:
         if memory is None or memory.is_cache or held <= memory.size * memory.count:
             continue
         units = f", {memory.count} of {memory.size:,}" if memory.count > 1 else ""
-        raise StripeError(
-            f"its copies take {held:,} bytes of {name}, which has {memory.size * memory.count:,}{units}",
-            where=f"kernel {counted.name}",
-            hint="make its tiles smaller, or hold fewer operands there",
-        )
+        reason = f"its copies take {held:,} bytes of {name}, which has {memory.size * memory.count:,}{units}"
+        hint = "make its tiles smaller, or hold fewer operands there"
+        raise StripeError(reason, where=f"kernel {counted.name}", hint=hint)
 
 
 class _Counter:
@@ -276,15 +274,13 @@ def _steps(leaf: Nest) -> int:
     return count_domain(domain) if whole else count_points(points_of(domain).onto(names))
 
 
-def _held(block: Block) -> dict[str, int]:
+def _held(block: Block) -> Counter[str]:
     """Bytes of the allocations in each memory: all of a nest together, the largest of blocks one after the other."""
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for ref in block.allocs:
-        total[ref.location.name] = total.get(ref.location.name, 0) + ref.bytes
-    inner: dict[str, int] = {}
+        total[ref.location.name] += ref.bytes
+    inner: Counter[str] = Counter()
     for child in block.blocks:
-        for memory, size in _held(child).items():
-            inner[memory] = max(inner.get(memory, 0), size)
-    for memory, size in inner.items():
-        total[memory] = total.get(memory, 0) + size
+        inner |= _held(child)
+    total.update(inner)
     return total

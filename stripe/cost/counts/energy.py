@@ -13,7 +13,6 @@ from stripe.hw.schema import ExecUnit, HardwareModel
 
 def operations_energy(operations: Operations, unit: ExecUnit) -> float:
     """Energy of operations, pJ; a multiply and the add of its result count as one multiply-accumulate."""
-    left = dict(operations.counts)
     total = 0.0
     for (product, result), number in operations.macs.items():
         key = f"mac:{product.name}"
@@ -21,9 +20,8 @@ def operations_energy(operations: Operations, unit: ExecUnit) -> float:
             total += number * unit.mac_energy_pJ(product)
         else:
             total += number * (unit.op_energy_pJ("mul", product) + unit.op_energy_pJ("add", result))
-        left["mul", product] = left.get(("mul", product), 0) - number
-        left["add", result] = left.get(("add", result), 0) - number
-    return total + sum(number * unit.op_energy_pJ(op, dtype) for (op, dtype), number in left.items())
+    others = operations.beside_macs.items()
+    return total + sum(number * unit.op_energy_pJ(op, dtype) for (op, dtype), number in others)
 
 
 def count_energy(counts: KernelCounts, model: HardwareModel) -> tuple[float, dict[str, float]]:

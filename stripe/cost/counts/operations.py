@@ -33,6 +33,15 @@ class Operations:
         return sum(self.macs.values())
 
     @property
+    def beside_macs(self) -> dict[tuple[str, DType], int]:
+        """The numbers of operations that are no part of a multiply-accumulate."""
+        left = Counter(self.counts)
+        for (product, result), number in self.macs.items():
+            left["mul", product] -= number
+            left["add", result] -= number
+        return {key: number for key, number in left.items() if number}
+
+    @property
     def by_name(self) -> dict[str, int]:
         """The numbers of operations by `intrinsic:dtype`, in the order of these names."""
         found = {(op, dtype.name): number for (op, dtype), number in self.counts.items() if number}

@@ -39,14 +39,17 @@ class PlannedNest:
 
     @property
     def energy_pJ(self) -> float:
+        """Energy of all parts, pJ."""
         return sum(part.energy_pJ for part in self.parts) if self.parts else self.mapping.energy_pJ
 
     @property
     def cycles(self) -> float:
+        """Cycles of all parts, which run one after the other; 0 where time does not count."""
         return sum(part.cycles for part in self.parts) if self.parts else self.mapping.cycles
 
     @property
     def price(self) -> float:
+        """The objective: pJ, cycles, or their product."""
         prices = {"energy": self.energy_pJ, "latency": self.cycles, "edp": self.energy_pJ * self.cycles}
         return prices[self.objective]
 

@@ -15,17 +15,16 @@ from hashlib import blake2b
 from heapq import heappush, heapreplace
 from itertools import product
 from math import inf, prod
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from stripe.cost.mapping.problem import Hierarchy, LoopNest, Node, interleavings, residencies
 from stripe.cost.mapping.splits import IndexSplit, IndexSplits, fewer
-from stripe.cost.mapping.terms import Floats, PriceTerms, Skeleton, Slide
+from stripe.cost.mapping.terms import Floats, Integers, PriceTerms, Skeleton, Slide
 from stripe.ir.frozen import replace
 
-Integers: TypeAlias = npt.NDArray[np.int64]
 Objective = Literal["energy", "latency", "edp"]
 
 CHUNK = 1 << 16

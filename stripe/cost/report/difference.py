@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from stripe.cost.report.schema import SimulationJson
-from stripe.cost.report.table import Table
+from stripe.cost.report.table import Table, summed
 from stripe.cost.report.tables import number
 
 _MOST_ROWS = 30
@@ -22,11 +21,12 @@ def difference_tables(a: SimulationJson, b: SimulationJson) -> list[Table]:
         "operations": (float(a.operations), float(b.operations)),
     }
     rows = tuple((name, *_numbers(*pair)) for name, pair in totals.items())
+    stalls = (summed(stall for s in report.statements for stall in s.stalls.items()) for report in (a, b))
     return [
         _parameters(a, b),
         Table(f"A: {a.input} on {a.machine}; B: {b.input} on {b.machine}", ("", *_HEADERS), rows),
         _statements(a, b),
-        _changed("stalls that differ, cycles", _stalls(a), _stalls(b)),
+        _changed("stalls that differ, cycles", *stalls),
         _changed("energy that differs, pJ", a.energy, b.energy),
         _changed("bytes on buses that differ", *({bus.name: bus.bytes for bus in r.buses} for r in (a, b))),
     ]
@@ -41,7 +41,7 @@ def _parameters(a: SimulationJson, b: SimulationJson) -> Table:
 
 def _statements(a: SimulationJson, b: SimulationJson) -> Table:
     """Cycles of statements by name; statements of equal names count together."""
-    cycles_a, cycles_b = _cycles(a), _cycles(b)
+    cycles_a, cycles_b = (summed((s.name, s.cycles) for s in report.statements) for report in (a, b))
     bound_a, bound_b = ({s.name: s.bound for s in report.statements} for report in (a, b))
     rows = tuple(
         (name, *_numbers(*pair), bound_a.get(name, "is not there"), bound_b.get(name, "is not there"))
@@ -60,21 +60,6 @@ def _differing(a: Mapping[str, float], b: Mapping[str, float]) -> Iterator[tuple
     pairs = {name: (a.get(name, 0.0), b.get(name, 0.0)) for name in dict.fromkeys((*a, *b))}
     changed = [(name, pair) for name, pair in pairs.items() if pair[0] != pair[1]]
     yield from sorted(changed, key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))[:_MOST_ROWS]
-
-
-def _cycles(report: SimulationJson) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
-    for statement in report.statements:
-        found[statement.name] += statement.cycles
-    return found
-
-
-def _stalls(report: SimulationJson) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
-    for statement in report.statements:
-        for cause, cycles in statement.stalls.items():
-            found[cause] += cycles
-    return found
 
 
 def _numbers(a: float, b: float) -> tuple[str, str, str, str]:

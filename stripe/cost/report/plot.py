@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby, islice
 from math import log10
 
 from stripe.cost.report.schema import SimulationJson, StatementJson
@@ -52,15 +53,9 @@ def _rows(report: SimulationJson) -> list[str]:
     """The units with work, in the machine's order; beyond twelve of a kind only the first."""
     used = {unit for statement in report.statements for unit in statement.units}
     used |= {piece.unit for statement in report.statements for piece in statement.slices}
-    known = [unit.unit for unit in report.units if unit.unit in used]
-    counts: dict[str, int] = {}
-    rows: list[str] = []
-    for unit in known:
-        name = unit.split("[")[0]
-        counts[name] = counts.get(name, 0) + 1
-        if counts[name] <= 12:
-            rows.append(unit)
-    return rows
+    known = (unit.unit for unit in report.units if unit.unit in used)
+    kinds = groupby(known, key=lambda unit: unit.split("[")[0])
+    return [unit for _, units in kinds for unit in islice(units, 12)]
 
 
 def _colors(report: SimulationJson) -> dict[int, str]:
@@ -232,9 +227,8 @@ def _points(
 
 
 def _names(statement: StatementJson) -> str:
-    names = list(dict.fromkeys(unit.split("[")[0] for unit in statement.units))
-    count = len(statement.units)
-    return f"{count} {names[0]}" if count > 1 and names else (names[0] if names else "")
+    name, count = statement.units[0].split("[")[0] if statement.units else "", len(statement.units)
+    return f"{count} {name}" if count > 1 else name
 
 
 def _energies(

@@ -18,6 +18,7 @@ from stripe.cost.report.schema import (
     TrafficJson,
 )
 from stripe.cost.report.statements import statement_reports
+from stripe.cost.report.table import summed
 from stripe.cost.report.units import bus_reports, memory_reports, unit_reports
 from stripe.cost.time.simulate import Simulation
 from stripe.hw.schema import HardwareModel
@@ -89,13 +90,10 @@ def simulation_json(found: Simulation, source: str, *, slices: bool = True) -> S
 
 def _energy(found: Simulation) -> dict[str, float]:
     """pJ by component; static power for the whole time (1 mW for 1 us is 1000 pJ)."""
-    energy: dict[str, float] = defaultdict(float)
-    for cost in found.costs:
-        for component, value in cost.energy.items():
-            energy[component] += value
     model = found.model
     power = model.leakage_mW + sum(unit.leakage_mW * unit.count for unit in model.units.values())
-    energy["leakage"] += power * model.microseconds(found.cycles) * 1000.0
+    leakage = ("leakage", power * model.microseconds(found.cycles) * 1000.0)
+    energy = summed((*(part for cost in found.costs for part in cost.energy.items()), leakage))
     return {component: value for component, value in sorted(energy.items()) if value}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from stripe.cost.report.schema import SliceJson, StatementJson
+from stripe.cost.report.table import summed
 from stripe.cost.time.contention import Run
 from stripe.cost.time.pieces import reads_and_writes
 from stripe.cost.time.simulate import Simulation
@@ -81,7 +82,12 @@ def _statement(position: int, owned: tuple[int, ...], found: Simulation, *, slic
         tiles=cost.tiles,
         operations=cost.work.operations.by_name,
         macs=cost.work.operations.mac_count,
-        bytes=_bytes(cost),
+        # at the ends of each flow, and twice at the units between: they take bytes in and give them out
+        bytes=summed(
+            (parse_unit(unit)[0], flow.bytes)
+            for flow in cost.flows
+            for unit in (flow.source, flow.sink, *flow.route.units, *flow.route.units)
+        ),
         intensity=ops / moved if moved else None,
         transfers=owned,
         ops_per_cycle=ops / cycles if cycles else 0.0,
@@ -111,12 +117,3 @@ def _slices(cost: StatementCost, run: Run) -> tuple[SliceJson, ...]:
             for unit, name, tile, transfer, start, end in cost.slices
         ]
     )  # fmt: skip
-
-
-def _bytes(cost: StatementCost) -> dict[str, float]:
-    """Bytes read and written by memory or unit: at the ends of each flow, and twice at the units between."""
-    found: dict[str, float] = defaultdict(float)
-    for flow in cost.flows:
-        for unit in (flow.source, flow.sink, *flow.route.units, *flow.route.units):
-            found[parse_unit(unit)[0]] += flow.bytes
-    return dict(found)

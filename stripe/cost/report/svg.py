@@ -19,7 +19,7 @@ _FONT = "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\""
 
 @dataclass
 class Canvas:
-    """A picture of a given size in pixels, with the origin at the upper left."""
+    """A picture of a given size, with the origin at the upper left. All places and lengths are in pixels."""
 
     width: float
     height: float

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -19,6 +20,14 @@ class Table:
 
     def is_text(self, column: int) -> bool:
         return column < self.left or column in self.texts
+
+
+def summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The sum of the numbers of each name, in the order in which names come first."""
+    found: dict[str, float] = defaultdict(float)
+    for name, number in pairs:
+        found[name] += number
+    return found
 
 
 def plain(table: Table) -> str:

@@ -163,6 +163,7 @@ def number(value: float) -> str:
 
 
 def percent(part: float, total: float) -> str:
+    """A share with one decimal; 0 of nothing."""
     return f"{100 * part / total:.1f} %" if total else "0.0 %"
 
 

@@ -34,11 +34,9 @@ def check_locations(entry: Block, model: HardwareModel) -> None:
                 raise ConfigError(error.reason, where=place, hint=error.hint) from None
         for ref in block.refinements:
             if ref.location and ref.location.name not in model.mem_units:
-                raise ConfigError(
-                    f"'{ref.location}' is no memory",
-                    where=f"'{ref.name}' in block {block.name}",
-                    hint=f"memories are {', '.join(model.mem_units)}",
-                )
+                reason = f"'{ref.location}' is no memory"
+                hint = f"memories are {', '.join(model.mem_units)}"
+                raise ConfigError(reason, where=f"'{ref.name}' in block {block.name}", hint=hint)
 
 
 class Machine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
@@ -100,18 +99,16 @@ def rated(operations: Operations) -> dict[tuple[str, DType], int]:
 
 def rate_cycles(operations: Operations, name: str, unit: ExecUnit) -> float:
     """Cycles of operations on the unit called `name`, by the rates. Raises ConfigError for one without a rate."""
-    return sum(number / _rate(unit, name, op, dtype) for (op, dtype), number in rated(operations).items())
-
-
-def _rate(unit: ExecUnit, name: str, op: str, dtype: DType) -> float:
-    rate = unit.rate(op, dtype)
-    if rate is None:
-        raise ConfigError(
-            f"{name} has no rate for '{op}' of {dtype}",
-            where=f"exec_units.{name}.ops_per_cycle",
-            hint=f"it has {', '.join(unit.ops_per_cycle)}; locate the block on another unit or add a rate",
-        )
-    return rate
+    total = 0.0
+    for (op, dtype), number in rated(operations).items():
+        rate = unit.rate(op, dtype)
+        if rate is None:
+            reason, where = f"{name} has no rate for '{op}' of {dtype}", f"exec_units.{name}.ops_per_cycle"
+            rates = ", ".join(unit.ops_per_cycle)
+            hint = f"it has {rates}; locate the block on another unit or add a rate"
+            raise ConfigError(reason, where=where, hint=hint)
+        total += number / rate
+    return total
 
 
 def missing_rates(operations: Operations, unit: ExecUnit) -> tuple[str, ...]:
@@ -126,11 +123,7 @@ def unnamed_rates(operations: Operations, unit: ExecUnit) -> tuple[str, ...]:
     `op:dtype`, in order."""
     if not unit.is_matrix_engine:
         return ()
-    left = Counter(operations.counts)
-    for (product, result), number in operations.macs.items():
-        left["mul", product] -= number
-        left["add", result] -= number
-    found = ((op, dtype) for (op, dtype), number in left.items() if number and not unit.names_rate(op, dtype))
+    found = (key for key in operations.beside_macs if not unit.names_rate(*key))
     return tuple(sorted(f"{op}:{dtype.name}" for op, dtype in found))
 
 

@@ -41,16 +41,13 @@ def find_transfers(
     for footprint in footprints:
         far = machine.memory(footprint.ref.location)
         way = footprint.ref.dir
-        for reads in (True,) * (way.reads or _is_read_back(footprint)) + (False,) * way.writes:
+        # partial results come back when the reduction is split
+        returns = way is Direction.OUT and footprint.ref.agg is not Agg.ASSIGN
+        for reads in (True,) * (way.reads or returns) + (False,) * way.writes:
             ends = (far, near) if reads else (near, far)
             route = machine.graph.route(*ends)
             needs = model.byte_rates(*ends, route).cycles
             yield TileTransfer(footprint, reads, route.bytes_per_cycle, route.latency_cycles, needs)
-
-
-def _is_read_back(footprint: TileFootprint) -> bool:
-    """Whether partial results of a view come back when the reduction is split."""
-    return footprint.ref.dir is Direction.OUT and footprint.ref.agg is not Agg.ASSIGN
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from stripe.cost.counts.tiles import Bools, Floats, Ints, TileCounts, product
-from stripe.cost.time.arrays import Role, matmul_roles
+from stripe.cost.time.arrays import ROLES, Role, matmul_roles
 from stripe.cost.time.lanes import Instructions, TileLanes, columns_of
 from stripe.cost.time.statement import Resource
 from stripe.cost.time.tile_moves import TileOperand, TileTransfer
@@ -37,10 +37,8 @@ def _array_columns(block: Block) -> _Roles | None:
     roles = matmul_roles(block, [index.name for index in block.iterated], moving)
     if roles is None:
         return None
-    found: dict[Role, list[int]] = {"reduction": [], "pixels": [], "filters": [], "batches": []}
-    for column, index in enumerate(block.iterated):
-        found[roles[index.name]].append(column)
-    return found
+    columns = [(column, roles[index.name]) for column, index in enumerate(block.iterated)]
+    return {role: [column for column, taken in columns if taken == role] for role in ROLES}
 
 
 def _ordered_cycles(array: SystolicArray, roles: _Roles, ranges: Ints, low: Ints, high: Ints) -> Floats:

@@ -39,11 +39,8 @@ def check_input(
     for line in undecided:
         write(line)
     if undecided and policy.unknown_fails:
-        raise ProofError(
-            "the program is not proved to be right in itself",
-            where=name,
-            hint="without --verify-unknown fail it is taken to be",
-        )
+        reason = "the program is not proved to be right in itself"
+        raise ProofError(reason, where=name, hint="without --verify-unknown fail it is taken to be")
 
 
 def decided(findings: Sequence[Finding], write: Callable[[str], object], name: str) -> list[Finding]:

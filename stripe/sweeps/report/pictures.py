@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Literal, cast
 
 from stripe.config.parameters import shown
+from stripe.cost.report.table import summed
 from stripe.sweeps.extras import extra
 from stripe.sweeps.metrics import UNITS
 from stripe.sweeps.results import PointResult, best, pareto_front
@@ -47,9 +48,7 @@ def pictures(
         draw(f"layers-{value}", 8, 4.5, lambda axes, v=value, u=unit: _layers(axes, winners, v, u))
     for metric, winner in winners.items():
         energy = {k.removeprefix("energy."): v for k, v in winner.metrics.items() if k.startswith("energy.")}
-        stalls = _summed(
-            (cause, cycles) for layer in _layers_of(winner) for cause, cycles in layer["stalls"].items()
-        )
+        stalls = summed(stall for layer in _layers_of(winner) for stall in layer["stalls"].items())
         draw(f"energy-{metric}", 7, 3, lambda axes, e=energy: _bars(axes, e, "pJ"))
         draw(f"stalls-{metric}", 7, 3, lambda axes, s=stalls: _bars(axes, s, "cycles"))
         draw(f"timeline-{metric}", 9, 3, lambda axes, w=winner: _timeline(axes, w))
@@ -133,10 +132,10 @@ def _sensitivity(axes: Any, facts: SweepFacts, feasible: Sequence[PointResult]) 
 
 def _layers(axes: Any, winners: Mapping[str, PointResult], value: str, unit: str) -> None:
     totals = {
-        metric: _summed((str(layer["name"]), _of(layer, value)) for layer in _layers_of(winner))
+        metric: summed((str(layer["name"]), _of(layer, value)) for layer in _layers_of(winner))
         for metric, winner in winners.items()
     }
-    largest = _summed(pair for total in totals.values() for pair in total.items())
+    largest = summed(pair for total in totals.values() for pair in total.items())
     names = sorted(largest, key=lambda name: -largest[name])[:MOST_LAYERS]
     base = [0.0] * len(totals)
     for name in [*names, ""]:
@@ -177,10 +176,3 @@ def _layers_of(result: PointResult) -> list[dict[str, Any]]:
 
 def _of(layer: Mapping[str, Any], value: str) -> float:
     return layer["end"] - layer["start"] if value == "cycles" else layer[value]
-
-
-def _summed(pairs: Any) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for name, value in pairs:
-        found[name] = found.get(name, 0.0) + value
-    return found
