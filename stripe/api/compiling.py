@@ -45,7 +45,7 @@ def hardware(model: str | os.PathLike[str], **parameters: Scalar) -> HardwareMod
 
 
 def machine_of(model: Machine, parameters: dict[str, Scalar]) -> HardwareModel:
-    """The model itself, or that of a name or path. Raises ConfigError for parameters of a model that is loaded."""
+    """The model itself, or the model of a name or path. Raises ConfigError for parameters of a model that is loaded."""
     if not isinstance(model, HardwareModel):
         return hardware(model, **parameters)
     if parameters:

@@ -1,4 +1,4 @@
-"""Where the commands start: an interrupt while their modules load ends them as quietly as later ones do.
+"""Entry points of the commands: an interrupt while their modules load ends them as quietly as a later one.
 
 Nothing is imported here, since an import before the first `try` can be interrupted with a traceback.
 """

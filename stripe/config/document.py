@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -48,8 +48,8 @@ class Document:
     path: str
     text: str
     json: JsonText
-    pieces: tuple[tuple[int, Piece], ...] = ()
-    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    pieces: tuple[tuple[int, Piece], ...]
+    sources: Mapping[str, str]
 
     @property
     def data(self) -> JsonValue:

@@ -53,7 +53,7 @@ def shipped(kind: str = "hwmodels") -> tuple[str, ...]:
 
 
 def parameter_file(template: Path) -> Path:
-    """Where the parameters of a template are described: `NAME.params.json` beside it. It need not exist."""
+    """The file that describes the parameters of a template: `NAME.params.json` beside it. It need not exist."""
     name = template.name
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)

@@ -25,7 +25,7 @@ class PassEntry:
 
     @property
     def label(self) -> str:
-        """How messages call it: `'fuse_relu' (fusion)`, or `'dce'` where both names are the same."""
+        """The name in messages: `'fuse_relu' (fusion)`, or `'dce'` where both names are the same."""
         kind = self.pass_.pass_name
         return f"'{self.name}'" if self.name == kind else f"'{self.name}' ({kind})"
 

@@ -25,7 +25,7 @@ MAX_COUNTED = 20_000
 """Points of a grid with conditions that are counted one by one, before a run."""
 
 MAX_SEARCHED = 1_000_000
-"""Points that are tried to find one that the conditions allow."""
+"""Points that are tried in search of a point that the conditions allow."""
 
 
 @dataclass(frozen=True, slots=True)

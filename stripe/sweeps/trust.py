@@ -64,7 +64,7 @@ def without_effect(results: Sequence[PointResult], axes: Values, metrics: Sequen
 
 
 def sensitivity(results: Sequence[PointResult], axes: Values, metric: str) -> dict[str, float]:
-    """How much a metric follows each axis: the mean, over all groups of points that differ in it alone, of the
+    """The effect of each axis on a metric: the mean, over all groups of points that differ in it alone, of the
     largest value by the smallest, less 1.
     """
     found: dict[str, float] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from stripe.cli.commands.run_report import ComparisonJson
 from stripe.exec.compare import LOOSE, Tolerance, compare, layered, tolerance_for, worst_element
@@ -25,7 +25,7 @@ class ComparedRun:
     outputs: Arrays
     engine: str
     small_integers: bool
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: ReadOptions
 
     def against(self, reference: str) -> ComparisonJson:
         """Compares with another way to compute the same. Raises ConfigError when the input has no such way."""

@@ -49,7 +49,7 @@ def perform(job: Job, spec: RunSpec) -> int:
     program = run_passes(job, spec, original, reading, unchecked=engine.unchecked)
     warn_of_idle_parameters(job)
     inputs = _inputs(job, spec, original)
-    # A pass list decides on the order of loops; without one the emitter may choose one that suits caches.
+    # A pass list decides on the order of loops; without a list the emitter may choose an order that suits caches.
     runner = engine.load(program, reorder=not job.entries)
     # A line on a terminal while the interpreter runs; emitted code has a process of its own.
     shown = engine.engine_name == "interp" and sys.stderr.isatty()

@@ -152,7 +152,7 @@ class Copies:
         return held.root if held is not None else buffer
 
     def rooted(self, access: Access) -> Access:
-        """The access to the elements of the tensor, instead of to those of the copy."""
+        """The access to the elements of the tensor, instead of the elements of the copy."""
         held = self._held.get(access.buffer)
         if held is None or (access.is_whole and not held.keeps_boxes):
             return access

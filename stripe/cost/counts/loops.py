@@ -1,4 +1,4 @@
-"""How many elements enter a level of memory over the run of a loop nest, by reasoning about its loops alone.
+"""The elements that enter a level of memory over the run of a loop nest, by reasoning about its loops alone.
 
 The loops outside a box run like an odometer. When loop j counts on, the loops inside it go back from their last
 values to 0. So the box moves by a distance that depends on j alone as long as its origin is linear, and the number of
@@ -33,7 +33,7 @@ class Box:
 
 
 def entering(access: Access, loops: Sequence[str], halo: Halo, instances: Sequence[str] = ()) -> int:
-    """How many elements the level gets while `loops` (names of the domain, outermost first) run.
+    """The number of elements that enter the level while `loops` (names of the domain, outermost first) run.
 
     An element counts once for each point of `instances`, each of which has a box of its own; the other indices of the
     domain span the box.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from stripe.ir import Agg, Block, Constant, DType, Intrinsic, Load, LoadIndex, Special, Store, result_dtype
@@ -19,8 +19,8 @@ class Operations:
     """Numbers of operations by (intrinsic, dtype); `macs` of them are pairs of a multiply and the add of its result,
     by dtype of the multiply and of the add. These are among `counts` too."""
 
-    counts: Mapping[tuple[str, DType], int] = field(default_factory=dict[tuple[str, DType], int])
-    macs: Mapping[tuple[DType, DType], int] = field(default_factory=dict[tuple[DType, DType], int])
+    counts: Mapping[tuple[str, DType], int]
+    macs: Mapping[tuple[DType, DType], int]
 
     @property
     def total(self) -> int:

@@ -185,7 +185,7 @@ def _span(access: Affine, columns: Mapping[str, int], sizes: Ints) -> Ints:
 
 
 def _overhang(access: Affine, block: Block, intervals: Mapping[str, Interval]) -> int:
-    """How far a coordinate runs past its bounds by the constraints of `block`, which cut windows at the edges."""
+    """The coordinates past the bounds by the constraints of `block`, which cut windows at the edges."""
     low, high = access.bounds(intervals)
     least, most = low, high
     for constraint in block.constraints:

@@ -36,7 +36,7 @@ def target_for(
     timed: bool = False,
 ) -> Hierarchy:
     """The machine for a product of two operands, of which `stationary` takes that role: the memories between the main
-    memory and the unit, the farthest first, and the axes of its grid. `dtype` is that of the factors; `timed` adds the
+    memory and the unit, the farthest first, and the axes of its grid. `dtype` is the factors'; `timed` adds the
     cycles of the array and of the buses.
 
     Raises ConfigError for a machine without a main memory.

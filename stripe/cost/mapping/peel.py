@@ -55,7 +55,7 @@ class PlannedNest:
 
     @property
     def gap(self) -> float:
-        """The part by which the price may be above that of the best mapping."""
+        """The share by which the price may be above the best mapping's."""
         return max(0.0, self.price / self.bound - 1.0) if self.bound > 0 else 0.0
 
 

@@ -66,8 +66,8 @@ class LoopMapping:
         return replace(self, skeleton=Skeleton(nodes, slides), splits=ordered)
 
     def loops(self, nest: LoopNest) -> list[list[tuple[str, int]]]:
-        """The loops in time as (index, rounds), outermost first: for each node those between it and the node outside,
-        then those inside of the last node. A loop that a window slides along is the last of its list.
+        """The loops in time as (index, rounds), outermost first: for each node the loops between it and the one
+        outside, then the loops inside of the last node. A loop that a window slides along is the last of its list.
         """
         found: list[list[tuple[str, int]]] = []
         last = dict(nest.ranges)

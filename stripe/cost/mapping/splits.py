@@ -64,11 +64,8 @@ class IndexSplits:
                 below = [(*chain, part) for chain in below for part in parts if chain[-1] % part == 0]
             chains += below
             places += [spatial] * len(below)
-        width = len(nodes) + 1
-        return (
-            np.array(chains, np.int64).reshape(-1, width),
-            np.array(places, np.int64).reshape(len(places), len(self._target.axes)),
-        )
+        positions = np.array(places, np.int64).reshape(len(places), len(self._target.axes))
+        return np.array(chains, np.int64).reshape(-1, len(nodes) + 1), positions
 
     def _limit(self, node: Node, index: str, spatial: Sequence[int]) -> float:
         """The largest temporal extent inside a node that its capacity allows."""

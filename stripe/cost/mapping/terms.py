@@ -32,7 +32,7 @@ Extents: TypeAlias = dict[str, Integers]
 
 @dataclass(frozen=True)
 class Slide:
-    """Where a level keeps halos: the loop right above `node` is over `index` and moves a window over its elements."""
+    """A window of a level that keeps halos: the loop right above `node` is over `index` and moves it."""
 
     node: Node
     index: str
@@ -116,7 +116,7 @@ class PriceTerms:
         pJ = parent.read_pJ * size
         both = [(parent.memory, "")]
         if operand.is_output:
-            # Each step writes a result and reads what it adds to, but for the first time.
+            # Each step writes a result, and reads it before but for the first time.
             pJ += parent.write_pJ * size
             self.constant_pJ -= total * parent.read_pJ
             both = [(parent.memory, ""), ("", parent.memory)]

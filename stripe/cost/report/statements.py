@@ -14,7 +14,7 @@ from stripe.hw.graph import parse_unit
 from stripe.ir import Block
 
 
-def statement_reports(found: Simulation, *, slices: bool = True) -> tuple[StatementJson, ...]:
+def statement_reports(found: Simulation, *, slices: bool) -> tuple[StatementJson, ...]:
     """Every statement of main; with the steps of its tiles where `slices`."""
     owned = _transfers_of(found)
     return tuple(

@@ -36,14 +36,9 @@ class Canvas:
             f'stroke="{stroke}" stroke-width="0.5">{inner}</rect>'
         )
 
-    def line(
-        self, x1: float, y1: float, x2: float, y2: float, color: str = INK, width: float = 1.0, dash: str = ""
-    ) -> None:
-        dashes = f' stroke-dasharray="{dash}"' if dash else ""
-        self.parts.append(
-            f'<line x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="{color}" '
-            f'stroke-width="{width}"{dashes}/>'
-        )
+    def line(self, x1: float, y1: float, x2: float, y2: float, color: str = INK, width: float = 1.0) -> None:
+        place = f'x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}"'
+        self.parts.append(f'<line {place} stroke="{color}" stroke-width="{width}"/>')
 
     def circle(self, x: float, y: float, radius: float, fill: str, *, title: str = "") -> None:
         inner = f"<title>{escape(title)}</title>" if title else ""
@@ -87,22 +82,18 @@ class Labels:
         for x, y, anchor in places:
             left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
             box = (left, y - 0.85 * size, left + width, y + 0.25 * size)
-            if (
-                left >= 0
-                and box[2] <= self.canvas.width
-                and not any(_overlap(box, other) for other in self.taken)
-            ):
+            overlaps = any(
+                box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+                for other in self.taken
+            )
+            if left >= 0 and box[2] <= self.canvas.width and not overlaps:
                 self.taken.append(box)
                 self.canvas.text(x, y, text, size=size, anchor=anchor, color=color)
                 return True
         return False
 
 
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def ticks(low: float, high: float, count: int = 6) -> list[float]:
+def ticks(low: float, high: float, count: int) -> list[float]:
     """Round numbers from `low` to `high`, about `count` of them."""
     if high <= low:
         return [low]

@@ -69,7 +69,7 @@ class _UnrolledTile:
         self.steps = prod(self.ranges[name] for name in self.outer)
         again = max((n + 1 for n, name in enumerate(self.outer) if name in moving), default=0)
         self.visits = prod(self.ranges[name] for name in self.outer[:again])
-        """How often the results of a step change."""
+        """The number of times that the results of a step change."""
 
     def _copies(self, level: int) -> int:
         return prod(self.ranges[name] for name in self.own[level:-1]) * self.pieces
@@ -86,7 +86,7 @@ class _UnrolledTile:
 
     @property
     def sums_go_on(self) -> bool:
-        """Whether the results of a step are those of the next one."""
+        """Whether the next step adds to the results of a step."""
         return self.steps > self.visits
 
     def vectors(self, access: Access) -> int:

@@ -20,7 +20,7 @@ _Lanes: TypeAlias = tuple[tuple[int, int], ...]
 class TileLanes:
     """The work of a unit on tiles in units of one instruction: a use of a stencil, or a whole tile where none matches.
 
-    `columns` are those of the block's indices. `sizes` are the points of an instruction along the columns of its
+    `columns` are the columns of the block's indices. `sizes` are the points of an instruction along the columns of its
     indices, -1 for all of the tile, and `idle` the lanes of indices of the stencil that no index takes.
     """
 

@@ -36,7 +36,7 @@ class _RoutePart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _BufferUse:
-    """How a kernel uses a buffer: where it lies, whether it is read and written, and whether writes add to it."""
+    """The use of a buffer by a kernel: its location, and whether it is read, written, and added to."""
 
     location: Location
     reads: bool = False
@@ -153,7 +153,7 @@ def _route(hops: list[Hop]) -> Route:
 
 
 def _numbering(leaf: Nest) -> Iterator[str]:
-    """The names in the domain of the indices that number units: spatial ones, and those of locations."""
+    """The names in the domain of the indices that number units: spatial indices, and indices of locations."""
     for depth, block in enumerate(leaf.blocks):
         inside = leaf.prefix(depth)
         for index in block.iterated:

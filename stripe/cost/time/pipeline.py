@@ -64,10 +64,9 @@ def _duration(stages: tuple[PipelineStage, ...], tiles: int, depth: int) -> Dura
     """`pipeline_cycles`. Answers are kept: a tile that was priced comes back in the program, and so do equal layers."""
     if tiles <= 0 or not stages:
         return Duration(0.0)
-    uneven = any(stage.each for stage in stages)
     if depth <= 1 or tiles == 1:
         return Duration(sum(_alone(stages, tiles)))
-    if uneven:
+    if any(stage.each for stage in stages):
         return Duration(_simulate(stages, tiles, depth)[-1])
     length = _FIRST
     while length < tiles:

@@ -100,7 +100,7 @@ class Simulation:
 
     @cached_property
     def placed(self) -> dict[str, int]:
-        """Where the last buffer with an address ends in each memory."""
+        """The end of the last buffer with an address in each memory, in bytes."""
         ends: dict[str, int] = {}
         for ref in (*self.program.entry.allocs, *self.program.main.allocs):
             if ref.offset is not None:

@@ -66,7 +66,7 @@ class TileSlice(NamedTuple):
 
 @dataclass(frozen=True)
 class TileLoop:
-    """A loop over tiles: its stages, their names, which of them are transfers, its tiles and those in flight."""
+    """A loop over tiles: its stages with names and transfers among them, its tiles, and the tiles in flight."""
 
     stages: tuple[PipelineStage, ...]
     names: tuple[str, ...]
@@ -143,13 +143,13 @@ class StatementCost:
     demand: Mapping[Resource, float]
     stalls: Mapping[str, float]
     energy: Mapping[str, float]
-    notes: tuple[str, ...] = ()
-    tiles: int = 1
-    loop: TileLoop | None = None
+    notes: tuple[str, ...]
+    tiles: int
+    loop: TileLoop | None
     """The loop over tiles that it is, if it runs once."""
-    own: WorkByUnit = WorkByUnit()
+    own: WorkByUnit
     """Work on the units that it occupies."""
-    inside: WorkByUnit = WorkByUnit()
+    inside: WorkByUnit
     """Work inside it on other units."""
 
     @cached_property

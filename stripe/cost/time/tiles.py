@@ -101,7 +101,7 @@ class TileTimes:
     The views of each tile are moved into the memory and back, and computed on. With one buffer that adds up; with
     more, tile k computes while tile k+1 is moved, so that n equal tiles take max(n*compute + move, n*move + compute)
     with the move and compute of one tile. An aggregated result whose reduction is split is read back for all tiles but
-    the first, unless it stays by `kept`. Computing takes the unit's cycles or those of its busiest operand bus; no bus
+    the first, unless it stays by `kept`. Computing takes the cycles of the unit or of its busiest operand bus; no bus
     or port takes less than all its bytes.
     """
 
@@ -153,7 +153,7 @@ class TileTimes:
         return found
 
     def time(self, low: Ints, high: Ints) -> tuple[Floats, Floats]:
-        """Cycles from the first transfer to the last, and those of the transfers alone."""
+        """Cycles from the first transfer to the last, and cycles of the transfers alone."""
         totals = self._totals(low, high)
         moved = self._moved(totals, low, high)
         move = self._move(moved, low, high)

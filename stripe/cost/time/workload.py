@@ -175,7 +175,7 @@ class CostModel:
         return Busy(found.cycles * piece.runs, 0.0, resource)
 
     def _transfer_route(self, move: Move, *, back: bool = False) -> tuple[Route, Resource]:
-        """The route of a transfer, or that of partial results back, and the transfer unit (or bus) that it occupies."""
+        """The route of a transfer, or of partial results back, and the transfer unit (or bus) that it occupies."""
         machine = self.machine
         source, sink = machine.memory(move.transfer.source), machine.memory(move.transfer.sink)
         source, sink = (sink, source) if back else (source, sink)
@@ -253,7 +253,7 @@ class CostModel:
         )
 
     def _operand_flows(self, piece: Compute, work: Effort, units: UnitSet) -> tuple[list[Flow], float, float]:
-        """The flows of operands, the cycles in which each unit computes, and those of the busiest bus.
+        """The flows of operands, the cycles in which each unit computes, and the cycles of the busiest bus.
 
         Phases of a core follow one another. In each it computes and loads at the same time, and its first cache takes
         lines in between the loads.
@@ -365,7 +365,7 @@ def _shares(loop: Loop, number: int) -> tuple[int, ...]:
 
 
 def _spread(piece: Compute, unit: ExecUnit) -> int:
-    """How many units of one name share the work: a grid as a whole, else as many as indices tagged `spatial` or
+    """The units of one name that share the work: a grid as a whole, else as many as indices tagged `spatial` or
     `thread` have points."""
     if unit.is_array_position:
         return unit.count

@@ -104,7 +104,7 @@ def _model(source: Source, options: ReadOptions) -> ModelProto:
 def import_model(
     model: ModelProto, name: str, options: ReadOptions, values: Mapping[str, Array] | None = None
 ) -> Network:
-    """A checked model as Tile; inputs in `values` become constants. `name` is that of its file. Contents of other files
+    """A checked model as Tile; inputs in `values` become constants. `name` is the file's. Contents of other files
     and drawn ones are in the model afterwards.
     """
     folder = None if name.startswith("<") else Path(name).parent

@@ -59,7 +59,7 @@ class MachineCheck(Instrument):
 
 
 def run_at_addresses(program: Program) -> str:
-    """How the outputs change when buffers lie at their addresses, in one array of bytes for each memory, instead of
+    """The difference of the outputs when buffers lie at their addresses, in one array of bytes for each memory, not
     apart; empty when the bytes are the same."""
     from stripe.exec.data import random_inputs
     from stripe.exec.interp import interpret
