@@ -13,34 +13,58 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stripe.exec import arith
-from stripe.ir import INTRINSICS, Agg, DType, result_dtype
+from stripe.ir import DTYPES, INTRINSICS, Agg, DType, result_dtype
+from stripe.poly import check_time
 from stripe.verify.assumptions import Assumption
 
 Key: TypeAlias = tuple[Any, ...]
 """A kind of term, and the fields that distinguish terms of the kind."""
 
 
-class TermTable:
-    """Terms by number. `chains` takes an addition written as an operation for a sum by aggregation (minima, maxima,
-    *and* and *or* likewise), and `finite` leaves products with 0 out of sums of floats. `relied` are the assumptions of
-    all merges."""
+class TooManySteps(Exception):
+    """The terms of two programs take more steps than allowed."""
 
-    def __init__(self, *, chains: bool = False, finite: bool = False) -> None:
+
+_STEPS_OF_A_TERM = 10
+_STEPS_BETWEEN_CHECKS = 10_000
+
+
+class TermTable:
+    """Terms by number, made in `most_steps` steps. `chains` takes an addition written as an operation for a sum by
+    aggregation (minima, maxima, *and* and *or* likewise), and `finite` leaves products with 0 out of sums of floats.
+    `relied` are the assumptions of all merges."""
+
+    def __init__(self, most_steps: int, *, chains: bool = False, finite: bool = False) -> None:
         self.relied: set[Assumption] = set()
+        self._most_steps = most_steps
+        self._steps = 0
+        self._checked = 0
         self._chains = chains
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
         self._dtypes: list[DType] = []
+        self._vanishes: list[bool] = []
         self._finite = finite
+
+    def spend(self, steps: int) -> None:
+        """Counts steps. Raises TooManySteps past the limit, PolyLimit past the time of the proof."""
+        self._steps += steps
+        if self._steps > self._most_steps:
+            raise TooManySteps(f"enumeration takes more than {self._most_steps} steps")
+        if self._steps >= self._checked:
+            self._checked = self._steps + _STEPS_BETWEEN_CHECKS
+            check_time()
 
     def _of(self, key: Key, dtype: DType) -> int:
         number = self._numbers.setdefault(key, len(self._keys))
         if number == len(self._keys):
+            self.spend(_STEPS_OF_A_TERM)
             self._keys.append(key)
             self._dtypes.append(dtype)
+            self._vanishes.append(self._is_vanishing(key))
         return number
 
-    def element(self, name: str, flat: int, dtype: DType) -> int:
+    def element(self, name: str, dtype: DType, flat: int) -> int:
         """An element of an input, by its place in row-major order."""
         return self._of(("input", name, flat), dtype)
 
@@ -55,9 +79,13 @@ class TermTable:
     def is_beginning(self, term: int) -> bool:
         return self._keys[term][0] == "beginning"
 
-    def special(self, op: str, output: int, boxes: Key, place: int, dtype: DType) -> int:
-        """An element of an output of a special, which is a function of all elements of its inputs."""
-        return self._of(("special", op, output, self._of(("boxes", *boxes), dtype), place), dtype)
+    def call(self, op: str, boxes: Key) -> int:
+        """A special on all elements of its inputs, which its outputs are functions of."""
+        return self._of(("call", op, *boxes), DTYPES["bool"])
+
+    def called(self, call: int, output: int, place: int, dtype: DType) -> int:
+        """An element of an output of a special."""
+        return self._of(("called", self._keys[call][1], call, output, place), dtype)
 
     def operation(self, op: str, args: tuple[int, ...], target: DType | None) -> int:
         """An intrinsic on terms, computed where it can be."""
@@ -110,9 +138,11 @@ class TermTable:
             self.relied.add(Assumption.ZERO_SIGN)  # a sum of -0 alone is -0, unless it begins at 0
         flat: list[int] = []
         numbers: list[arith.Array] = []
+        self.spend(len(contributions))
         for term in contributions:
             key = self._keys[term]
             if key[:3] == ("merge", agg, dtype.name):
+                self.spend(len(key))
                 flat += key[3:]
             elif key != ("beginning", agg, dtype.name):
                 flat.append(term)
@@ -127,9 +157,9 @@ class TermTable:
         # A zero of either sign leaves a sum as it is, but for the sign of another zero.
         kept = [term for term in flat if term != identity and not (agg is Agg.ADD and self._is_zero(term))]
         if agg is Agg.ADD and dtype.is_float:
-            if self._finite and any(map(self._vanishes, kept)):
+            if self._finite and any(self._vanishes[term] for term in kept):
                 self.relied.add(Assumption.FINITE)
-                kept = [term for term in kept if not self._vanishes(term)]
+                kept = [term for term in kept if not self._vanishes[term]]
             self.relied |= {Assumption.ZERO_SIGN} if len(kept) < max(2, len(flat)) else set()
         terms = sorted(set(kept)) if once else sorted(kept)
         if not terms:
@@ -140,13 +170,13 @@ class TermTable:
         value = self._value(term)
         return value is not None and value.item() == 0
 
-    def _vanishes(self, term: int) -> bool:
-        """Whether a term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a choice."""
-        kind, *rest = self._keys[term]
-        if kind != "operation":
-            return kind == "number" and self._is_zero(term)
-        parts = [self._vanishes(arg) for arg in rest[2:]]
-        match rest[0]:
+    def _is_vanishing(self, key: Key) -> bool:
+        """Whether a new term is a zero of some sign when no operand is infinite or NaN: a product, a cast or a
+        choice."""
+        if key[0] != "operation":
+            return key[0] == "number" and self._is_zero(len(self._keys) - 1)
+        parts: list[bool] = [self._vanishes[arg] for arg in key[3:]]
+        match key[1]:
             case "mul":
                 return any(parts)
             case "cond":
@@ -167,7 +197,7 @@ class TermTable:
             return f"the identity of {rest[0].value}"
         if depth == 0:
             return "…"
-        if kind == "special":
+        if kind == "called":
             return f"{rest[0]}(…)[{rest[3]}]"
         name = rest[0].value if kind == "merge" else rest[0]
         shown = [self.show(arg, depth - 1) for arg in rest[2:8]]

@@ -1,15 +1,16 @@
 """Equality of small programs by enumeration: each point of each block runs once, over terms instead of numbers.
 
 An element of a buffer holds the number of a term in a table that both programs share. Equal numbers are equal terms, so
-that two programs are equal when their outputs hold the same numbers. Nothing here comes from `stripe.poly` or from the
-proof: the one is the check of the other. The run also finds accesses out of bounds, reads of undefined elements,
-elements assigned twice, and races between the points of a block.
+that two programs are equal when their outputs hold the same numbers. Nothing here but the clock comes from
+`stripe.poly` or from the proof: the one is the check of the other. The run also finds accesses out of bounds, reads of
+undefined elements, elements assigned twice, and races between the points of a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ from stripe.ir import (
     Agg,
     Block,
     Constant,
+    DType,
     Intrinsic,
     Load,
     LoadIndex,
@@ -33,13 +35,16 @@ from stripe.ir import (
     beginnings,
     writes_of,
 )
+from stripe.poly import PolyLimit
 from stripe.verify.assumptions import in_order
-from stripe.verify.enumerated_terms import TermTable
+from stripe.verify.enumerated_terms import TermTable, TooManySteps
 from stripe.verify.interface import LogicalForm, owed_pads, packed_names
 from stripe.verify.proof.witness import Different, Equal, Side, Unknown, Verdict, Witness
 
 MOST_POINTS = 200_000
 """Programs with more points are not enumerated; Python runs some 10^5 points a second."""
+MOST_STEPS = 10_000_000
+"""Steps of the runs of two programs: about as many microseconds."""
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Position: TypeAlias = tuple[tuple[int, int], ...]
@@ -52,15 +57,17 @@ class InvalidProgram(Exception):
 
 @dataclass(slots=True)
 class _Cells:
-    """An allocation in one run of its block: a term per element, contributions that wait to be merged, and who touched
-    an element at which point of which run of a block (None: at several points).
+    """An allocation in one run of its block: a term for each element that was touched, contributions that wait to be
+    merged, and who touched an element at which point of which run of a block (None: at several points). `given` makes
+    the term of an element of an input or a constant.
     """
 
     ref: Refinement
     agg: Agg
     level: int
     is_shared: bool
-    values: list[int | None]
+    given: Callable[[int], int] | None = None
+    values: dict[int, int] = field(default_factory=dict[int, int])
     waiting: dict[int, tuple[Agg, list[int]]] = field(default_factory=dict[int, tuple[Agg, list[int]]])
     touched: dict[str, dict[tuple[int, int], int | None]] = field(
         default_factory=dict[str, dict[tuple[int, int], int | None]]
@@ -120,8 +127,9 @@ class _TermInterpreter:
         self._runs = 0
         self._uses: dict[int, tuple[dict[str, Agg], set[str]]] = {}
 
-    def outputs(self) -> dict[str, list[int]]:
-        """The terms of the elements of each output. Raises InvalidProgram."""
+    def outputs(self) -> dict[str, dict[int, int]]:
+        """The terms of the elements of each output, but of those that keep what an input holds. Raises
+        InvalidProgram."""
         entry = self._program.entry
         constants = {buffer.name: constant_array(buffer) for buffer in self._program.constants}
         inputs = {ref.name for ref in self._program.inputs}
@@ -129,21 +137,24 @@ class _TermInterpreter:
         for ref in entry.refinements:
             buffer = self._allocate(entry, ref, 0)
             if ref.name in constants:
-                flat = constants[ref.name].reshape(-1)
-                buffer.values = [self._terms.number(value, ref.dtype) for value in flat]
+                buffer.given = partial(self._constant, constants[ref.name].reshape(-1), ref.dtype)
             elif ref.name in inputs:
-                buffer.values = [self._terms.element(ref.name, n, ref.dtype) for n in range(ref.elements)]
+                buffer.given = partial(self._terms.element, ref.name, ref.dtype)
             views[ref.name] = _CellView(buffer, ((ref, (0,) * ref.rank),))
         self._statements(entry, {}, views, ())
         return {ref.name: self._final(views[ref.name].buffer) for ref in self._program.outputs}
 
-    def _final(self, buffer: _Cells) -> list[int]:
-        found: list[int] = []
-        for flat in range(buffer.ref.elements):
+    def _constant(self, values: npt.NDArray[Any], dtype: DType, flat: int) -> int:
+        return self._terms.number(values[flat], dtype)
+
+    def _final(self, buffer: _Cells) -> dict[int, int]:
+        found: dict[int, int] = {}
+        touched = sorted({*buffer.values, *buffer.waiting})
+        for flat in touched if buffer.given is not None else range(buffer.ref.elements):
             term = self._read(buffer, flat)
             if self._terms.is_beginning(term):
                 raise InvalidProgram(f"{_element(buffer, flat)} ends undefined")
-            found.append(term)
+            found[flat] = term
         return found
 
     def _allocate(self, block: Block, ref: Refinement, level: int) -> _Cells:
@@ -155,15 +166,22 @@ class _TermInterpreter:
             self._uses[id(block)] = begins, written
         begins, written = self._uses[id(block)]
         # Buffers that nothing writes have no conflicts.
-        return _Cells(ref, begins[ref.name], level, ref.name in written, [None] * ref.elements)
+        return _Cells(ref, begins[ref.name], level, ref.name in written)
 
     def _read(self, buffer: _Cells, flat: int) -> int:
         waiting = buffer.waiting.pop(flat, None)
-        value = buffer.values[flat]
+        value = buffer.values.get(flat)
+        if value is None and buffer.given is not None:
+            value = buffer.values[flat] = buffer.given(flat)
         if waiting is not None:
             agg, contributions = waiting
             if value is None and buffer.agg is Agg.ASSIGN:
                 raise InvalidProgram(f"{_element(buffer, flat)} is merged into and was not written")
+            if value is None and buffer.agg is not agg:
+                raise InvalidProgram(
+                    f"{_element(buffer, flat)} begins at the identity of '{buffer.agg.value}' and is merged into by "
+                    f"'{agg.value}'"
+                )
             base = self._terms.beginning(agg, buffer.ref.dtype) if value is None else value
             value = buffer.values[flat] = self._terms.merge(agg, buffer.ref.dtype, [base, *contributions])
         if value is not None:
@@ -230,6 +248,7 @@ class _TermInterpreter:
         position: Position,
     ) -> None:
         scalars: dict[str, int] = {}
+        self._terms.spend(len(block.statements))
         for statement in block.statements:
             match statement:
                 case Load(into, ref):
@@ -267,15 +286,19 @@ class _TermInterpreter:
             view = _whole(views[name])
             ref = view.boxes[0][0]
             boxes.append((ref.dtype.name, ref.sizes))
+            self._terms.spend(ref.elements)
             for flat in _box(view):
                 self._note("read", view.buffer, flat, position)
                 boxes.append(self._read(view.buffer, flat))
         boxes += [_whole(views[name]).boxes[0][0].sizes for name in statement.outputs]
+        call = self._terms.call(statement.op, tuple(boxes))
         for number, name in enumerate(statement.outputs):
             view = _whole(views[name])
+            ref = view.boxes[0][0]
+            self._terms.spend(ref.elements)
             for place, flat in enumerate(_box(view)):
                 self._note("assign", view.buffer, flat, position)
-                term = self._terms.special(statement.op, number, tuple(boxes), place, view.boxes[0][0].dtype)
+                term = self._terms.called(call, number, place, ref.dtype)
                 self._write(view.buffer, flat, Agg.ASSIGN, term)
 
     def _note(self, kind: str, buffer: _Cells, flat: int, position: Position) -> None:
@@ -329,10 +352,20 @@ def _flat(view: _CellView, offset: Sequence[int]) -> int:
     return flat
 
 
-def _box(view: _CellView) -> Iterator[int]:
+def _box(view: _CellView) -> list[int]:
     """The elements of the whole view, in row-major order."""
-    for offset in np.ndindex(*view.boxes[0][0].sizes):
-        yield _flat(view, offset)
+    sizes = view.boxes[0][0].sizes
+    if not all(sizes):
+        return []
+    for corner in ((0,) * len(sizes), tuple(size - 1 for size in sizes)):
+        _flat(view, corner)
+    buffer, place = view.boxes[-1]
+    strides = [prod(buffer.sizes[dim + 1 :]) for dim in range(buffer.rank)]
+    first = sum(stride * origin for stride, origin in zip(strides, place, strict=True))
+    flat = np.full(sizes, first, np.int64)
+    for dim, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        flat += (stride * np.arange(size)).reshape(size, *(1,) * (len(sizes) - 1 - dim))
+    return flat.reshape(-1).tolist()
 
 
 def _whole(view: _CellView | tuple[_Places, int]) -> _CellView:
@@ -357,22 +390,31 @@ def points(program: Program) -> int:
     return runs(program.entry)
 
 
-def decide(before: Program, after: Program, *, most_points: int = MOST_POINTS) -> Verdict:
+def decide(
+    before: Program, after: Program, *, most_points: int = MOST_POINTS, most_steps: int = MOST_STEPS
+) -> Verdict:
     """Whether `after` computes what `before` computes, for all inputs, by enumeration.
 
     *Different* means that the terms differ, or that `after` does something undefined. *Unknown* is the answer for
-    programs of more than `most_points` points. `before` is taken to be valid: InvalidProgram is raised when it is not.
+    programs of more than `most_points` points, and for a run of both that takes more than `most_steps` steps: a
+    statement, an element of an operand of a special, a contribution to a merge; a term takes ten. `before` is taken to
+    be valid: InvalidProgram is raised when it is not.
     """
     owed = owed_pads(after, before)
     before, after = (LogicalForm.of(program, owed).program for program in (before, after))
     for program in (before, after):
         if (count := points(program)) > most_points:
             return Unknown(f"{count} points are more than {most_points}")
-    found = _decide(before, after, TermTable())
-    for terms in (TermTable(chains=True), TermTable(chains=True, finite=True)):
-        if isinstance(found, Different):
-            again = _decide(before, after, terms)
-            found = again if isinstance(again, Equal) else found
+    found: Verdict | None = None
+    for chains, finite in ((False, False), (True, False), (True, True)):
+        try:
+            again = _decide(before, after, TermTable(most_steps, chains=chains, finite=finite))
+        except (TooManySteps, PolyLimit) as limit:
+            return Unknown(str(limit))
+        found = again if found is None or isinstance(again, Equal) else found
+        if isinstance(found, Equal) or (isinstance(found, Different) and found.certain):
+            break
+    assert found is not None
     return found
 
 
@@ -383,11 +425,16 @@ def _decide(before: Program, after: Program, terms: TermTable) -> Verdict:
     except InvalidProgram as reason:
         witness = Witness(str(reason), after.name, None, Side("it is defined"), Side("it is not"))
         return Different(witness, certain=True)
+    elements = {ref.name: ref.elements for ref in after.outputs}
     for ref in before.outputs:
-        others = second.get(ref.name)
-        if others is None or len(others) != len(first[ref.name]):
+        if elements.get(ref.name) != ref.elements:
             return Different(Witness("the output changed", ref.name, None, Side("before"), Side("after")))
-        for flat, (old, new) in enumerate(zip(first[ref.name], others, strict=True)):
+        sides_of = first[ref.name], second[ref.name]
+        for flat in sorted(sides_of[0].keys() | sides_of[1].keys()):
+            # an element that no statement writes holds what the input has there
+            old, new = (
+                side[flat] if flat in side else terms.element(ref.name, ref.dtype, flat) for side in sides_of
+            )
             if old != new:
                 element = tuple(int(n) for n in np.unravel_index(flat, ref.sizes)) if ref.rank else ()
                 sides = Side(terms.show(old)), Side(terms.show(new))

@@ -96,3 +96,62 @@ def test_nested_floors_are_only_numbers() -> None:
     wrong = load("verify/enumeration/nested_wrong")
     assert isinstance(decide(plain, packed), Equal)
     assert isinstance(decide(plain, wrong), Different)
+
+
+def test_a_buffer_begins_at_one_identity() -> None:
+    both = load("verify/enumeration/two_aggregations")
+    with pytest.raises(
+        InvalidProgram, match=r"T\[4\] begins at the identity of 'add' and is merged into by 'max'"
+    ):
+        decide(both, both)
+
+
+def test_elements_that_nothing_touches_cost_nothing() -> None:
+    """A thousand million elements, eight of which are read; the tensor that is updated keeps the others."""
+    read = "function (A[N=1000000000]: fp32) -> (B) {{ B[i : 8] = +({}[i]); }}"
+    before, after = compiled(read.format("A").replace("A[i]", "A[i + 5]")), compiled(read.format("A"))
+    assert isinstance(decide(before, before), Equal)
+    found = decide(before, after)
+    assert isinstance(found, Different)
+    assert found.witness.element == (0,)
+    assert str(found.witness.before) == "A[5]"
+    updated = load("verify/enumeration/updated_in_place")
+    other = load("verify/enumeration/updated_elsewhere")
+    assert isinstance(decide(updated, updated), Equal)
+    found = decide(updated, other)
+    assert isinstance(found, Different)
+    assert found.witness.element == (1,)
+    assert (str(found.witness.before), str(found.witness.after)) == ("relu(A[1])", "A[1]")
+
+
+GATHER = "function (E[V={}, D=4]: fp32, I[N=64]: i32) -> (O) {{ J = {}; O = gather(E, J); }}"
+
+
+def test_operands_of_specials_are_counted() -> None:
+    """A row of the table may come from each of its elements, of which there are too many."""
+    plain, clamped = (compiled(GATHER.format(500000, index)) for index in ("I", "max(I, 0)"))
+    assert points(plain) < 1000
+    found = decide(plain, clamped, most_steps=1_000_000)
+    assert isinstance(found, Unknown)
+    assert found.reason == "enumeration takes more than 1000000 steps"
+
+
+def test_an_operand_of_a_special_is_hashed_once() -> None:
+    plain, clamped = (compiled(GATHER.format(5000, index)) for index in ("I", "max(I, 0)"))
+    assert isinstance(decide(plain, plain), Equal)
+    assert isinstance(decide(plain, clamped), Different)
+
+
+def doubled(op: str, last: str) -> str:
+    steps = " ".join(f"T{n + 1} = T{n} {op} T{n};" for n in range(60))
+    return f"function (A[N=2]) -> (B) {{ T0 = A * 0.0; {steps} S = {last}; B[i : 1] = +(S[i]); }}"
+
+
+@pytest.mark.parametrize("op", ["+", "*"])
+def test_terms_that_share_terms(op: str) -> None:
+    """60 doublings of a term, which is one operand in 2^60 places: as a chain a sum of so many, and a product that
+    vanishes with any of them."""
+    before, after = (compiled(doubled(op, last)) for last in ("T60", "relu(T60)"))
+    assert isinstance(decide(before, before), Equal)
+    found = decide(before, after, most_steps=100_000)
+    assert isinstance(found, Unknown if op == "+" else Equal)  # a product with 0 adds nothing, clamped or not

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stripe.ir import Program, walk
+from stripe.poly import time_limit
 from stripe.verify import enumeration
 from stripe.verify.assumptions import ANY, Policy
-from stripe.verify.proof.prove import OPERATIONS, prove_equal
+from stripe.verify.proof.prove import OPERATIONS, SECONDS, prove_equal
 from stripe.verify.proof.running import JointRun, run_on_all
 from stripe.verify.proof.witness import Different, Equal, Unknown, Verdict
 
@@ -84,9 +85,8 @@ def judge(
         operations //= TANGLED
     verdict = prove_equal(before, after, operations=operations)
     if isinstance(verdict, Unknown):
-        with suppress(
-            enumeration.InvalidProgram
-        ):  # `before` does something undefined: the answer stays unknown
+        # where `before` does something undefined the answer stays unknown
+        with suppress(enumeration.InvalidProgram), time_limit(SECONDS):
             found = enumeration.decide(before, after, most_points=ENUMERATED)
             verdict = verdict if isinstance(found, Unknown) else found
     misplaced = ""
