@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from stripe.ir import Affine, Block, Dim, IndexMap, Refinement, Special, Statement, row_major, with_statements
+from stripe.ir import Affine, Block, Dim, IndexMap, Refinement, Special, Statement, row_major
 from stripe.ir.frozen import replace
 
 
 class _BankSpan(Enum):
-    """The part of the cut dimension that a view holds."""
+    """The part of the cut dimension in a view."""
 
     ALL = "all of it, from the first element on"
     PART = "elements of one bank"
@@ -82,46 +82,33 @@ def rebanked(block: Block, name: str, cut: Cut) -> Block | None:
     old = block.ref(name)
     dims = row_major(cut.sizes(old.sizes, _BankSpan.ALL))
     new = replace(old, access=(Affine(),) * len(dims), dims=dims, bank_dim=0)
-    return _Follower(cut, tuple(dim.stride for dim in dims)).follow(block, {name: new}, {name: _BankSpan.ALL})
+    return _followed(block, {name: (new, _BankSpan.ALL)}, cut, new.strides)
 
 
-@dataclass(frozen=True, slots=True)
-class _Follower:
-    """Adapts the views of a buffer that was cut."""
-
-    cut: Cut
-    strides: tuple[int, ...]
-
-    def follow(
-        self, block: Block, refs: Mapping[str, Refinement], spans: Mapping[str, _BankSpan]
-    ) -> Block | None:
-        """`block` with `refs` for its refinements of these names, and the views of them inside adapted."""
-        statements: list[Statement] = []
-        for statement in block.statements:
-            if isinstance(statement, Special) and {*statement.inputs, *statement.outputs} & refs.keys():
-                return None
-            if isinstance(statement, Block):
-                inner = self._into(statement, spans)
-                if inner is None:
+def _followed(
+    block: Block, cuts: Mapping[str, tuple[Refinement, _BankSpan]], cut: Cut, strides: Sequence[int]
+) -> Block | None:
+    """`block` with the refinements `cuts`, by their names, and the views of them inside adapted to their spans; None
+    when a view spans banks otherwise than as a box, or a special uses it whole."""
+    statements: list[Statement] = []
+    for statement in block.statements:
+        if isinstance(statement, Special) and {*statement.inputs, *statement.outputs} & cuts.keys():
+            return None
+        views: dict[str, tuple[Refinement, _BankSpan]] = {}
+        for ref in statement.refinements if isinstance(statement, Block) else ():
+            if ref.source in cuts:
+                found = cut.place(ref.access[cut.dim], ref.sizes[cut.dim], cuts[ref.source][1])
+                if found is None:
                     return None
-                statement = inner
-            statements.append(statement)
-        changed = replace(block, refinements=tuple(refs.get(ref.name, ref) for ref in block.refinements))
-        return with_statements(changed, statements)
-
-    def _into(self, block: Block, outer: Mapping[str, _BankSpan]) -> Block | None:
-        changed: dict[str, Refinement] = {}
-        spans: dict[str, _BankSpan] = {}
-        for ref in block.refinements:
-            if ref.source not in outer:
-                continue
-            cut = self.cut
-            found = cut.place(ref.access[cut.dim], ref.sizes[cut.dim], outer[ref.source])
-            if found is None:
-                return None
-            bank, element, span = found
-            access = (bank, *(element if dim == cut.dim else a for dim, a in enumerate(ref.access)))
-            dims = zip(cut.sizes(ref.sizes, span), self.strides, strict=True)
-            changed[ref.name] = replace(ref, access=access, dims=tuple(Dim(*pair) for pair in dims))
-            spans[ref.name] = span
-        return self.follow(block, changed, spans) if changed else block
+                bank, element, span = found
+                access = (bank, *(element if dim == cut.dim else a for dim, a in enumerate(ref.access)))
+                dims = tuple(map(Dim, cut.sizes(ref.sizes, span), strides))
+                views[ref.name] = replace(ref, access=access, dims=dims), span
+        inner = (
+            _followed(statement, views, cut, strides) if isinstance(statement, Block) and views else statement
+        )
+        if inner is None:
+            return None
+        statements.append(inner)
+    refs = tuple(cuts[ref.name][0] if ref.name in cuts else ref for ref in block.refinements)
+    return replace(block, refinements=refs, statements=tuple(statements))

@@ -9,10 +9,8 @@ from stripe.ir.frozen import replace
 
 
 def pass_index(root: Block, path: Path, depth: int, name: str) -> tuple[Block, str]:
-    """Passes index `name` of the block at depth `depth` of `path` down to the block at `path`.
-
-    Gives the new root and the name of the index there. A block that is passed that index already is not changed.
-    """
+    """`root` with index `name` of the block at depth `depth` of `path` passed down to the block at `path`, and its name
+    there. A block that has the index already is not changed."""
     for level in range(depth + 1, len(path)):
         grown, names = passed_into(block_at(root, path[: level + 1]), [name])
         root = replace_at(root, path[: level + 1], lambda _, grown=grown: grown)

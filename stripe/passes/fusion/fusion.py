@@ -11,7 +11,19 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stripe.ir import Block, Interval, Program, Tags, refs_used, step, with_entry, with_statements
+from stripe.ir import (
+    Block,
+    Interval,
+    Path,
+    Program,
+    Tags,
+    block_at,
+    refs_used,
+    replace_at,
+    step,
+    with_entry,
+    with_statements,
+)
 from stripe.ir.frozen import replace
 from stripe.passes.base import (
     Pass,
@@ -26,7 +38,7 @@ from stripe.passes.base import (
 from stripe.passes.fusion.build import extended, fuse
 from stripe.passes.fusion.candidates import Candidate, Contents, Line, PairQueue
 from stripe.passes.fusion.legality import FusionPlan, Legality
-from stripe.passes.fusion.priced import FusionPrices, StatementPlace
+from stripe.passes.fusion.priced import FusionPrices
 from stripe.passes.fusion.reach import find_pairs, unmoved
 from stripe.passes.fusion.remarks import fusion_remark, ring_remark
 from stripe.rewrite.objective import Objective
@@ -133,21 +145,22 @@ class Fusion(Pass):
         private = frozenset(ref.name for ref in entry.allocs if not ref.is_kept)
         allocations = {ref.name: ref.name for ref in entry.refinements}
         prices = FusionPrices(self.objective, context)
-        return with_entry(program, self._visit(program, entry, private, allocations, {}, prices, context))
+        return with_entry(program, self._visit(program, (0,), private, allocations, {}, prices, context))
 
     def _visit(
         self,
-        place: Program | StatementPlace,
-        block: Block,
+        program: Program,
+        path: Path,
         private: frozenset[str],
         allocations: Mapping[str, str],
         outside: Mapping[str, Interval],
         prices: FusionPrices,
         context: PassContext,
     ) -> Block:
-        """Fuses in the block at `place`, then in the old blocks inside. `private` names its buffers without users
+        """Fuses in the block at `path`, then in the old blocks inside. `private` names its buffers without users
         outside, `allocations` has a word for the allocation behind each name, `outside` the intervals of the indices of
         the block outside."""
+        block = block_at(program, path)
         if not any(True for _ in block.blocks):
             return block
         intervals = block.intervals(dict(outside))
@@ -155,10 +168,10 @@ class Fusion(Pass):
         sides = (self.a_reqs, self.b_reqs)
         there = all(any(inner.words.has_all(reqs) for inner in block.blocks) for reqs in sides)
         if there and block.words.has_all(self.parent_reqs):
-            line = Line(block, allocations)
-            decider = _Decider(self, line, private, intervals)
-            self._fuse_in(place, decider, prices, context)
-            block, made = line.finish()
+            decider = _Decider(self, Line(block, allocations), private, intervals)
+            self._fuse_in(program, path, decider, prices, context)
+            block, made = decider.line.finish()
+        program = with_entry(program, replace_at(program.entry, path, lambda _: block))
         users = Counter(ref.source for inner in block.blocks for ref in inner.refinements)
         for statement in block.statements:
             users.update(() if isinstance(statement, Block) else refs_used(statement))
@@ -171,25 +184,25 @@ class Fusion(Pass):
                     for ref in inner.refinements
                     if (ref.source in alone if ref.source else not ref.is_kept)
                 )
-                inside = StatementPlace(place, block, number)
+                inside = (*path, number)
                 behind = {
-                    ref.name: allocations[ref.source] if ref.source else f"{inside.path} {ref.name}"
+                    ref.name: allocations[ref.source] if ref.source else f"{inside} {ref.name}"
                     for ref in inner.refinements
                 }
-                statements[number] = self._visit(inside, inner, own, behind, intervals, prices, context)
+                statements[number] = self._visit(program, inside, own, behind, intervals, prices, context)
         return with_statements(block, statements)
 
     def _fuse_in(
-        self, place: Program | StatementPlace, decider: _Decider, prices: FusionPrices, context: PassContext
+        self, program: Program, path: Path, decider: _Decider, prices: FusionPrices, context: PassContext
     ) -> None:
-        """Fuses statements of the line of the block at `place`."""
+        """Fuses statements of the decider's line, which the block at `path` has."""
         line = decider.line
         queue = PairQueue(line, lambda a, b: a.words.has_all(self.a_reqs) and b.words.has_all(self.b_reqs))
         said: set[tuple[str, str]] = set()
         for pair in queue:
             decision = decider.decide(pair)
             if isinstance(decision, Decision):
-                compared = prices.compared(place, line, decision.slots, decision.block)
+                compared = prices.compared(program, path, line, decision.slots, decision.block)
                 if not isinstance(compared, Refusal):
                     line.join(decision.slots, decision.block, decision.changed)
                     context.applied(decision.block, "; ".join(filter(None, (decision.remark, compared))))

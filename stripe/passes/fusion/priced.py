@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,6 +11,7 @@ from stripe.ir import (
     Block,
     Intrinsic,
     Location,
+    Path,
     Program,
     Special,
     Store,
@@ -20,7 +20,6 @@ from stripe.ir import (
     block_at,
     replace_at,
     with_entry,
-    with_statement,
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import PassContext, Refusal
@@ -35,28 +34,6 @@ if TYPE_CHECKING:
 CLOSE = 0.01
 """Part of a price by which a fused block may be dearer: later entries may fuse more with it, and buffers between its
 parts cost the rest of the program memory and traffic, which a price of the pair alone does not see."""
-
-
-@dataclass(frozen=True, slots=True)
-class StatementPlace:
-    """The place of statement `number` of a block at the place `outer`, where the entry has the program."""
-
-    outer: Program | StatementPlace
-    block: Block
-    number: int
-
-    @property
-    def path(self) -> tuple[int, ...]:
-        return (*(self.outer.path if isinstance(self.outer, StatementPlace) else (0,)), self.number)
-
-    def holding(self, block: Block) -> Program:
-        """The program with a block in this place."""
-        whole = with_statement(self.block, self.number, block)
-        return (
-            self.outer.holding(whole)
-            if isinstance(self.outer, StatementPlace)
-            else with_entry(self.outer, whole)
-        )
 
 
 Prices: TypeAlias = "tuple[Price | None, Price | None]"
@@ -80,21 +57,22 @@ class FusionPrices:
         self._cheaper: set[object] = set()
 
     def compared(
-        self, place: Program | StatementPlace, line: Line, slots: Sequence[int], fused: Block
+        self, program: Program, path: Path, line: Line, slots: Sequence[int], fused: Block
     ) -> str | Refusal:
-        """The two prices in words, empty where there are none; a refusal where the fused block is the dearer."""
-        if self._ask is None or isinstance(place, Program):
+        """The prices of `fused` and of the statements at `slots` of the `line`, which the block at `path` has, in
+        words; empty where there are none. A refusal where the fused block is dearer."""
+        if self._ask is None or len(path) == 1:
             return ""
         if self._context.is_price():
             first, second = (line.block_at(slot) for slot in slots[-2:])
             assert first is not None and second is not None and self._context.hardware is not None
-            if len(place.path) > MAIN or not _seems_dear(self._context.hardware, first, second):
+            if len(path) > MAIN or not _seems_dear(self._context.hardware, first, second):
                 return ""
         parts = (line.block_at(slot) for slot in slots)
-        kind = (len(place.path), *(_operations(part) for part in parts if part is not None))
+        kind = (len(path), *(_operations(part) for part in parts if part is not None))
         if kind in self._cheaper:
             return ""
-        found = self._verdict(*self._prices(place, line, slots, fused))
+        found = self._verdict(*self._prices(program, path, line, slots, fused))
         if not isinstance(found, Refusal):
             self._cheaper.add(kind)
         return found
@@ -113,16 +91,17 @@ class FusionPrices:
             return Refusal(f"it would take {one:,.0f} {unit}, its parts {other:,.0f}")
         return f"{one:,.0f} {unit}, {other:,.0f} as parts"
 
-    def _prices(self, place: StatementPlace, line: Line, slots: Sequence[int], fused: Block) -> Prices:
+    def _prices(self, program: Program, path: Path, line: Line, slots: Sequence[int], fused: Block) -> Prices:
         """The prices of the two programs, in main with all statements that may come to run with the pair."""
-        whole, numbers = place.holding(line.finish()[0]), line.positions(slots)
-        if len(place.path) == MAIN:
+        whole = with_entry(program, replace_at(program.entry, path, lambda _: line.finish()[0]))
+        numbers = line.positions(slots)
+        if len(path) == MAIN:
             group = sorted({*numbers, *company(whole, numbers[-2])})
             parts = excerpt(whole, group)
             path, numbers = (0, 0), tuple(map(group.index, numbers))
         else:
-            parts = excerpt(whole, [place.path[MAIN]])
-            path = (0, 0, 0, *place.path[MAIN + 1 :])
+            parts = excerpt(whole, [path[MAIN]])
+            path = (0, 0, 0, *path[MAIN + 1 :])
 
         def line_of(block: Block) -> Line:
             return Line(block, {ref.name: ref.source or ref.name for ref in block.refinements})
