@@ -28,7 +28,7 @@ from stripe.ir import (
 from stripe.ir.frozen import replace
 from stripe.passes.base import Pass, PassContext, PassGroup, Reqs
 from stripe.poly.definitions import DefinedElements
-from stripe.rewrite.copy import Element, copy_block, main_view
+from stripe.rewrite.copy import Element, copy_block, main_view, names_in
 from stripe.rewrite.prune import drop_constants, prune_refinements, user_tensors
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _points(block: Block) -> int:
 
 def _result_names(program: Program, needed: list[Refinement]) -> dict[str, str]:
     """Names for outputs that hold the buffers `needed`, which no buffer has."""
-    taken = {ref.name for ref in (*program.entry.refinements, *program.main.refinements)}
+    taken = names_in(program.entry)
     names: dict[str, str] = {}
     for ref in needed:
         names[ref.name] = fresh(f"{ref.name}.folded", taken)

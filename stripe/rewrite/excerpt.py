@@ -34,10 +34,10 @@ def excerpt(program: Program, numbers: Iterable[int]) -> Program:
     main, chosen = program.main, sorted(numbers)
     kept = [main.statements[number] for number in chosen]
     used = {name for statement in kept for name in refs_used(statement)}
-    others = (statement for number, statement in enumerate(main.statements) if number not in set(chosen))
+    apart = set(range(len(main.statements))).difference(chosen)
     # Two names of main may be one buffer.
     buffers = {ref.name: (ref.is_alloc, ref.source or ref.name) for ref in main.refinements}
-    crossing = {buffers[name] for statement in others for name in refs_used(statement)}
+    crossing = {buffers[name] for number in apart for name in refs_used(main.statements[number])}
     outer = {ref.name: ref for ref in program.entry.refinements}
     allocs: list[Refinement] = []
     views: list[Refinement] = []

@@ -35,7 +35,6 @@ CLOSE = 0.01
 """Part of a price by which a fused block may be dearer: later entries may fuse more with it, and buffers between its
 parts cost the rest of the program memory and traffic, which a price of the pair alone does not see."""
 
-
 Prices: TypeAlias = "tuple[Price | None, Price | None]"
 """The prices of a fused block and of its parts; None where the rest of the list refuses them."""
 

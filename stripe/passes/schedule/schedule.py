@@ -169,15 +169,13 @@ class Schedule(Pass):
     ) -> Block | Refusal:
         """The entry with the block at `path` scheduled by the quickest of the policies.
 
-        Copying whole operands moves least, and streaming overlaps moving with computing. A larger memory makes whole
-        copies possible; streaming stays among the choices, so that it never makes a schedule slower. Nothing computes
-        while operands of the first statement come and results of the last statement leave: where these are whole,
-        streaming them alone is tried, too.
+        Copying whole operands moves least, and streaming overlaps moving with computing: it stays among the choices, so
+        that a larger memory never makes a schedule slower. Nothing computes while operands of the first statement come
+        and results of the last statement leave: where these are whole, streaming them alone is tried, too.
         """
         block = block_at(entry, path)
         written = WrittenElements(nest_at(entry, path), fresh_buffers(entry, block))
-        obstacle = written.obstacle()
-        if obstacle is not None:
+        if (obstacle := written.obstacle()) is not None:
             return Refusal(obstacle)
         best: _Scheduled | None = None
         refused: ConfigError | Refusal | None = None
@@ -210,11 +208,11 @@ class Schedule(Pass):
             except ConfigError as error:
                 refused = refused or error
                 continue
-            fault = self._fault(entry, found, path)
-            if fault is not None:
+            if (fault := self._fault(entry, found, path)) is not None:
                 refused = refused or fault
             elif best is None or estimate < best.cycles:
-                waits, drains = (isinstance(planner.steps[n], SwapIn | SwapOut) for n in (0, -1))
+                ends = planner.steps[:1], planner.steps[-1:]
+                waits, drains = (any(isinstance(step, SwapIn | SwapOut) for step in end) for end in ends)
                 best = _Scheduled(found, estimate, remarks, policies, least, waits, drains)
         if best is None:
             assert refused is not None
