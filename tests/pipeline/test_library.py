@@ -212,6 +212,25 @@ int main(int count, char **paths) {
 """
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_weights_fit_where_elements_lie_in_the_same_places(transposed: bool) -> None:
+    """Weights that were trained anew do; those that a pass transposed do not, though sizes and names are equal."""
+    access = "G[j, n]" if transposed else "G[n, j]"
+    text = f"function (X[N=8], G[N, N]) -> (Y) {{ Y[j : N] = +(X[n] * {access}); }}"
+
+    def layout(name: str, seed: int, source: str) -> bytes:
+        weights = {"G": numbers(8, 8, seed=seed)}
+        program = lower(bind(parse_tile(source, "net.tile")), name, weights)
+        files = LibraryTarget.model_validate({}).files(program)
+        (found,) = re.findall(rb"NET_WEIGHTS_LAYOUT (0x\w+)u", files["net.h"])
+        return found
+
+    first = layout("net", 1, text)
+    assert first == layout("net_again", 2, text)
+    other = text.replace(access, "G[n, j]" if transposed else "G[j, n]")
+    assert first != layout("net", 1, other)
+
+
 def test_errors_are_codes_and_threads_have_their_own_arenas(library: Path, tmp_path: Path) -> None:
     data = bytearray((library / "net.weights").read_bytes())
     damaged = bytearray(data)

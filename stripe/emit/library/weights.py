@@ -6,7 +6,7 @@
 | 8 | 1, the version of this format |
 | 12 | 0x01020304, which tells the order of bytes |
 | 16 | bytes of the file, 8 bytes wide |
-| 24 | the layout: CRC-32 of the names, dtypes, sizes and offsets of the constants |
+| 24 | the layout: CRC-32 of the names, dtypes, sizes and offsets of the constants, and of the program that reads them |
 | 28 | CRC-32 of the contents, from byte 64 on |
 """
 
@@ -45,8 +45,10 @@ class Weights:
     data: bytes
 
     @staticmethod
-    def of(constants: Iterable[tuple[str, str, bytes]]) -> Weights:
-        """`constants` have a name, a dtype with sizes and strides, and little-endian bytes."""
+    def of(constants: Iterable[tuple[str, str, bytes]], program: str) -> Weights:
+        """`constants` have a name, a dtype with sizes and strides, and little-endian bytes. The text of the `program`
+        tells where passes that computed constants put each element.
+        """
         slots: list[Slot] = []
         contents = bytearray()
         for name, description, data in constants:
@@ -55,8 +57,8 @@ class Weights:
             contents += bytes(align(len(contents)) - len(contents))
         if not slots:
             return Weights((), 0, 0, b"")
-        texts = (f"{slot.name} {slot.description} {slot.offset}\n" for slot in slots)
-        layout, checksum = zlib.crc32("".join(texts).encode()), zlib.crc32(contents)
+        texts = [f"{slot.name} {slot.description} {slot.offset}\n" for slot in slots]
+        layout, checksum = zlib.crc32("".join([*texts, program]).encode()), zlib.crc32(contents)
         head = struct.pack(
             "<8sIIQII", b"STRIPEWT", _FORMAT, _ORDER, HEADER_BYTES + len(contents), layout, checksum
         )

@@ -90,7 +90,7 @@ class LibraryTarget(FolderTarget):
                 say(f"remark: {self.target_name}: {remark}\n")
 
         placed = placed_in_order(program, PassContext(None, listen))
-        weights = Weights.of(_constants(placed))
+        weights = Weights.of(_constants(placed), str(replace(placed.entry, name="")))
         linked = bool(weights.slots) and self.weights != "file"
         options = COptions(
             openmp=self.openmp, reorder=self.reorder, stack_bytes=self.stack_bytes, constants="arguments"
