@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from stripe.cost.time.price import Price
 from stripe.ir import StripeError
+from stripe.ir.frozen import replace
 from stripe.passes.autotile.search import Ranked
 from stripe.passes.autotile.tiling import UNSURE, Tiling
 
@@ -104,7 +105,7 @@ def choose(
         return refused
     if best is None or best is known:
         return None
-    return Choice(best.ranked, best.price, best.cost, tried)
+    return replace(best, priced=tried)
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,7 @@ class _Decider:
     intervals: Mapping[str, Interval]
 
     def decide(self, pair: Candidate) -> Decision | Refusal:
+        """The fused block of a pair, with the filler before it where possible; a refusal with the reason."""
         slots = (pair.first, pair.second)
         order = self.line.between(slots)
         if isinstance(order, int):
@@ -242,8 +243,7 @@ class _Decider:
         # A block that fills the elements that the producer leaves joins as well where that works, so that the fused
         # block is the only user of the buffer.
         filler = self.line.before(pair.first)
-        filled = self._filled(filler, pair) if filler is not None else None
-        if filler is not None and filled is not None:
+        if filler is not None and (filled := self._filled(filler, pair)) is not None:
             decision = self._fused(filled, pair.b, (filler, *slots))
             if isinstance(decision, Decision):
                 return decision
@@ -256,18 +256,17 @@ class _Decider:
             return None
         slots = (slot, pair.first, pair.second)
         owned = self._owned(pair.a, slots)
-        if not owned.issuperset(r.source for r in filler.outputs) or isinstance(
-            self.line.between(slots), int
-        ):
+        is_owned = owned.issuperset(ref.source for ref in filler.outputs)
+        if not is_owned or isinstance(self.line.between(slots), int):
             return None
         plan = Legality(filler, pair.a, find_pairs(filler, pair.a, self.intervals)).plan()
         if isinstance(plan, Refusal):
             return None
         first, second = (replace(block, tags=block.tags.remove("kernel")) for block in (filler, pair.a))
         fused = fuse(first, second, plan)
-        return (
-            None if isinstance(fused, Refusal) else replace(fused.block, name=pair.a.name, tags=pair.a.tags)
-        )
+        if isinstance(fused, Refusal):
+            return None
+        return replace(fused.block, name=pair.a.name, tags=pair.a.tags)
 
     def _owned(self, a: Block, slots: tuple[int, ...]) -> frozenset[str]:
         """The private buffers that `a` writes and that the statements at `slots` alone use."""

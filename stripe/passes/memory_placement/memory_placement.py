@@ -23,7 +23,7 @@ from stripe.ir import (
 )
 from stripe.ir.frozen import replace
 from stripe.passes.base import LOCATED, LocationSpec, Pass, PassContext, PassExample, PassGroup, Reqs
-from stripe.passes.memory_placement.packing import Item, pack
+from stripe.passes.memory_placement.packing import Item, all_conflicts, pack
 from stripe.passes.memory_placement.units import UnitPath, aliasing, index_intervals, may_alias, unit_path
 
 
@@ -147,9 +147,6 @@ def _conflicts(
     apart = {(a, b) for a in paths for b in paths if not may_alias(a, b)}
     if not apart:
         return met, always
-    numbers = range(len(members))
-    alive = [
-        [m for m in numbers if m != n] if n in always else sorted({*met[n], *always} - {n}) for n in numbers
-    ]
-    near = [[m for m in others if (units[n], units[m]) not in apart] for n, others in enumerate(alive)]
+    alive = enumerate(all_conflicts(met, always))
+    near = [[m for m in others if (units[n], units[m]) not in apart] for n, others in alive]
     return near, frozenset()

@@ -58,12 +58,17 @@ def pack(
             return best
     if len(free) > _DEEPEST:
         return best
-    numbers = range(len(items))
-    full = tuple(
-        tuple(m for m in numbers if m != n) if n in always else tuple(sorted({*conflicts[n], *always}))
-        for n in numbers
-    )
+    full = tuple(map(tuple, all_conflicts(conflicts, always)))
     return list(_search(tuple(items), full, tuple(fixed.items()), tuple(free), tuple(best), bound))
+
+
+def all_conflicts(conflicts: Sequence[Sequence[int]], always: AbstractSet[int]) -> list[list[int]]:
+    """For each item all others that it may not overlap; items in `always` are in conflict with all."""
+    numbers = range(len(conflicts))
+    return [
+        [m for m in numbers if m != n] if n in always else sorted({*conflicts[n], *always} - {n})
+        for n in numbers
+    ]
 
 
 def _end(items: Sequence[Item], offsets: Sequence[int]) -> int:
