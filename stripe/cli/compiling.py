@@ -30,11 +30,10 @@ def read_job(job: Job, spec: CompileSpec) -> Source:
     """
     if job.source is None:
         if spec.pass_sources or spec.hw is not None:
-            from stripe.cli.setup import setup_of  # pydantic and Jinja: where they are needed
+            from stripe.cli.setup import parse_defines, setup_of  # pydantic and Jinja: where they are needed
 
             job.entries, job.hardware = setup_of(spec)
             if spec.define and job.hardware is not None:
-                from stripe.cli.setup import parse_defines
                 from stripe.pipeline.effects import GivenParameters
 
                 given = parse_defines(spec.define)

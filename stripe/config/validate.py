@@ -105,17 +105,14 @@ def _located(
     path = _data_path(loc, value)
     key = str(loc[-1]) if loc else ""
     if details["type"] == "extra_forbidden":
-        known = _keys_at(model_class, path[:-1])
+        known = _fields_at(model_class, path[:-1])
         hint = did_you_mean(key, known, f"known keys: {', '.join(known)}")
         return document.error(f"unknown key '{key}'", (*at, *path), hint, on_key=True)
     if details["type"] == "missing":
         present = value_at(value, path)
         near = closest(key, present) if isinstance(present, dict) else None
-        hint = (
-            f"'{near}' may be meant"
-            if near and near not in _keys_at(model_class, path)
-            else f'add "{key}": …'
-        )
+        misspelled = bool(near) and near not in _fields_at(model_class, path)
+        hint = f"'{near}' may be meant" if misspelled else f'add "{key}": …'
         return document.error(f"the key '{key}' is missing", (*at, *path), hint)
     hint = _instead(details) or _meaning(model_class, path)
     return document.error(_reason(details), (*at, *path), hint, on_key="[key]" in loc)
@@ -190,11 +187,6 @@ def _meaning(model_class: type[BaseModel], path: JsonPath) -> str | None:
         if described is not None and described.description:
             return f"'{path[depth]}': {described.description}"
     return None
-
-
-def _keys_at(model_class: type[BaseModel], path: JsonPath) -> tuple[str, ...]:
-    """The keys that the models which may stand at `path` know."""
-    return tuple(_fields_at(model_class, path))
 
 
 def _fields_at(model_class: type[BaseModel], path: JsonPath) -> dict[str, FieldInfo]:

@@ -27,11 +27,8 @@ def read_setup(
     that the pass lists name. `defines` are values of parameters of the machine and of the lists; `source` is the place
     of errors in spelled passes. Raises ConfigError.
     """
-    if (
-        machine is not None
-        and not isinstance(machine, str)
-        and (late := sorted(defines.keys() & machine.parameters.keys()))
-    ):
+    loaded = None if isinstance(machine, str) else machine
+    if loaded is not None and (late := sorted(defines.keys() & loaded.parameters.keys())):
         reason = f"the hardware model is loaded already, and {', '.join(late)} cannot change it"
         raise ConfigError(reason, hint="set parameters where it is loaded")
     lists = [given[1] for given in sources if not isinstance(given, PassEntry) and given[0] == "config"]

@@ -183,11 +183,11 @@ class Evaluator:
         return replace(row, seconds=time.perf_counter() - start)
 
     def _result(
-        self, workload: Workload, entries: tuple[PassEntry, ...], spelled: str, facts: MachineFacts
+        self, workload: Workload, entries: tuple[PassEntry, ...], spelled: str, machine: MachineFacts
     ) -> KeptResult:
         """The metrics, or the reason why the program does not fit: from the cache, else computed."""
         key = hashlib.sha256(json.dumps([program_version(), workload.digest, spelled]).encode()).hexdigest()
-        known = self.cache.find(key, facts) if self.cache else None
+        known = self.cache.find(key, machine) if self.cache else None
         if known is not None:
             return known
         reads: Reads = {}
@@ -195,10 +195,10 @@ class Evaluator:
         try:
             if workload.name not in self._memos:
                 self._memos[workload.name] = PassMemo(program_of(workload))
-            program = self._memos[workload.name].run(entries, facts, reads)
-            machine = facts.traced(reads)
-            report = simulation_json(simulate_program(program, machine), workload.name, slices=False)
-            value = {"metrics": cast("JsonValue", metrics_of(report, machine))}
+            program = self._memos[workload.name].run(entries, machine, reads)
+            model = machine.traced(reads)
+            report = simulation_json(simulate_program(program, model), workload.name, slices=False)
+            value = {"metrics": cast("JsonValue", metrics_of(report, model))}
             layers = zlib.compress(json.dumps(_layers(report)).encode())
         except StripeError as error:
             value = {"refused": str(error)}

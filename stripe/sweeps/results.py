@@ -44,8 +44,7 @@ def point_result(
         return PointResult(point, tuple(rows), {}, reason)
     metrics = mixed([(weights[row.workload], row.metrics) for row in rows])
     known: dict[str, Parameter] = {**rows[0].parameters, **point.choices, PASSES: point.passes}
-    if constraints:
-        known |= nested(metrics)
+    known |= nested(metrics) if constraints else {}
     for constraint in constraints:
         try:
             kept = evaluate(constraint, known)

@@ -77,27 +77,20 @@ exit status: 0 success, 1 an error in the input, 2 wrong usage or configuration,
         return self.input is None and self.hw is not None and self.emit in ("dot", "json")
 
     def check(self) -> None:
-        against = self.verify_against is not None
-        for wrong, reason, hint in (
-            (
-                self.split_input_file and self.dump_dir is not None,
-                "--dump-dir holds one run, and --split-input-file makes one of each part",
-                "give the parts one by one",
-            ),
-            (
-                against and self.split_input_file,
-                "--verify-against compares one result",
-                "give the parts one by one",
-            ),
-            (
-                against and self.run_reproducer is not None,
-                "--run-reproducer makes the comparison of the recorded run",
-                "leave --verify-against out",
-            ),
-            (
-                self.verify_against == "-" == self.input,
-                "standard input holds one program",
-                "name a file for INPUT or for --verify-against",
-            ),
-        ):
-            exclusive(wrong, reason, hint)
+        against, parts = self.verify_against is not None, "give the parts one by one"
+        exclusive(
+            self.split_input_file and self.dump_dir is not None,
+            "--dump-dir holds one run, and --split-input-file makes one of each part",
+            parts,
+        )
+        exclusive(against and self.split_input_file, "--verify-against compares one result", parts)
+        exclusive(
+            against and self.run_reproducer is not None,
+            "--run-reproducer makes the comparison of the recorded run",
+            "leave --verify-against out",
+        )
+        exclusive(
+            self.verify_against == "-" == self.input,
+            "standard input holds one program",
+            "name a file for INPUT or for --verify-against",
+        )
