@@ -11,7 +11,7 @@ from stripe.ir import Agg, DType
 from stripe.poly import Access, Points, Relation, union
 from stripe.verify.assumptions import Assumption
 from stripe.verify.proof.rules import Unprovable
-from stripe.verify.proof.terms import Term, operand_order, operation
+from stripe.verify.proof.terms import Term, operand_order, operation, size
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,8 @@ def first_only(contributions: list[Contribution], full: Points) -> list[Contribu
 
 
 _MOST_COORDINATES = 400
+_MOST_PARTS = 20_000
+"""Operations and leaves of a term. Many have no coordinates: numbers, elements of buffers without dimensions."""
 
 
 def applied(op: str, operands: tuple[Value, ...], dtype: DType | None) -> Value:
@@ -173,7 +175,7 @@ def applied(op: str, operands: tuple[Value, ...], dtype: DType | None) -> Value:
     at = operands[order[0]].at
     for k in order[1:]:
         at = at.beside(operands[k].at)
-    if sum(term.width for term in terms) > _MOST_COORDINATES:
+    if sum(term.width for term in terms) > _MOST_COORDINATES or sum(map(size, terms)) > _MOST_PARTS:
         raise Unprovable("an element-wise chain is too long")
     term = operation(op, [terms[k] for k in order], dtype)
     return Value(term, at if term.width else at.keep(()))

@@ -16,7 +16,7 @@ from stripe.verify.proof.contributions import Contribution, Definition, reorderi
 from stripe.verify.proof.numbering import Numbering, Reduction
 from stripe.verify.proof.relations import Mismatch, anything, mismatch, operand_at, sampled
 from stripe.verify.proof.rules import Unprovable
-from stripe.verify.proof.terms import Leaf, Operation, Term, leaves
+from stripe.verify.proof.terms import Leaf, Operation, Term, fold, leaves
 
 DEPTH = 8
 """How many reductions of reductions are looked into."""
@@ -125,9 +125,12 @@ def merge_difference(
 
 
 def _veil(term: Term) -> Term:
-    if isinstance(term, Operation):
-        return replace(term, args=tuple(_veil(arg) for arg in term.args))
-    return Leaf("sum:a reduction", 0, term.dtype) if _is_reduction(term) else term
+    """The term with all its reductions as one leaf."""
+    return fold(
+        term,
+        lambda leaf: Leaf("sum:a reduction", 0, leaf.dtype) if _is_reduction(leaf) else leaf,
+        lambda operation, args: replace(operation, args=tuple(args)),
+    )
 
 
 def _anchors(contribution: Contribution) -> Relation:
@@ -242,19 +245,22 @@ def _slice(at: Relation, offset: int, width: int) -> Relation:
     return at.named(at.ins, names).keep(names[offset : offset + width])
 
 
-def aligned(first: Term, second: Term, left: int = 0, right: int = 0) -> list[Aligned] | None:
+def aligned(first: Term, second: Term) -> list[Aligned] | None:
     """The leaves of two terms side by side; None when the terms differ in more than their reductions."""
-    if isinstance(first, Operation) and isinstance(second, Operation):
-        if (first.op, first.dtype, len(first.args)) != (second.op, second.dtype, len(second.args)):
-            return None
-        found: list[Aligned] = []
-        for one, two in zip(first.args, second.args, strict=True):
-            inner = aligned(one, two, left, right)
-            if inner is None:
+    found: list[Aligned] = []
+    waiting = [(first, second, 0, 0)]
+    while waiting:
+        one, two, left, right = waiting.pop()
+        if isinstance(one, Operation) and isinstance(two, Operation):
+            if (one.op, one.dtype, len(one.args)) != (two.op, two.dtype, len(two.args)):
                 return None
-            found += inner
-            left, right = left + one.width, right + two.width
-        return found
-    if first == second or (_is_reduction(first) and _is_reduction(second)):
-        return [(first, second, left, right)]
-    return None
+            inner: list[Aligned] = []
+            for mine, theirs in zip(one.args, two.args, strict=True):
+                inner.append((mine, theirs, left, right))
+                left, right = left + mine.width, right + theirs.width
+            waiting += reversed(inner)
+        elif one == two or (_is_reduction(one) and _is_reduction(two)):
+            found.append((one, two, left, right))
+        else:
+            return None
+    return found

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import prod
+from typing import TypeAlias
 
 from stripe.ir import Agg, DType, Path
 from stripe.poly import Points, Relation, check_time, union
@@ -29,12 +30,14 @@ from stripe.verify.proof.definitions import Definitions
 from stripe.verify.proof.relations import all_pairs, miscounted_keys, mismatch, once_each
 from stripe.verify.proof.rules import Unprovable
 from stripe.verify.proof.terms import (
+    Atom,
     Called,
     Leaf,
     Operation,
     Read,
     Reduced,
     Term,
+    fold,
     leaves,
     operand_order,
     ordered,
@@ -88,6 +91,10 @@ class _LeafMap:
 
     offset: int
     relation: Relation
+
+
+_Renamed: TypeAlias = tuple[Term, list[_LeafMap]]
+"""A term over shared arrays, and where the coordinates of its leaves lead."""
 
 
 class Numbering:
@@ -148,7 +155,7 @@ class Numbering:
         if any(isinstance(leaf, Reduced | Called) for leaf in leaves(contribution.term)):
             options = [
                 (term, _through(contribution.at, steps))
-                for term, steps in self._renamed(definitions, contribution.term, 0)
+                for term, steps in self._renamed(definitions, contribution.term)
             ]
             found = [replace(contribution, term=term, at=at) for term, at in options]
             if len(found) > 1:
@@ -157,34 +164,24 @@ class Numbering:
             return [replace(each, at=ordered(each.term, each.at)) for each in found]
         return found
 
-    def _renamed(
-        self, definitions: Definitions, term: Term, offset: int
-    ) -> list[tuple[Term, list[_LeafMap]]]:
+    def _renamed(self, definitions: Definitions, term: Term) -> list[_Renamed]:
         """The term over shared arrays, in all ways; leaf by leaf, the place of its old coordinates and where they
         lead."""
-        if isinstance(term, Reduced):
-            return [
-                (leaf, [_LeafMap(offset, relation)]) for leaf, relation in self.named(definitions, term.read)
-            ]
-        if isinstance(term, Called):
-            term = self._called(definitions, term)
-        if not isinstance(term, Operation):
-            names = tuple(f"{number}" for number in range(term.width))
-            return [
-                (term, [_LeafMap(offset, Relation.identity(Points.universe(names), "'"))] if names else [])
-            ]
-        operands: list[list[tuple[Term, list[_LeafMap]]]] = []
-        for arg in term.args:
-            operands.append(self._renamed(definitions, arg, offset))
-            offset += arg.width
-        if prod(map(len, operands)) > _MOST_NAMES:
-            raise Unprovable("an operation uses reductions that agree in too many pieces")
-        result: list[tuple[Term, list[_LeafMap]]] = []
-        for chosen in product(*operands):
-            order = operand_order(term.op, [option[0] for option in chosen])
-            args = tuple(chosen[k][0] for k in order)
-            result.append((replace(term, args=args), [step for k in order for step in chosen[k][1]]))
-        return result
+        offset = 0
+
+        def atom(leaf: Atom) -> list[_Renamed]:
+            nonlocal offset
+            start, offset = offset, offset + leaf.width
+            if isinstance(leaf, Reduced):
+                named = self.named(definitions, leaf.read)
+                return [(name, [_LeafMap(start, relation)]) for name, relation in named]
+            if isinstance(leaf, Called):
+                leaf = self._called(definitions, leaf)
+            names = tuple(f"{number}" for number in range(leaf.width))
+            same = Relation.identity(Points.universe(names), "'")
+            return [(leaf, [_LeafMap(start, same)] if names else [])]
+
+        return fold(term, atom, _over_options)
 
     def _called(self, definitions: Definitions, term: Called) -> Leaf:
         """The shared name of a special's output: equal specials on equal operands have one name."""
@@ -283,6 +280,18 @@ class Numbering:
 
 
 _MOST_NAMES = 100
+
+
+def _over_options(term: Operation, operands: list[list[_Renamed]]) -> list[_Renamed]:
+    """An operation on each choice of its operands, in canonical order."""
+    if prod(map(len, operands)) > _MOST_NAMES:
+        raise Unprovable("an operation uses reductions that agree in too many pieces")
+    result: list[_Renamed] = []
+    for chosen in product(*operands):
+        order = operand_order(term.op, [option[0] for option in chosen])
+        args = tuple(chosen[k][0] for k in order)
+        result.append((replace(term, args=args), [step for k in order for step in chosen[k][1]]))
+    return result
 
 
 def _nonempty(contributions: Iterable[Contribution]) -> tuple[Contribution, ...]:

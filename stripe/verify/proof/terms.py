@@ -3,15 +3,19 @@
 A term is the shape alone. A relation beside it tells which elements its leaves are: it leads to the coordinates of all
 leaves one after the other, from left to right. Terms are canonical: `ident` and casts to the same dtype vanish,
 operations on constants are computed, operands of exactly commutative operations stand in a fixed order.
+
+Terms may be deeper than Python's stack, and a part may stand in several places: nothing here recurses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from stripe.exec import arith
 from stripe.ir import INTRINSICS, Affine, Agg, Buffer, DType, Path, result_dtype
@@ -96,30 +100,87 @@ class Undefined:
     width: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """An intrinsic on terms."""
+    """An intrinsic on terms. `size` is the number of operations and leaves."""
 
     op: str
     dtype: DType
     args: tuple[Term, ...]
+    width: int = field(init=False)
+    size: int = field(init=False)
+    _hash: int = field(init=False, repr=False)
 
-    @property
-    def width(self) -> int:
-        return sum(arg.width for arg in self.args)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", sum(arg.width for arg in self.args))
+        object.__setattr__(self, "size", 1 + sum(map(size, self.args)))
+        object.__setattr__(self, "_hash", hash((self.op, self.dtype, self.args)))
+
+    @override
+    def __hash__(self) -> int:
+        return self._hash
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        pairs: list[tuple[object, object]] = [(self, other)]
+        while pairs:
+            mine, theirs = pairs.pop()
+            if mine is theirs:
+                continue
+            if not (isinstance(mine, Operation) and isinstance(theirs, Operation)):
+                if isinstance(mine, Operation) or isinstance(theirs, Operation) or mine != theirs:
+                    return False
+            elif (mine._hash, mine.op, mine.dtype, len(mine.args)) == (
+                theirs._hash, theirs.op, theirs.dtype, len(theirs.args),
+            ):  # fmt: skip
+                pairs += zip(mine.args, theirs.args, strict=True)
+            else:
+                return False
+        return True
 
 
 Atom: TypeAlias = Leaf | Reduced | Called | IndexValue | Number | Undefined
 Term: TypeAlias = Atom | Operation
+Result = TypeVar("Result")
+
+
+def size(term: Term) -> int:
+    """The number of operations and leaves."""
+    return term.size if isinstance(term, Operation) else 1
+
+
+def preorder(term: Term) -> Iterator[Term]:
+    """A term and its parts from left to right, each operation before its operands."""
+    waiting = [term]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        if isinstance(current, Operation):
+            waiting += reversed(current.args)
 
 
 def leaves(term: Term) -> Iterator[Atom]:
     """All leaves from left to right, in the order of their coordinates."""
-    if isinstance(term, Operation):
-        for arg in term.args:
-            yield from leaves(arg)
-    else:
-        yield term
+    return (part for part in preorder(term) if not isinstance(part, Operation))
+
+
+def fold(
+    term: Term, atom: Callable[[Atom], Result], operation: Callable[[Operation, list[Result]], Result]
+) -> Result:
+    """The result of a term from those of its leaves, which are taken from left to right."""
+    results: list[Result] = []
+    waiting: list[tuple[Term, bool]] = [(term, False)]
+    while waiting:
+        current, has_operands = waiting.pop()
+        if not isinstance(current, Operation):
+            results.append(atom(current))
+        elif has_operands:
+            first = len(results) - len(current.args)
+            results[first:] = [operation(current, results[first:])]
+        else:
+            waiting.append((current, True))
+            waiting += ((arg, False) for arg in reversed(current.args))
+    return results.pop()
 
 
 def number(value: bool | int | float, dtype: DType) -> Number:
@@ -144,26 +205,37 @@ def chain_agg(op: str, dtype: DType) -> Agg | None:
 def operand_order(op: str, args: Sequence[Term]) -> tuple[int, ...]:
     """The order of the operands in the canonical term."""
     order = tuple(range(len(args)))
-    return (
-        tuple(sorted(order, key=lambda k: sort_key(args[k])))
-        if INTRINSICS[op].commutes_on(args[0].dtype)
-        else order
-    )
+    if not INTRINSICS[op].commutes_on(args[0].dtype):
+        return order
+    return tuple(sorted(order, key=cmp_to_key(lambda a, b: _comparison(args[a], args[b]))))
 
 
-def ties(term: Term, offset: int = 0) -> Iterator[tuple[int, int]]:
+def _comparison(first: Term, second: Term) -> int:
+    """Negative where the first term goes first, 0 where the terms differ in nothing but buffers."""
+    if first is second:
+        return 0
+    pairs = zip(map(_sort_key, preorder(first)), map(_sort_key, preorder(second)), strict=False)
+    return next((1 if one > two else -1 for one, two in pairs if one != two), 0)
+
+
+def ties(term: Term) -> list[tuple[int, int]]:
     """The pairs of operands that differ in their coordinates alone, inner ones first: where the coordinates of the
     first one begin, and how many either has.
     """
-    if not isinstance(term, Operation):
-        return
-    inside = offset
-    for arg in term.args:
-        yield from ties(arg, inside)
-        inside += arg.width
-    symmetric = INTRINSICS[term.op].commutes_on(term.args[0].dtype)
-    if symmetric and term.args[0] == term.args[1] and term.args[0].width:
-        yield offset, term.args[0].width
+    found: list[tuple[int, int]] = []
+    waiting = [(term, 0)]
+    while waiting:
+        current, offset = waiting.pop()
+        if not isinstance(current, Operation):
+            continue
+        first = current.args[0]
+        symmetric = INTRINSICS[current.op].commutes_on(first.dtype)
+        if symmetric and first == current.args[1] and first.width:
+            found.append((offset, first.width))
+        for arg in current.args:
+            waiting.append((arg, offset))
+            offset += arg.width
+    return found[::-1]
 
 
 def ordered(term: Term, at: Relation) -> Relation:
@@ -184,8 +256,8 @@ def ordered(term: Term, at: Relation) -> Relation:
     return at
 
 
-def sort_key(term: Term) -> str:
-    """A text that orders terms. Names of buffers have no part in it."""
+def _sort_key(term: Term) -> str:
+    """A text that orders terms but for operands. Names of buffers have no part in it."""
     match term:
         case Leaf(array):
             return f"0 {array}"
@@ -199,8 +271,8 @@ def sort_key(term: Term) -> str:
             return f"3 {dtype} {text}"
         case Undefined():
             return "4"
-        case Operation(op, dtype, args):
-            return f"5 {op} {dtype} ({', '.join(map(sort_key, args))})"
+        case Operation(op, dtype):
+            return f"5 {op} {dtype}"
 
 
 def operation(op: str, args: Sequence[Term], target: DType | None, *, finite: bool = False) -> Term:
@@ -234,42 +306,45 @@ _KEEPS_ZERO = frozenset({"mul", "cast", "cond", "add", "sub", "neg", "abs", "rel
 
 def vanishes(term: Term) -> bool:
     """Whether the term is a zero of some sign, when no operand is infinite or NaN: a sum may go without it."""
-    value = _with_zeros(term)
+    value = fold(term, lambda leaf: leaf, _with_zeros)
     return isinstance(value, Number) and value.text.lstrip("-") == number(0, value.dtype).text
 
 
-def _with_zeros(term: Term) -> Term:
-    if not isinstance(term, Operation) or term.op not in _KEEPS_ZERO:
+def _with_zeros(term: Operation, args: list[Term]) -> Term:
+    if term.op not in _KEEPS_ZERO:
         return term
-    return operation(term.op, [_with_zeros(arg) for arg in term.args], term.dtype, finite=True)
+    return operation(term.op, args, term.dtype, finite=True)
+
+
+_MOST_TEXT = 2_000
 
 
 def show(term: Term, coordinates: Sequence[int]) -> str:
-    """The term with its elements."""
-    text, _ = _show(term, list(coordinates))
-    return text
+    """The term with its elements; parts of long texts are left out."""
+    rest = list(coordinates)
+
+    def atom(leaf: Atom) -> str:
+        own, rest[:] = rest[: leaf.width], rest[leaf.width :]
+        return _show(leaf, own)
+
+    def applied(term: Operation, args: list[str]) -> str:
+        texts = [text if len(text) <= _MOST_TEXT else "…" for text in args]
+        return f"{term.op}({', '.join([*texts, str(term.dtype)] if term.op == 'cast' else texts)})"
+
+    return fold(term, atom, applied)
 
 
-def _show(term: Term, rest: list[int]) -> tuple[str, list[int]]:
-    match term:
-        case Leaf(array, width):
-            return f"{array.partition(':')[2]}[{', '.join(map(str, rest[:width]))}]", rest[width:]
+def _show(leaf: Atom, coordinates: Sequence[int]) -> str:
+    match leaf:
+        case Leaf(array):
+            return f"{array.partition(':')[2]}[{', '.join(map(str, coordinates))}]"
         case Reduced(read):
-            element = rest[len(read.prefix) : read.width]
-            return f"{read.buffer}[{', '.join(map(str, element))}]", rest[read.width :]
-        case Called(_, op, _, _, width):
-            return f"{op}[{', '.join(map(str, rest[:width]))}]", rest[width:]
+            return f"{read.buffer}[{', '.join(map(str, coordinates[len(read.prefix) :]))}]"
+        case Called(_, op):
+            return f"{op}[{', '.join(map(str, coordinates))}]"
         case IndexValue():
-            return str(rest[0]), rest[1:]
+            return str(coordinates[0])
         case Number(text, dtype):
-            return f"({dtype}){text}", rest
+            return f"({dtype}){text}"
         case Undefined(what):
-            return f"undefined {what}", rest
-        case Operation(op, dtype, args):
-            texts: list[str] = []
-            for arg in args:
-                text, rest = _show(arg, rest)
-                texts.append(text)
-            if op == "cast":
-                texts.append(str(dtype))
-            return f"{op}({', '.join(texts)})", rest
+            return f"undefined {what}"
