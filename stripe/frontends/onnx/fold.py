@@ -16,6 +16,7 @@ from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.shape_inference import InferenceError
 
 from stripe.frontends.onnx.control import Unsupported
+from stripe.frontends.onnx.legal import check_attributes
 from stripe.frontends.onnx.sizes import result_sizes
 from stripe.frontends.onnx.values import Array, TensorValue, Value
 
@@ -83,6 +84,8 @@ def infer(
         for name, declared in schema.attributes.items()
         if name not in written and declared.default_value.type != onnx.AttributeProto.UNDEFINED
     )
+    first = next((value.type for value in inputs if isinstance(value, TensorValue)), None)
+    check_attributes(node, schema, None if first is None else len(first.sizes))
     sizes = [value.type.sizes if isinstance(value, TensorValue) else None for value in inputs]
     known = result_sizes(node, sizes) if schema.domain == "" else None
     inferring = _with_inference(schema)

@@ -173,7 +173,10 @@ class Library:
         path = templates(self.folders)[qualified(node)]
         hint = error.hint or ""
         if path.parent not in self.folders:
-            hint = "check its inputs, outputs and attributes, or name a template of your own with --operators"
+            hint = (
+                "check its inputs and attributes; cut a long sequence, which is unrolled, and carry its states over; or "
+                "name a template of your own with --operators"
+            )
         return Unsupported(f"its template fails: {error.place}: {error.reason}", hint)
 
     def _typed(

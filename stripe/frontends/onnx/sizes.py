@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from onnx import AttributeProto, NodeProto
 
+from stripe.frontends.onnx.control import Unsupported
+
 Sizes = tuple[int, ...]
 
 
@@ -41,8 +43,12 @@ def result_sizes(node: NodeProto, sizes: Sequence[Sizes | None]) -> Sizes | None
         case "GatherND":
             places = sizes[1] if len(sizes) > 1 else None
             batch = given["batch_dims"].i if "batch_dims" in given else 0
-            if not places or not batch < len(places) or not 0 < places[-1] <= len(first) - batch:
+            if not places or not 0 <= batch < len(places) or not 0 < places[-1] <= len(first) - batch:
                 return None
+            if places[:batch] != first[:batch]:
+                raise Unsupported(
+                    f"its batches are {places[:batch]} and {first[:batch]}", "give the indices the batches of the data"
+                )
             return (*places[:-1], *first[batch + places[-1] :])
         case _:
             return None

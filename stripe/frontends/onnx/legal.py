@@ -1,0 +1,88 @@
+"""Values of attributes that have a meaning by the specification of ONNX: onnx checks some of them, and fails on others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnx import AttributeProto, NodeProto
+from onnx.defs import OpSchema
+
+from stripe.frontends.onnx.control import Unsupported
+
+_WINDOWS = "NOTSET SAME_UPPER SAME_LOWER VALID"
+_GATES = "forward reverse bidirectional"
+_POSITIONS = "half_pixel pytorch_half_pixel align_corners asymmetric tf_crop_and_resize"
+_WORDS: Mapping[str, Sequence[tuple[int, str]]] = {
+    **{f"{op}.auto_pad": [(1, _WINDOWS)] for op in (
+        "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "LpPool", "MaxPool", "QLinearConv")},
+    **{f"{op}.direction": [(1, _GATES)] for op in ("GRU", "LSTM", "RNN")},
+    **{f"{op}.reduction": [(16, "none add mul"), (18, "none add mul max min")]
+       for op in ("ScatterElements", "ScatterND")},
+    "BitShift.direction": [(11, "LEFT RIGHT")], "DepthToSpace.mode": [(11, "DCR CRD")],
+    "SpaceToDepth.mode": [(28, "DCR CRD")], "Gelu.approximate": [(20, "none tanh")],
+    "GridSample.mode": [(16, "bilinear nearest bicubic"), (20, "linear nearest cubic")],
+    "GridSample.padding_mode": [(16, "zeros border reflection")], "Momentum.mode": [(1, "nesterov standard")],
+    "Pad.mode": [(1, "constant reflect edge"), (19, "constant reflect edge wrap")],
+    "Resize.coordinate_transformation_mode": [
+        (11, f"{_POSITIONS} tf_half_pixel_for_nn"), (13, _POSITIONS), (19, f"{_POSITIONS} half_pixel_symmetric")],
+    "Resize.keep_aspect_ratio_policy": [(18, "stretch not_larger not_smaller")],
+    "Resize.mode": [(10, "nearest linear"), (11, "nearest linear cubic")],
+    "Resize.nearest_mode": [(11, "round_prefer_floor round_prefer_ceil floor ceil")],
+    "RoiAlign.coordinate_transformation_mode": [(16, "half_pixel output_half_pixel")],
+    "RoiAlign.mode": [(10, "avg max")], "TensorScatter.mode": [(24, "linear circular")],
+    "Upsample.mode": [(1, "nearest bilinear"), (7, "nearest linear")],
+}  # fmt: skip
+"""The words of an attribute of an operator, since a version."""
+
+_FLAGS = frozenset(
+    """
+    align_corners allowzero antialias ceil_mode center_point_box count_include_pad detect_negative detect_positive
+    exclude_outside exclusive fmod input_forget inverse keepdims largest layout linear_before_reset new_axis
+    noop_with_empty_axes onesided reverse select_last_index storage_order training_mode transA transB upper
+    """.split()
+)
+_LEAST: Mapping[str, int] = {
+    **dict.fromkeys(
+        "group offset_group blocksize num_groups size output_height output_width hidden_size num_outputs p strides "
+        "dilations kernel_shape".split(), 1),
+    **dict.fromkeys(("batch_dims", "block_size", "sampling_ratio"), 0),
+}  # fmt: skip
+"""The least value of an integer, or of each of a list."""
+
+_AXIS = frozenset(
+    """
+    ArgMax ArgMin Compress Concat Gather GatherElements Hardmax LayerNormalization LogSoftmax LpNormalization
+    RMSNormalization Scatter ScatterElements Softmax Split TensorScatter TopK
+    """.split()
+)
+"""Operators whose `axis` is a dimension of their first input."""
+
+
+def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> None:
+    """Raises Unsupported for an attribute whose value means nothing; `rank` is that of the first input."""
+    if schema.domain != "":
+        return
+    for attribute in node.attribute:
+        name = attribute.name
+        numbers = [attribute.i] if attribute.type == AttributeProto.INT else list(attribute.ints)
+        versions = [
+            words for least, words in _WORDS.get(f"{schema.name}.{name}", ()) if schema.since_version >= least
+        ]
+        if versions and (word := attribute.s.decode("utf-8", "replace")) not in (
+            words := versions[-1].split()
+        ):
+            raise Unsupported(f"its attribute '{name}' is '{word}'", f"it may be {', '.join(words)}")
+        if name in _FLAGS and any(number not in (0, 1) for number in numbers):
+            raise Unsupported(f"its attribute '{name}' is {numbers[0]}", "it may be 0 or 1")
+        if name in _LEAST and min(numbers, default=_LEAST[name]) < _LEAST[name]:
+            raise Unsupported(
+                f"its attribute '{name}' holds {min(numbers)}", f"it is at least {_LEAST[name]}"
+            )
+        if (
+            name == "axis"
+            and rank is not None
+            and schema.name in _AXIS
+            and not -max(rank, 1) <= numbers[0] < max(rank, 1)
+        ):
+            reason = f"its axis {attribute.i} is none of a tensor of rank {rank}"
+            raise Unsupported(reason, f"it lies between {-rank} and {rank - 1}")
