@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from stripe.cli.start import opt
 from stripe.frontends.frontend import ReadOptions
+from stripe.frontends.onnx.model import parse_model
 from stripe.frontends.onnx.reader import import_model, program
 from stripe.ir import StripeError
 from stripe.onnx_backend import compile_model
@@ -215,7 +216,6 @@ def test_types_are_known_where_onnx_infers_none(
     assert results(model, inputs)[0].shape == shapes[0]
 
 
-SEQUENCE = [floats(3, 2, 2, seed=seed) for seed in (3, 4, 5)]
 CONSTANTS: list[tuple[str, int, list[Array], dict[str, Any]]] = [
     ("Softmax", 11, [floats(2, 3, 2)], {"axis": 1}),
     ("LogSoftmax", 11, [floats(2, 3, 2)], {"axis": 0}),
@@ -342,3 +342,109 @@ def test_groups_have_a_scale_each_before_opset_21(opset: int) -> None:
     groups = x.reshape(2, 2, 6)
     plain = (groups - groups.mean(2, keepdims=True)) / groups.std(2, keepdims=True)
     assert np.allclose(found.reshape(2, 2, 6), plain * scale[:, None] + shift[:, None], atol=1e-5)
+
+
+SEQUENCE_INPUTS = (floats(3, 2, 2), floats(1, 8, 2, seed=1), floats(1, 8, 2, seed=2))
+WITHOUT_MEANING: list[tuple[str, int, list[Array], dict[str, Any], str]] = [
+    ("Pad", 19, [floats(2, 3), np.array([1, 0, 0, 1])], {"mode": "bicubic"}, "its attribute 'mode' is 'bicubic'"),
+    ("Pad", 18, [floats(2, 3), np.array([1, 0, 0, 1])], {"mode": "wrap"}, "it may be constant, reflect, edge"),
+    ("LpNormalization", 22, [floats(2, 3)], {"p": 3}, "its attribute 'p' is 3"),
+    ("MaxPool", 12, [floats(1, 1, 4)], {"kernel_shape": [2], "ceil_mode": -1}, "its attribute 'ceil_mode' is -1"),
+    ("MaxPool", 12, [floats(1, 1, 4)], {"kernel_shape": [2], "strides": [0]}, "its attribute 'strides' holds 0"),
+    ("Softmax", 11, [floats(2, 3)], {"axis": 100}, "its axis 100 is none of a tensor of rank 2"),
+    ("GatherElements", 13, [floats(2, 3), np.array([[0]])], {"axis": 1 << 31}, "its axis 2147483648 is none"),
+    ("GatherND", 12, [floats(2, 3), np.array([[[0]]])], {"batch_dims": -2}, "its attribute 'batch_dims' holds -2"),
+    ("GatherND", 12, [floats(2, 3), np.array([[0]] * 3)], {"batch_dims": 1}, "its batches are (3,) and (2,)"),
+    ("ScatterND", 16, [floats(3), np.array([[0]]), floats(1)], {"reduction": "FOO"}, "it may be none, add, mul"),
+    ("Resize", 10, [floats(1, 1, 3), np.array([1, 1, 2], np.float32)], {"mode": "cubic"}, "it may be nearest, linear"),
+    ("LSTM", 14, [*SEQUENCE_INPUTS], {"hidden_size": 2, "clip": -1.0}, "its clip is -1"),
+    ("LSTM", 14, [*SEQUENCE_INPUTS], {"hidden_size": 2, "layout": 3}, "its attribute 'layout' is 3"),
+    ("LSTM", 14, [*SEQUENCE_INPUTS], {"hidden_size": 2, "direction": "up"}, "it may be forward, reverse"),
+    ("LSTM", 14, [*SEQUENCE_INPUTS], {"hidden_size": 2, "activations": ["Tanh", "Elu", "Tanh"]}, "activation 'Elu'"),
+    ("LSTM", 14, [*SEQUENCE_INPUTS], {"hidden_size": 2, "activations": ["Tanh"]}, "1 activations, and needs 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "opset", "inputs", "attributes", "words"), WITHOUT_MEANING)
+def test_attributes_without_a_meaning_are_refused(
+    op: str, opset: int, inputs: list[Array], attributes: dict[str, Any], words: str
+) -> None:
+    names = {f"x{place}": data for place, data in enumerate(inputs)}
+    late = {name: data for name, data in names.items() if data.dtype == np.int64 or op == "Resize"}
+    late.pop("x0", None)
+    shown = {name: data for name, data in names.items() if name not in late}
+    text = refusal(
+        network([helper.make_node(op, list(names), ["y"], **attributes)], shown, late, opset=opset)
+    )
+    assert f"node 'y' ({op}): error: " in text and words in text
+
+
+def test_a_sequence_that_is_too_long_to_be_unrolled_names_the_node() -> None:
+    inputs = {"x": floats(3000, 1, 1), "w": floats(1, 4, 1), "r": floats(1, 4, 1)}
+    text = refusal(network([helper.make_node("LSTM", [*inputs], ["y"], hidden_size=1)], inputs, opset=14))
+    assert "node 'y' (LSTM): error: its template fails" in text and "cut a long sequence" in text
+
+
+def identity_loop(*nodes: NodeProto) -> NodeProto:
+    """A loop that hands its condition and a value on."""
+    flag = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    trip = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    value = helper.make_tensor_value_info("v", TensorProto.FLOAT, [2])
+    made = helper.make_tensor_value_info("w", TensorProto.FLOAT, [2])
+    body = helper.make_graph(
+        [*nodes, helper.make_node("Identity", ["v"], ["w"])], "b", [trip, flag, value], [flag, made]
+    )
+    return helper.make_node("Loop", ["rounds", "", "x"], ["y"], body=body)
+
+
+def test_loops_without_end_are_refused_at_once() -> None:
+    x = {"x": floats(2)}
+    assert "more than 10000 rounds" in refusal(
+        network([identity_loop()], x, {"rounds": np.array(10**15)}, opset=17)
+    )
+    inner = identity_loop()
+    inner.output[0] = "unread"
+    text = refusal(network([identity_loop(inner)], x, {"rounds": np.array(5000)}, opset=17))
+    assert "take more than 20000 rounds" in text
+
+
+def test_functions_that_call_each_other_twice_are_counted_before_they_are_inlined() -> None:
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    functions = [
+        helper.make_function(
+            "own", f"F{level}", ["a"], ["c"],
+            [helper.make_node(name, ["a"], ["b"], domain=domain), helper.make_node(name, ["b"], ["c"], domain=domain)],
+            opsets,
+        )
+        for level in range(24)
+        for name, domain in [(f"F{level - 1}", "own") if level else ("Relu", "")]
+    ]  # fmt: skip
+    model = network([helper.make_node("F23", ["x"], ["y"], domain="own")], {"x": floats(2)})
+    model.opset_import.append(opsets[1])
+    model.functions.extend(functions)
+    with pytest.raises(StripeError, match="make up 16777216 nodes"):
+        parse_model(model.SerializeToString(), "m.onnx")
+
+
+def test_names_that_are_no_text_are_refused() -> None:
+    data = network([helper.make_node("Softmax", ["x"], ["y"])], {"x": floats(2, 2)}).SerializeToString()
+    with pytest.raises(StripeError, match=r"its op_type .* is no text"):
+        parse_model(data.replace(b"Softmax", b"Softma\xf8"), "m.onnx")
+
+
+def test_a_size_of_the_command_line_fits_into_64_bits() -> None:
+    model = network([helper.make_node("Relu", ["x"], ["y"])], {"x": floats(2)})
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    for size in (1 << 63, -1):
+        with pytest.raises(StripeError, match="is no size"):
+            import_model(model, "m.onnx", ReadOptions(dims=(("N", size),)))
+
+
+def test_contents_in_a_file_that_leads_to_itself_are_refused(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "m.onnx"
+    model = network([helper.make_node("Add", ["x", "w"], ["y"])], {"x": floats(2)}, {"w": floats(2)})
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").unlink()
+    (tmp_path / "w.bin").symlink_to("w.bin")
+    assert opt([str(path)]) == 1
+    assert "'w.bin' cannot be read" in capsys.readouterr().err

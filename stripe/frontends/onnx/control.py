@@ -84,6 +84,8 @@ def loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Seque
     _check_outputs(body, 1 + len(carried))
     trips = MAX_TRIPS + 1 if isinstance(limit, AbsentValue) else known(limit, "trip count")
     going = isinstance(condition, AbsentValue) or bool(known(condition, "condition"))
+    if going and trips > MAX_TRIPS and _goes_on(body):
+        raise Unsupported(f"its loop has more than {MAX_TRIPS} rounds")
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     trip = 0
     while going and trip < trips:
@@ -98,6 +100,15 @@ def loop(scope: Surroundings, node: NodeProto, inputs: Sequence[Value]) -> Seque
         if trip < trips or isinstance(limit, AbsentValue):
             going = bool(known(results[0], "condition"))
     return [*carried, *(_stacked(scope, items, 0) for items in scanned)]
+
+
+def _goes_on(body: GraphProto) -> bool:
+    """Whether the condition that the body of a loop gives is the one that it takes."""
+    copies = {node.output[0]: node.input[0] for node in body.node if node.op_type == "Identity"}
+    name = body.output[0].name
+    while name in copies:
+        name = copies.pop(name)
+    return len(body.input) > 1 and name == body.input[1].name
 
 
 def _check_outputs(body: GraphProto, least: int) -> None:

@@ -39,6 +39,8 @@ from stripe.frontends.onnx.values import (
 from stripe.ir.errors import did_you_mean
 from stripe.tile.printer import tensor_id
 
+MAX_GRAPHS = 20_000
+"""Rounds of all loops, and branches, of a model."""
 MODERN = {"": 21}
 """The opset of nodes that the importer makes itself."""
 
@@ -91,6 +93,9 @@ class GraphScope:
             raise Unsupported(f"{named} takes {count} values, and gets {len(inputs)}")
         if graph.sparse_initializer:
             raise Unsupported(f"{named} has sparse initializers", "make them dense")
+        self.writer.graphs += 1
+        if self.writer.graphs > MAX_GRAPHS:
+            raise Unsupported(f"loops and branches of the model take more than {MAX_GRAPHS} rounds")
         env = {**self.env, **{info.name: value for info, value in zip(graph.input, inputs, strict=True)}}
         env |= {tensor.name: constant(onnx.numpy_helper.to_array(tensor)) for tensor in graph.initializer}
         inner = GraphScope(

@@ -1,4 +1,4 @@
-"""Values of attributes that have a meaning by the specification of ONNX: onnx checks some of them, and fails on others."""
+"""Values of attributes that have a meaning in ONNX: the onnx package checks some of them, and fails on others."""
 
 from __future__ import annotations
 
@@ -72,8 +72,13 @@ def check_attributes(node: NodeProto, schema: OpSchema, rank: int | None) -> Non
             words := versions[-1].split()
         ):
             raise Unsupported(f"its attribute '{name}' is '{word}'", f"it may be {', '.join(words)}")
-        if name in _FLAGS and any(number not in (0, 1) for number in numbers):
-            raise Unsupported(f"its attribute '{name}' is {numbers[0]}", "it may be 0 or 1")
+        allowed = (
+            (1, 2) if f"{schema.name}.{name}" == "LpNormalization.p" else (0, 1) if name in _FLAGS else None
+        )
+        if allowed and any(number not in allowed for number in numbers):
+            raise Unsupported(
+                f"its attribute '{name}' is {numbers[0]}", f"it may be {allowed[0]} or {allowed[1]}"
+            )
         if name in _LEAST and min(numbers, default=_LEAST[name]) < _LEAST[name]:
             raise Unsupported(
                 f"its attribute '{name}' holds {min(numbers)}", f"it is at least {_LEAST[name]}"

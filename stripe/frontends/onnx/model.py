@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from errno import ENOENT
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 from onnx.inliner import inline_local_functions
 
 from stripe.frontends.onnx.graphs import (
+    inlined_nodes,
     inner_graphs,
     location,
     names_used,
@@ -26,8 +29,8 @@ from stripe.frontends.onnx.graphs import (
 from stripe.frontends.onnx.values import Array, TensorType, TensorValue, constant, element_name
 from stripe.ir.errors import ConfigError, StripeError, did_you_mean
 
-MAX_EXTERNAL = 8 << 30
-"""Bytes of external data."""
+MAX_NODES = 1_000_000
+"""Nodes that the functions of a model may be inlined into."""
 
 
 def parse_model(data: bytes, path: str) -> ModelProto:
@@ -38,6 +41,7 @@ def parse_model(data: bytes, path: str) -> ModelProto:
         raise _broken("this is no ONNX model, or a part of it is missing", path) from None
     if not model.HasField("graph") or not model.graph.output:
         raise _broken("the model has no graph with outputs", path)
+    check_names(model, path)
     if not model.opset_import:
         raise _broken("the model imports no opset", path)
     newest = onnx.defs.onnx_opset_version()
@@ -46,6 +50,9 @@ def parse_model(data: bytes, path: str) -> ModelProto:
             reason = f"opset {item.version} is unknown: the onnx package knows 1 to {newest}"
             raise StripeError(reason, path=path, hint="export the network with another opset, or update onnx")
     if model.functions:
+        if (count := inlined_nodes(model)) > MAX_NODES:
+            reason = f"its functions make up {count} nodes, and {MAX_NODES} are the most"
+            raise StripeError(reason, path=path, hint="let functions call each other less often")
         try:
             model = inline_local_functions(model)
         except Exception as error:  # noqa: BLE001 - of the C++ core
@@ -56,6 +63,19 @@ def parse_model(data: bytes, path: str) -> ModelProto:
 
 def _broken(reason: str, path: str, where: str | None = None) -> StripeError:
     return StripeError(reason, path=path, where=where, hint="export the network again")
+
+
+def check_names(message: Message, path: str) -> None:
+    """Raises StripeError for a name that is no text: protobuf gives its bytes."""
+    for field, value in cast("list[tuple[FieldDescriptor, object]]", message.ListFields()):
+        if field.type not in (field.TYPE_MESSAGE, field.TYPE_STRING):
+            continue
+        single = isinstance(value, (str, bytes, Message))
+        for item in (value,) if single else cast("Iterable[object]", value):
+            if isinstance(item, Message):
+                check_names(item, path)
+            elif not isinstance(item, str):
+                raise _broken(f"its {field.name} {str(item)[:80]} is no text", path)
 
 
 def check_graph(
@@ -192,7 +212,11 @@ def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | No
             "its data lie in another file", path=path, where=where, hint="name the model by its path"
         )
     root = folder.resolve()
-    file = root if "\0" in location else (root / location).resolve()
+    try:
+        file = root if "\0" in location else (root / location).resolve()
+    except RuntimeError:
+        reason = f"its data '{shown}' cannot be read: a symbolic link leads to itself"
+        raise StripeError(reason, path=path, where=where, hint="put the file beside the model") from None
     if not location or Path(location).is_absolute() or root not in file.parents:
         reason = f"its data '{shown}' lie outside of the model's folder"
         raise StripeError(reason, path=path, where=where, hint="put the file beside the model")
@@ -205,7 +229,7 @@ def _load_external(tensor: TensorProto, path: str, where: str, folder: Path | No
             raise ValueError(f"it has no byte {offset}")
         with file.open("rb") as stream:
             stream.seek(offset)
-            data = stream.read(min(length, size) if length >= 0 else MAX_EXTERNAL)
+            data = stream.read(min(length, size) if length >= 0 else size - offset)
     except (OSError, ValueError) as error:
         reason = f"its data '{shown}' cannot be read: {getattr(error, 'strerror', None) or error}"
         raise StripeError(reason, path=path, where=where, hint="put the file beside the model") from None
@@ -251,6 +275,9 @@ def input_types(graph: GraphProto, path: str, dims: Mapping[str, int]) -> dict[s
                 continue
             symbols.add(symbol)
             if symbol in dims:
+                if not 0 <= dims[symbol] < 1 << 63:
+                    reason = f"--dim {printable_name(symbol)}={dims[symbol]} is no size"
+                    raise ConfigError(reason, hint="give a number from 0 to 2^63 - 1")
                 sizes.append(dims[symbol])
             else:
                 unbound.setdefault(symbol, f"dimension {place} of '{printable_name(info.name)}'")

@@ -174,8 +174,8 @@ class Library:
         hint = error.hint or ""
         if path.parent not in self.folders:
             hint = (
-                "check its inputs and attributes; cut a long sequence, which is unrolled, and carry its states over; or "
-                "name a template of your own with --operators"
+                "check its inputs and attributes, cut a long sequence and carry its states over, or name a template of "
+                "your own with --operators"
             )
         return Unsupported(f"its template fails: {error.place}: {error.reason}", hint)
 

@@ -47,7 +47,8 @@ def result_sizes(node: NodeProto, sizes: Sequence[Sizes | None]) -> Sizes | None
                 return None
             if places[:batch] != first[:batch]:
                 raise Unsupported(
-                    f"its batches are {places[:batch]} and {first[:batch]}", "give the indices the batches of the data"
+                    f"its batches are {places[:batch]} and {first[:batch]}",
+                    "give the indices the batches of the data",
                 )
             return (*places[:-1], *first[batch + places[-1] :])
         case _:
