@@ -126,6 +126,22 @@ def _absolute(a: Number) -> Number:
     return abs(a)
 
 
+def _least(a: Number, b: Number) -> Number:
+    return a if a < b or a != a else b
+
+
+def _most(a: Number, b: Number) -> Number:
+    return a if a > b or a != a else b
+
+
+def _ceil(a: float) -> float:
+    return math.copysign(math.ceil(a), a)
+
+
+def _floor(a: float) -> float:
+    return math.copysign(math.floor(a), a)
+
+
 def _round(a: float) -> float:
     return math.copysign(math.floor(abs(a) + 0.5), a)
 
@@ -170,10 +186,9 @@ def _arithmetic() -> Iterator[IntrinsicSpec]:
     yield spec(
         "mod", *two, _remainder, "fmod", "{helper[mod]}({0}, {1})", {"float": "{math[fmod]}({0}, {1})"}
     )
-    for name, sign, on_bool in (("min", "<", "bit_and"), ("max", ">", "bit_or")):
+    for name, fold, sign, on_bool in (("min", _least, "<", "bit_and"), ("max", _most, ">", "bit_or")):
         # A NaN in the second operand makes a comparison false and is returned.
         on_floats: dict[Kind, str] = {"float": f"{{0}} {sign} {{1}} || {{0}} != {{0}} ? {{0}} : {{1}}"}
-        fold = min if name == "min" else max
         yield spec(
             name, *two, fold, f"{name}imum", f"{{0}} {sign} {{1}} ? {{0}} : {{1}}", on_floats,
             commutes="on integers", on_bool=on_bool, rounds=False,
@@ -218,7 +233,7 @@ def _functions() -> Iterator[IntrinsicSpec]:
     spec = IntrinsicSpec
     one: Shape = (1, "float", "same")
     for name, function, fold in (
-        ("ceil", "ceil", math.ceil), ("floor", "floor", math.floor), ("round", "", _round),
+        ("ceil", "ceil", _ceil), ("floor", "floor", _floor), ("round", "", _round),
         ("round_even", "rint", _round_even),
     ):  # fmt: skip
         c = f"{{math[{function if name == 'round_even' else name}]}}({{0}})"

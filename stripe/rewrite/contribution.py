@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
-from math import isfinite
+from itertools import combinations, product
+from math import isfinite, prod
 
 from stripe.ir import (
     INTRINSICS,
@@ -18,6 +18,7 @@ from stripe.ir import (
     Refinement,
     Store,
     result_dtype,
+    value_key,
 )
 from stripe.rewrite.refusal import Refusal
 
@@ -25,7 +26,7 @@ from stripe.rewrite.refusal import Refusal
 @dataclass(frozen=True, slots=True)
 class Abstract:
     """The abstract value of a scalar: a number, or None for an unknown one; `finite` when it can be neither infinite
-    nor NaN."""
+    nor NaN. A float that is the integer 0 is a zero of either sign."""
 
     dtype: DType
     number: bool | int | float | None
@@ -33,7 +34,14 @@ class Abstract:
 
     @staticmethod
     def known(dtype: DType, number: bool | int | float) -> Abstract:
-        return Abstract(dtype, number, isfinite(number))
+        return Abstract(dtype, float(number) if dtype.is_float else int(number), isfinite(number))
+
+    @property
+    def numbers(self) -> tuple[bool | int | float, ...]:
+        """The number in all its signs; nothing for an unknown one."""
+        if self.number is None:
+            return ()
+        return (0.0, -0.0) if self.dtype.is_float and isinstance(self.number, int) else (self.number,)
 
     @staticmethod
     def unknown(dtype: DType, *, finite: bool = False) -> Abstract:
@@ -105,22 +113,21 @@ def stored_number(
 
 
 def _applied(op: str, inputs: list[Abstract], target: DType | None) -> Abstract:
-    spec, dtype = INTRINSICS[op], result_dtype(op, [value.dtype for value in inputs], target)
+    dtype = result_dtype(op, [value.dtype for value in inputs], target)
     first = inputs[0]
     if op == "ident":
         return first
-    if op != "cast" and len(inputs) == 1 and first.number == 0 and spec.exact and spec.fold(0) == 0:
-        return Abstract.known(dtype, 0)  # its sign aside, which no sum and no comparison sees
     if op == "mul" and any(value.number == 0 for value in inputs) and all(value.finite for value in inputs):
-        return Abstract.known(dtype, 0)
+        factors = [value.numbers or (1, -1) for value in inputs]
+        return _number(dtype, [prod(chosen) for chosen in product(*factors)])
     if op == "cond" and inputs[1].number is not None and inputs[1].number == inputs[2].number:
-        return inputs[1]
+        return _number(dtype, [*inputs[1].numbers, *inputs[2].numbers])
     if op != "cast":
         return _folded(op, inputs, dtype)
     # 0, 1 and infinities among floats survive any cast; of other values only finiteness is known
     number = first.number
     if number is not None and (number in (0, 1) or (dtype.is_float and not isfinite(number))):
-        return Abstract.known(dtype, number)
+        return _number(dtype, list(first.numbers))
     wide = dtype.largest >= 2.0**64  # every integer lies within its range
     return Abstract.unknown(dtype, finite=wide and first.finite and not first.dtype.is_float)
 
@@ -131,11 +138,20 @@ def _folded(op: str, inputs: list[Abstract], dtype: DType) -> Abstract:
     if not INTRINSICS[op].exact or any(n is None or not isfinite(n) or n != int(n) for n in numbers):
         return Abstract.unknown(dtype)
     try:
-        result = INTRINSICS[op].fold(*numbers)
+        results = [INTRINSICS[op].fold(*chosen) for chosen in product(*(value.numbers for value in inputs))]
     except (ZeroDivisionError, ValueError, OverflowError):
         return Abstract.unknown(dtype)
     high = 2**dtype.mantissa if dtype.is_float else dtype.max_value
     low = -high if dtype.is_float else dtype.min_value
-    if not isfinite(result) or result != int(result) or not low <= result <= high:
-        return Abstract.unknown(dtype)
-    return Abstract.known(dtype, float(result) if dtype.is_float else result)
+    whole = all(isfinite(n) and n == int(n) and low <= n <= high for n in results)
+    return _number(dtype, results) if whole else Abstract.unknown(dtype)
+
+
+def _number(dtype: DType, found: list[bool | int | float]) -> Abstract:
+    """The value that is one of these numbers."""
+    numbers = list(map(float, found)) if dtype.is_float else list(map(int, found))
+    if any(number != numbers[0] for number in numbers):
+        return Abstract.unknown(dtype, finite=all(map(isfinite, numbers)))
+    if len({*map(value_key, numbers)}) > 1:
+        return Abstract(dtype, 0, finite=True)
+    return Abstract.known(dtype, numbers[0])

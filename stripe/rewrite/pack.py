@@ -331,7 +331,7 @@ def packed_data(
     import numpy as np
 
     array = np.frombuffer(data, f"V{dtype.bytes}").reshape(sizes)
-    result = np.full(packing.sizes(sizes), pad or 0, dtype.numpy()).view(f"V{dtype.bytes}")
+    result = np.full(packing.sizes(sizes), 0 if pad is None else pad, dtype.numpy()).view(f"V{dtype.bytes}")
     place = np.indices(sizes, sparse=True)
     found = [
         place[d.dim] // d.place if d.count is None else place[d.dim] // d.place % d.count

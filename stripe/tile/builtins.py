@@ -89,7 +89,7 @@ def _call(
 def _cast(scope: Calls, node: ast.Call, target: str | None, dtype: DType) -> Value:
     operand = scope.operand(node.arguments[0])
     if isinstance(operand, Const):
-        return fold.convert(operand.value, dtype)
+        return fold.cast(operand.value, dtype)
     if operand.dtype == dtype and node.function == f"as_{dtype}":
         return operand
     return _elementwise(

@@ -144,7 +144,7 @@ class Elaborator(FunctionScope):
         if item.dtype is None or item.dtype == value.dtype.name:
             return value
         if isinstance(value, Const):
-            return fold.convert(value.value, DTYPES[item.dtype])
+            return fold.cast(value.value, DTYPES[item.dtype])
         reason = f"'{item.name}' is {item.dtype}, and the call passes {value.dtype}"
         self.errors.append(
             self.source.error(reason, item.dtype_span, f"cast the argument with as_{item.dtype}(…)")

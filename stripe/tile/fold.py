@@ -62,8 +62,15 @@ def fold(op: str, operands: Sequence[Const]) -> Const | None:
     return Const(folded, dtype) if fits else integer(folded)
 
 
+def cast(value: Number, dtype: DType) -> Const:
+    """A constant that the program casts to `dtype`, which rounds it."""
+    return Const(dtype.nearest(float(value)), dtype) if dtype.is_float else convert(value, dtype)
+
+
 def convert(value: Number, dtype: DType) -> Const:
-    """A constant cast to `dtype`: floats truncate and saturate, integers wrap, as in the programs."""
+    """A constant as an operand of `dtype`: floats truncate and saturate, integers wrap, as in the programs. A float
+    keeps its digits; the operation rounds it.
+    """
     if dtype == BOOL:
         return Const(bool(value), BOOL)
     if dtype.is_float:

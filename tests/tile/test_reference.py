@@ -22,6 +22,8 @@ FUNCTIONS = {
     "one_element_at": "function (A[N=4]) -> (O) { O[2 : 4] = =(A[1]); }",
     "literals_of_fp64": "function (A[N=4]: fp64) -> (O, P, Q) "
     "{ O = A * 0.1; P = A > 0.3 ? 0.7 : A / 3.3; Q = min(A, as_float(0.1, 64)) + 0.1 * 3.0; }",
+    "casts_of_literals": "function (A[N=4], B[N]: fp64) -> (O, P, Q) "
+    "{ O = A * as_fp16(0.1); P = A + as_bf16(0.3); Q = B * as_fp32(0.1); }",
     "constant_condition": "function (A[N=4]: i8, B[M=3, K=1]) -> (O, P) { O = N < 8 ? A : B; P = N > 8 ? A : B; }",
     "product": "function (A[N=3, M=4]) -> (O) { O[i : N] = *(A[i, j]); }",
     "minimum": "function (A[N=3, M=4]: i8) -> (O) { O[i : N] = <(A[i, j]); }",

@@ -300,8 +300,9 @@ class _Wider:
                     and value_key(stored) == value_key(target.pad)
                 ):
                     parts.append(points & into_holes)
-            elif stored == write.agg.identity(self.program.entry.ref(write.buffer.name).dtype):
-                same = target is None or target.pad is None or stored == target.pad
+            elif stored == (begin := write.agg.identity(self.program.entry.ref(write.buffer.name).dtype)):
+                # (a hole that begins with 0.0 stays so whatever the sign of the zeros that are added)
+                same = target is None or target.pad is None or value_key(begin) == value_key(target.pad)
                 parts.append(points if same else points - into_holes)
         return union(parts, added.names)
 
