@@ -164,3 +164,19 @@ def test_a_machine_without_energies_has_mappings() -> None:
         on_remark=lambda _, remark: remarks.append(str(remark)),
     )
     assert any("mappings priced, 0.0 % above the bound" in text for text in remarks)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ("I[M=3, K=15]: i8, W[K, N=1]: i8", "objective=latency"),
+        ("I[M=17, K=17]: i8, W[K, N=17]: i8", "objective=latency"),
+        ("I[M=3, K=15]: i8, W[K, N=1]: i8", "fixed={SRAM:{m:1,k:15}},objective=edp"),
+    ],
+)
+def test_a_part_of_a_cut_index_may_have_one_value(sizes: str, options: str) -> None:
+    text = f"function ({sizes}) -> (O) {{ O[m, n : M, N] = +(I[m, k] * W[k, n]); }}"
+    machine = load_hardware("ref16x16", {"ROWS": 4, "COLUMNS": 2})
+    passes = f"map{{reqs=[kernel],{options}}}"
+    mapped = stripe.run_passes(stripe.parse(text), passes, hardware=machine, verify="exact")
+    assert "block<PE[" in str(mapped)

@@ -189,7 +189,8 @@ def _pruned(block: Block) -> Block:
 
 
 def _cut(block: Block, name: str, size: int) -> Block:
-    """The block as two, the first with `size` values of the index `name`."""
+    """The block as two, the first with `size` values of the index `name`. Both keep all indices: their mappings have
+    them."""
     outer = tile_block(block, {})
     (inner,) = outer.blocks
     parts = [
@@ -199,7 +200,7 @@ def _cut(block: Block, name: str, size: int) -> Block:
         )
         for low, count in ((0, size), (size, block.index(name).range - size))
     ]
-    return _pruned(replace(outer, statements=tuple(parts)))
+    return prune_indices(replace(outer, statements=tuple(parts)))
 
 
 def loop_nest(nest: Nest) -> LoopNest | Refusal:
